@@ -28,8 +28,6 @@ import numpy as np
 import polars as pl
 
 import dither as dt
-from dither.lab._cells import Column
-from dither.lab.compare._distances import Tables, distances
 
 Line = tuple[str, bool | None]
 """What is printed, and whether a goal is reached, or None."""
@@ -112,6 +110,10 @@ def cut(table: pl.DataFrame, most: int = 32) -> Coded:
 
 def errors(real: Coded, made: pl.DataFrame, orders: tuple[int, ...] = (1, 2, 3)) -> list[float]:
     """Mean total variation by order, over all tables."""
+    # Here, so that a side's process does not hold what it has no use for.
+    from dither.lab._cells import Column
+    from dither.lab.compare._distances import Tables, distances
+
     both = tuple(
         Column(
             name,

@@ -19,7 +19,7 @@ from dither._format import count_text, level, percent
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount, Group, plot
 from dither.cli._terminal import PATIENCE, leave_by, waiting
-from dither.cli.attack_people import differencing, linkage, membership
+from dither.cli.attack_people import differencing, linkage, membership, synthetic
 from dither.cli.example_commands import tour
 
 if TYPE_CHECKING:
@@ -347,5 +347,5 @@ def _attacks(verdicts: list[Verdict]) -> str:
     return sentence_of[:1].upper() + sentence_of[1:]
 
 
-for command in (linkage, differencing, membership, tour):
+for command in (linkage, differencing, membership, synthetic, tour):
     attack.add_command(command)

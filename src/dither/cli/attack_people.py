@@ -1,4 +1,4 @@
-"""The commands ``dither attack linkage``, ``differencing`` and ``membership``.
+"""The commands ``dither attack linkage``, ``differencing``, ``membership`` and ``synthetic``.
 
 Each attacks what it is given, or shows itself on a survey where it is given nothing.
 """
@@ -21,7 +21,7 @@ from dither.cli._terminal import leave_by, waiting
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["differencing", "linkage", "membership"]
+__all__ = ["differencing", "linkage", "membership", "synthetic"]
 
 TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 MODELS = ("forest", "tree", "regression")
@@ -228,6 +228,77 @@ def membership(
     if not models and not mus:
         models, mus = MODELS, (0.5, 1.0, 2.0)
     leave_by(show_membership(models, mus, method, records, shadows, confidence, seed, picture))
+
+
+@click.command(
+    short_help="Tell who synthetic rows were made of.",
+    epilog="""\b
+Examples:
+  dither attack synthetic                     a survey: copies, exact pairs, private rows
+  dither attack synthetic --epsilon 0.5 --epsilon 4 --plot roc.png
+  dither attack synthetic made.csv real.csv held-out.csv
+""",
+)
+@click.argument("released", type=TABLE, required=False)
+@click.argument("members", type=TABLE, required=False)
+@click.argument("others", type=TABLE, required=False)
+@click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
+              help="Epsilon of private rows; may be repeated.  [default: 1]")  # fmt: skip
+@click.option("--records", type=click.IntRange(50, 6366), default=300, show_default=True,
+              help="Women of the survey.")  # fmt: skip
+@click.option("--plays", type=click.IntRange(100), default=200, show_default=True,
+              help="Synthetic tables that are scored; three times as many are made.")  # fmt: skip
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.999,
+    show_default=True,
+    help="Confidence of the intervals, and that no honest release is accused.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Seed of coins, not of the noise that protects.")  # fmt: skip
+@plot("the ROC curves")
+def synthetic(
+    released: Path | None,
+    members: Path | None,
+    others: Path | None,
+    epsilons: tuple[Fraction, ...],
+    records: int,
+    plays: int,
+    confidence: float,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Tell from synthetic rows who was in the table that they were made of.
+
+    With files: RELEASED rows, rows that they were made of (MEMBERS) and rows that they were not
+    made of (OTHERS); candidates are told apart by the closest released row. Without files, one
+    woman of a survey by the strongest adversary, who knows the others and the generator.
+
+    Exit code 1 if a release reveals more than it promises; 3 if a release that promises something
+    could not be judged.
+    """
+    check_targets(picture=picture)
+    if released is None:
+        from dither.examples.survey_attacks import show_synthetic
+
+        chosen = epsilons or (Fraction(1),)
+        leave_by(show_synthetic(chosen, records, plays, confidence, seed, picture))
+        return
+    refuse_given(("epsilons", "records", "plays"), "the survey, not with files")
+    if members is None or others is None:
+        raise click.UsageError(
+            "give RELEASED, MEMBERS and OTHERS: rows that were not used are the control"
+        )
+    from dither.lab.attack import closest_record
+
+    tables = [read_table(path) for path in (released, members, others)]
+    with waiting("looking for the closest record"):
+        found = closest_record(*tables, name=released.name, seed=seed, confidence=confidence)
+    click.echo(found.summary())
+    if picture is not None:
+        found.plot(picture)
+        click.echo(f"picture: {picture}")
 
 
 def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from dither import Session
     from dither.lab.anonymize import Anonymized
     from dither.lab.attack import BlackBox
+    from dither.privacy import Loss
 
 __all__ = [
     "COVERS",
+    "KNOWN",
     "QUASI",
     "SECRET",
     "TRAITS",
@@ -31,6 +33,7 @@ __all__ = [
     "boxes",
     "exact_counts",
     "noisy_years",
+    "private_rows",
     "private_sums",
     "targets",
     "total_years",
@@ -44,6 +47,9 @@ TRAITS = [*QUASI, "occupation_husb", "rate_marriage"]
 """And what a friend knows."""
 
 SECRET = "affairs > 0"
+
+KNOWN = ["age", "children", "religious", "educ", "affair"]
+"""The columns of the synthetic rows that are attacked."""
 
 LONGEST = 46
 """Years of marriage are half-years up to 46: what one woman adds to the sum at most."""
@@ -178,3 +184,60 @@ def noisy_years(rows: pl.DataFrame, mu: float) -> tuple[Any, Any, Any]:
         return total_years(data) + discrete_gaussian(sigma**2, size)
 
     return release, privacy.discrete_gaussian(float(sigma), sensitivity=LONGEST), years[:, None]
+
+
+def private_rows(
+    table: pl.DataFrame, rho: Fraction, n: int, *, method: str = "mst"
+) -> tuple[Callable[[Any], pl.DataFrame], Loss]:
+    """A generator of private rows, and its loss: what ``synthesize`` runs, without a ledger.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Whose values are taken to be public.
+    rho : Fraction
+        Of zCDP, for rows that are added or removed.
+    n : int
+        Rows of each synthetic table; public, so that how many it was made of is not told.
+    method : {"mst", "independent"}
+    """
+    import polars as pl
+
+    from dither import privacy
+    from dither.lab._simulation import SimulatedWorld
+    from dither.synth._model import Fitted
+    from dither.synth._plans import measured_by
+    from dither.synth._spending import Spending
+
+    values = {name: table[name].unique().sort() for name in table.columns}
+    places = {
+        name: pl.DataFrame({name: found, "place": range(len(found))})
+        for name, found in values.items()
+    }
+    sizes = [len(found) for found in values.values()]
+    drawn = SimulatedWorld.of(0)
+
+    def generate(rows: pl.DataFrame) -> pl.DataFrame:
+        codes = [
+            rows.select(name)
+            .join(places[name], on=name, how="left", maintain_order="left")["place"]
+            .to_numpy()
+            for name in rows.columns
+        ]
+
+        def counts(cliques: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Any]:
+            found = {}
+            for clique in cliques:
+                shape = tuple(sizes[v] for v in clique)
+                key = np.ravel_multi_index(tuple(codes[v] for v in clique), shape)
+                found[clique] = np.bincount(key, minlength=math.prod(shape)).reshape(shape)
+            return found
+
+        spending = Spending(counts, rho, 1, 1)
+        found = measured_by(method, sizes, spending, workload={}, max_cells=2**20)
+        made = Fitted.of(sizes, found).rows(n, drawn)
+        return pl.DataFrame(
+            {name: values[name].gather(made[:, v]) for v, name in enumerate(rows.columns)}
+        )
+
+    return generate, privacy.zcdp(rho)

@@ -11,10 +11,12 @@ from typing import Any
 import click
 
 from dither._format import at_least, at_most, level, loss_text, percent
+from dither.accounting import rho_of_epsilon
 from dither.cli._terminal import console, new_table, print_paragraphs, print_verdicts, waiting
 from dither.errors import DitherError
 from dither.examples.survey import (
     COVERS,
+    KNOWN,
     QUASI,
     SECRET,
     TRAITS,
@@ -23,13 +25,14 @@ from dither.examples.survey import (
     boxes,
     exact_counts,
     noisy_years,
+    private_rows,
     targets,
     total_years,
     women,
 )
 from dither.lab import attack as lab
 
-__all__ = ["show_differencing", "show_linkage", "show_membership"]
+__all__ = ["show_differencing", "show_linkage", "show_membership", "show_synthetic"]
 
 
 def show_linkage(seed: int, picture: Path | None) -> None:
@@ -182,6 +185,71 @@ def show_membership(
         draw_membership([f for _, f in results], picture, labels=[n for n, _ in results])
         click.echo(f"picture: {picture}")
     return [found.verdict for _, found in results]
+
+
+def show_synthetic(
+    epsilons: Sequence[Fraction],
+    many: int,
+    plays: int,
+    confidence: float,
+    seed: int,
+    picture: Path | None,
+) -> list[lab.Verdict]:
+    """One woman told from synthetic rows: drawn again, of exact pairs, and of private ones."""
+    table = women().select(KNOWN).sample(many, seed=3)
+    n, target = 10 * many, lab.rarest(table)
+    common: dict[str, Any] = {
+        "target": target, "plays": plays, "confidence": confidence, "seed": seed,
+    }  # fmt: skip
+    bare = lab.pairs_kept(n, seed=seed)
+    results: list[tuple[str, lab.Membership]] = []
+    for name, maker in (("rows drawn again", lab.drawn_again(n, seed=seed)), ("exact pairs", bare)):
+        with waiting(f"playing {name}"):
+            results.append((name, lab.synthetic(maker, table, name=name, **common)))
+    for epsilon in epsilons:
+        rho = rho_of_epsilon(epsilon, _DELTA)
+        generate, loss = private_rows(table, rho, n)
+        name = f"private, ε = {loss_text(epsilon)}"
+        with waiting(f"playing {name}"):
+            found = lab.synthetic(generate, table, loss=loss, undefended=bare, name=name, **common)
+        results.append((name, found))
+    shown = new_table()
+    shown.add_column("synthetic rows")
+    for name in ("area", "allowed", "found at 1 % accused", "certified ε", "claimed ε"):
+        shown.add_column(name, justify="right")
+    shown.add_column("verdict", overflow="fold")
+    for (name, found), claimed in zip(results, (None, None, *epsilons), strict=True):
+        area, caught, allowed = found.auc, found.tpr(), found.allowed
+        delta = 0.0 if claimed is None else float(_DELTA)
+        shown.add_row(
+            name,
+            f"{area.value:.3f} [{at_least(area.low)}, {at_most(area.high)}]",
+            "" if allowed is None else at_most(allowed.area),
+            f"{percent(caught.value)} [{percent(caught.low)}, {percent(caught.high)}]",
+            at_least(found.certified(delta), 2),
+            "" if claimed is None else loss_text(claimed),
+            str(found.verdict.outcome),
+        )
+    console().print(shown)
+    print_paragraphs(
+        "",
+        f"Of {many:,} women one, the rarest, is in or not; the adversary knows all others and the "
+        f"generator, and sees {n:,} synthetic rows. Certified: the ε that these {plays:,} plays "
+        f"prove to be lost, at δ = {loss_text(_DELTA)} where one is claimed, at "
+        f"{level(confidence)}. Rows drawn again and exact pairs promise nothing.",
+    )
+    if picture is not None:
+        from dither.plots._alarms import draw_membership
+
+        draw_membership(
+            [found for _, found in results], picture, labels=[name for name, _ in results],
+            title="Synthetic rows: who was in the table?",
+        )  # fmt: skip
+        click.echo(f"picture: {picture}")
+    return [found.verdict for _, found in results]
+
+
+_DELTA = Fraction(1, 10**6)
 
 
 def _model(name: str) -> Any:

@@ -21,6 +21,7 @@ from dither.plots._canvas import (
     heading,
     label_text,
     new_figure,
+    percents,
     tidy,
 )
 
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
     from dither.lab.compare import TableComparison
     from dither.synth._compared import MeasuredDistances
+    from dither.synth._result import SyntheticModel
 
-__all__ = ["draw_measured", "draw_orders", "draw_pair"]
+__all__ = ["draw_measured", "draw_orders", "draw_pair", "draw_spending"]
 
 _WAYS = {1: "one-way", 2: "two-way", 3: "three-way"}
 _LISTED = 20
@@ -185,3 +187,37 @@ def draw_measured(found: MeasuredDistances, path: str | Path | None = None) -> F
         + (f" {more:,} more are nearer." if more else "")
     )
     return finish(figure, title="Distances from the real table", foot=foot, path=path)
+
+
+def draw_spending(model: SyntheticModel, path: str | Path | None = None) -> Figure:
+    """Draw where the budget went: what each measured table got of it, in the order of measuring.
+
+    A measurement of sigma² costs rho = L2²/(2·sigma²), so shares are those of 1/sigma². What went
+    into choosing tables is the rest.
+    """
+    tables = model.spending
+    figure = new_figure(WIDTH, 4.2)
+    axes = figure.subplots()
+    orders = sorted({len(names) for names in tables["columns"]})
+    values = tables["share"].to_numpy()
+    for order in orders:
+        here = np.flatnonzero(tables["columns"].list.len().to_numpy() == order)
+        label = f"{_WAYS.get(order, f'{order}-way')}, {100 * float(values[here].sum()):.0f} %"
+        axes.bar(here, values[here], color=apart(order - 1), width=0.9, label=label)
+    rest = 1.0 - float(values.sum())
+    if rest > 0.0005:
+        axes.plot([], [], " ", label=f"choosing tables, {100 * rest:.0f} %")
+    tidy(axes, values="y")
+    percents(axes.yaxis)
+    axes.set_ylabel("share of the budget")
+    if len(values) <= _LISTED:
+        names = [label_text(" × ".join(names), 36) for names in tables["columns"]]
+        axes.set_xticks(range(len(values)), names, rotation=35, ha="right", fontsize=8)
+    else:
+        axes.set_xlabel("tables, in the order in which they were measured")
+    axes.legend(frameon=False, fontsize=9)
+    foot = (
+        f"Method {model.method}: {len(values):,} tables were measured. A share of the budget is "
+        "one of rho; twice of it halves the variance of the noise."
+    )
+    return finish(figure, title="Where the budget went", foot=foot, path=path)

@@ -334,6 +334,7 @@ class Synthesis:
             "total": total,
             "rules": rules.to_dict(),
             "rho": str(self.rho),
+            "l2_squared": str(question.l2_squared),
             "spent": str(spending.spent),
             "measured": [
                 {"clique": list(m.clique), "sigma2": str(m.sigma2), "values": packed(m.values)}

@@ -1,4 +1,7 @@
-"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals."""
+"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals.
+
+The file is long because what the ledger keeps of a model is written and read in one place.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,7 @@ from dither.synth._spending import Measured
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
 __all__ = ["SimulatedRows", "SyntheticModel", "load", "packed", "unpacked"]
 
@@ -357,6 +361,52 @@ class SyntheticModel:
         title, *lines = self.summary().splitlines()
         below = "<br>".join(html.escape(line.strip()) for line in lines)
         return f"<div><b>{html.escape(title)}</b><p>{below}</p></div>"
+
+    @property
+    def edges(self) -> dict[str, list[Any]]:
+        """By column that is cut into bins or periods, where one ends and the next begins.
+
+        ``dt.synth.compare(real, rows, bins=model.edges)`` compares the cells that the model knows.
+        """
+        found: dict[str, list[Any]] = {}
+        for a in self.domain.attributes:
+            if a.edges is not None:
+                found[a.name] = [float(e) for e in a.edges[1:-1]]
+            elif a.period is not None:
+                found[a.name] = list(a.values or ())[1:]
+        return {name: inner for name, inner in found.items() if inner}
+
+    @property
+    def spending(self) -> pl.DataFrame:
+        """What of the budget each measured table got, in the order of measuring.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``columns``, ``cells``, ``deviation`` of the noise of a cell, and ``share`` of rho. What
+            is missing to 1 went into choosing tables, or was not spent.
+        """
+        import polars as pl
+
+        rho, moved = Fraction(self._content["rho"]), Fraction(self._content["l2_squared"])
+        found = self._found.measured
+        return pl.DataFrame(
+            {
+                "columns": [list(self._names(m.clique)) for m in found],
+                "cells": [m.values.size for m in found],
+                "deviation": [m.deviation for m in found],
+                "share": [float(moved / (2 * m.sigma2 * rho)) for m in found],
+            }
+        )
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw where the budget went, table by table.
+
+        Saved to ``path`` (.png, .svg or .pdf) where one is given.
+        """
+        from dither.plots._synth import draw_spending
+
+        return draw_spending(self, path)
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, for `load`; all of it or nothing.

@@ -117,6 +117,36 @@ def test_membership_of_a_sum() -> None:
     assert re.search(r" 0\.761 .* 9\.3 % +consistent", told)
 
 
+def test_synthetic_rows_of_files(tmp_path: Path) -> None:
+    """The closest record: members of a copied table are found, with controls and a picture."""
+    paths = [str(tmp_path / f"{name}.csv") for name in ("made", "real", "other")]
+    table = pl.DataFrame({"age": range(200), "sex": ["f", "m"] * 100})
+    for path, rows in zip(paths, (table[::2], table[::2], table[1::2]), strict=True):
+        rows.write_csv(path)
+    picture = tmp_path / "roc.png"
+    told = run("synthetic", *paths, "--plot", str(picture))
+    assert "closest record against made.csv" in told
+    assert "area under the ROC curve   1.0000" in told
+    assert picture.is_file()
+    run("synthetic", paths[0], code=2)
+    run("synthetic", *paths, "--epsilon", "1", code=2)
+
+
+def test_synthetic_rows_of_the_survey(tmp_path: Path) -> None:
+    """Copies and exact pairs give her away; private rows keep what they claim."""
+    picture = tmp_path / "roc.png"
+    asked = ("--records", "60", "--plays", "100", "--plot", str(picture))
+    told = run("synthetic", *asked)
+    copies, exact, private = (
+        next(line for line in told.splitlines() if line.lstrip().startswith(name))
+        for name in ("rows drawn", "exact pairs", "private")
+    )
+    assert float(copies.split()[3]) > 0.9
+    assert float(exact.split()[2]) > 0.9
+    assert "consistent" in private
+    assert picture.is_file()
+
+
 def test_membership_of_a_model(tmp_path: Path) -> None:
     """A small tree remembers."""
     pytest.importorskip("sklearn")

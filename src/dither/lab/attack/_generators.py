@@ -8,7 +8,7 @@ without what makes it private.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -67,9 +67,8 @@ def pairs_kept(n: int | None = None, *, seed: int | np.random.Generator = 0) -> 
 
     def generate(rows: object) -> pl.DataFrame:
         table = read(rows, "rows")
-        coded = [encode(table[name]) for name in table.columns]
-        codes = [c.codes.astype(np.int64) for c in coded]
-        sizes = [c.size for c in coded]
+        codes, values = zip(*(_in_order(table[name]) for name in table.columns), strict=True)
+        sizes = [len(v) for v in values]
         parents = _tree(codes, sizes)
         drawn = table.height if many is None else many
         made: dict[int, Ints] = {}
@@ -79,13 +78,24 @@ def pairs_kept(n: int | None = None, *, seed: int | np.random.Generator = 0) -> 
             groups = sizes[parent] if parent >= 0 else 1
             made[column] = _along(of, codes[column], groups, sizes[column], given, rng)
         return pl.DataFrame(
-            {name: coded[i].values.gather(made[i]) for i, name in enumerate(table.columns)}
+            {name: values[i].gather(made[i]) for i, name in enumerate(table.columns)}
         )
 
     return generate
 
 
-def _tree(codes: list[Ints], sizes: list[int]) -> list[tuple[int, int]]:
+def _in_order(column: pl.Series) -> tuple[Ints, pl.Series]:
+    """Codes in the order of values, so that the same seed draws the same rows in any process."""
+    coded = encode(column)
+    order = np.arange(coded.size)
+    if not column.dtype.is_nested():
+        order = coded.values.arg_sort().to_numpy()
+    rank = np.empty(coded.size, dtype=np.int64)
+    rank[order] = np.arange(coded.size)
+    return rank[coded.codes], coded.values.gather(order)
+
+
+def _tree(codes: Sequence[Ints], sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Columns in an order, each with the earlier one that it is drawn from; -1 for the first."""
     near = np.full(len(codes), -np.inf)
     best = np.full(len(codes), -1)
