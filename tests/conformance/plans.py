@@ -123,6 +123,14 @@ PLANS = {
     "MEDIAN(x) AS m FROM visits GROUP BY CUBE (h, w), b",
     "sets of rows that are discovered": "SELECT w, ROUND(y, 1) AS k, COUNT(*) AS n, MEDIAN(i) AS m "
     "FROM people GROUP BY ROLLUP (w, k)",
+    "among public keys": "SELECT COUNT(*) AS n, SUM(x) AS s FROM visits WHERE h IN (SELECT code "
+    "FROM doctors) AND x > 0",
+    "not among public keys": "SELECT COUNT(*) AS n, SUM(x) AS s FROM visits WHERE h NOT IN "
+    "(SELECT code FROM doctors WHERE code IS NOT NULL)",
+    "not among texts": "SELECT g, COUNT(*) AS n FROM people WHERE LOWER(w) NOT IN (SELECT "
+    "label FROM doctors WHERE weight > 4) GROUP BY g",
+    "among no keys": "SELECT COUNT(*) AS n FROM people WHERE w NOT IN (SELECT label FROM doctors "
+    "WHERE weight > 99)",
     "rows of a query": "SELECT k, COUNT(*) AS n, SUM(y2) AS s FROM (SELECT u, UPPER(g) AS k, "
     "CLAMP(y, -1, 1) * 2 AS y2, h FROM people WHERE i > 0) AS q WHERE h IS NOT NULL GROUP BY k",
     "rows of a query in a query": "SELECT COUNT(*) AS n, AVG(z) AS m FROM (SELECT a + i AS z FROM "

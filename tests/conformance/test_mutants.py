@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlglot import exp
 
@@ -10,8 +12,10 @@ from conformance.plans import PLANS, job, rows, schema
 from conformance.test_plans import KEY, expressions
 from dither.engines.writer import functions
 from dither.engines.writer.forms import binary, call, case
+from dither.engines.writer.rows import RowSource
 from dither.errors import EngineError
 from dither.plan import expressions as ex
+from dither.plan.relations import KeyFilter
 from dither.plan.schema import Kind
 from engines.hostile import Bench
 
@@ -95,3 +99,42 @@ def test_a_mistake_in_a_function_is_seen(function, bench, monkeypatch):
             if found != expected(job(plan), schema(plan), rows()):
                 seen.append(plan)
     assert seen
+
+
+def _lax(self: RowSource, among: KeyFilter) -> exp.Select:
+    """``NOT IN`` of all for which ``IN`` is not true, NULL among them."""
+    found = KEPT(self, replace(among, negated=False))
+    if among.negated:
+        inside = exp.Coalesce(this=found.args["where"].this, expressions=[exp.false()])
+        found.set("where", exp.Where(this=exp.Not(this=inside)))
+    return found
+
+
+def _joined(self: RowSource, among: KeyFilter) -> exp.Select:
+    """A join with the list, in which a key that occurs twice gives a row twice."""
+    found = KEPT(self, among)
+    test = found.args["where"].this
+    keys = exp.Subquery(this=test.args["query"].this, alias=exp.to_identifier("keys"))
+    same = exp.EQ(this=test.this, expression=exp.column("key", "keys"))
+    found.set("where", None)
+    return exp.select("f.*").from_(found.args["from_"].this).join(keys, on=same)
+
+
+KEPT = RowSource._among
+
+
+@pytest.mark.parametrize("mutant", [None, _lax, _joined])
+def test_a_mistake_in_a_list_of_keys_is_seen(bench, monkeypatch, mutant):
+    """NULL as SQL has it, and no row twice; the engine's own answers are right."""
+    if mutant is not None:
+        monkeypatch.setattr(RowSource, "_among", mutant)
+    plans = {
+        _lax: ["not among public keys"],
+        _joined: ["among public keys"],
+        None: ["not among public keys", "among public keys"],
+    }
+    tables = {**rows(), "doctors": rows()["doctors"] * 2}
+    for plan in plans[mutant]:
+        found = by_group(bench.run(job(plan), schema(plan), tables, KEY))
+        right = found == expected(job(plan), schema(plan), tables)
+        assert right is (mutant is None)

@@ -12,7 +12,9 @@ from conformance.plans import PLANS, job, rows, schema
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.job import Job, Leaves, Measurement, Rows, Total, Values, read_by
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
+from dither.plan.lower import lower
+from dither.plan.relations import Filter, KeyFilter, PublicJoin, Relation, Scan, UnitJoin
+from dither.sql import parse_query
 
 KEY = b"sixteen bytes..."
 
@@ -23,6 +25,17 @@ def test_every_engine_runs_every_plan(engine, plan):
     found = by_group(engine.run(job(plan), schema(plan), rows(), KEY))
     assert found == expected(job(plan), schema(plan), rows())
     assert found
+
+
+def test_a_list_that_holds_null_is_not_known_to_leave_anyone_out(engine):
+    """``NOT IN`` of it is true of nobody; of its keys that are not NULL it is true of some."""
+    known = schema("not among public keys")
+    text = "SELECT COUNT(*) AS n FROM visits WHERE h NOT IN (SELECT code FROM doctors)"
+    for condition, some in (("", False), (" WHERE code IS NOT NULL", True)):
+        asked = lower(parse_query(text.replace("doctors)", f"doctors{condition})"), known), known)
+        found = by_group(engine.run(asked.job, known, rows(), KEY))
+        assert found == expected(asked.job, known, rows())
+        assert bool(found) is some
 
 
 CENTRED = [(0, 110, 55), (0, 2**61, 1), (-(2**62), 2**62, 2**62)]
@@ -49,7 +62,7 @@ def expressions(plan: str) -> list[ex.Expression]:
     read = read_by(job(plan).measurements)
     found += [m.operand for m in read if isinstance(m, Values | Total | Leaves)]
     relation: Relation = job(plan).relation
-    while isinstance(relation, Filter | PublicJoin | UnitJoin):
+    while isinstance(relation, Filter | KeyFilter | PublicJoin | UnitJoin):
         if isinstance(relation, Filter):
             found.append(relation.predicate)
         relation = relation.left if isinstance(relation, UnitJoin) else relation.source
@@ -68,7 +81,7 @@ def test_the_list_holds_every_node_and_measurement():
         node.function for plan in PLANS for node in expressions(plan) if isinstance(node, ex.Call)
     }
     assert called == set(ex.FUNCTIONS)
-    known = {*nodes, *Measurement.__subclasses__(), PublicJoin, Filter}
+    known = {*nodes, *Measurement.__subclasses__(), PublicJoin, Filter, KeyFilter}
     # Functions of one operand have a root, of which there are no nodes; the sides of ends that are
     # yet to be found become a histogram like any other before an engine sees them.
     assert {kind.__name__ for kind in known} - {"Function", "Sides"} <= held

@@ -32,6 +32,7 @@ from dither.plan.relations import (
     UNIT,
     Derived,
     Filter,
+    KeyFilter,
     PublicJoin,
     Scan,
     Union,
@@ -245,6 +246,17 @@ def _truncate(value, part):
     return day
 
 
+def _is_in(value, listed):
+    """``value IN (listed)`` with the three truth values of SQL."""
+    if not listed:
+        return False
+    if value is None:
+        return None
+    if value in [x for x in listed if x is not None]:
+        return True
+    return None if None in listed else False
+
+
 def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
     """The rows of a relation: mappings of columns to cleaned values."""
     match relation:
@@ -265,6 +277,14 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
         case Filter(source=source, predicate=predicate):
             rows = rows_of(source, schema, tables, evaluate)
             return [row for row in rows if evaluate(predicate, row) is True]
+        case KeyFilter(source=source, operand=operand, keys=keys, column=column, negated=negated):
+            inside = Evaluator(Scope.of(keys, schema))
+            listed = [inside(column, row) for row in rows_of(keys, schema, tables, inside)]
+            return [
+                row
+                for row in rows_of(source, schema, tables, evaluate)
+                if _is_in(evaluate(operand, row), listed) is (not negated)
+            ]
         case PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
             others = rows_of(public, schema, tables, evaluate)
             nothing = {ex.Column(public.alias, n): None for n in schema.table(public.table).columns}

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 import dither as dt
-from dither.errors import ArgumentError, BoundsError, QueryError, UnknownNameError
+from dither.errors import (
+    ArgumentError,
+    BoundsError,
+    QueryError,
+    UnknownNameError,
+    UnsupportedError,
+)
 
 PAIRS = {
     "count": ("SELECT COUNT(*) AS n FROM visits", lambda t: t.agg(n=dt.count())),
@@ -67,6 +73,10 @@ PAIRS = {
         lambda t: t.group_by("region", "age", sets=[["region", "age"], ["region"], []]).agg(
             n=dt.count()
         ),
+    ),
+    "keys of a public table": (
+        "SELECT COUNT(*) AS n FROM visits WHERE age > 3 AND region IN (SELECT region FROM regions)",
+        lambda t: t.filter("region IN (SELECT region FROM regions) AND age > 3").agg(n=dt.count()),
     ),
     "rollup": (
         "SELECT region, age, COUNT(*) AS n FROM visits GROUP BY ROLLUP (1, age)",
@@ -156,6 +166,18 @@ def test_weights_split_the_budget(session):
         (lambda s, t: t.agg(n=dt.sum("city")), QueryError, "city.*not a number"),
         (lambda s, t: t.group_by(), ArgumentError, "at least one key"),
         (lambda s, t: t.group_by(3), ArgumentError, "a key must be"),
+        (lambda s, t: t.filter("pid IN (SELECT pid FROM visits)"), QueryError, "is private"),
+        (lambda s, t: t.filter("age IN (SELECT region FROM regions)"), QueryError, "CAST one"),
+        (
+            lambda s, t: t.filter("NOT smoker OR region IN (SELECT region FROM regions)"),
+            UnsupportedError,
+            "joined by AND",
+        ),
+        (
+            lambda s, t: t.filter("region IN (SELECT region FROM regions LIMIT 2)"),
+            UnsupportedError,
+            "LIMIT",
+        ),
         (lambda s, t: t.group_by("region", sets="all"), ArgumentError, "'rollup', 'cube'"),
         (lambda s, t: t.group_by("region", sets=["region"]), ArgumentError, "lists of keys"),
         (lambda s, t: t.group_by("region", grouping="g").agg(n="COUNT(*)"), QueryError, "GROUPING"),

@@ -157,6 +157,13 @@ TWINS = (
 )
 """Operands that differ in the kind of a constant alone, some where doubles lie far apart."""
 
+AMONG = (
+    "i IN (SELECT code FROM doctors)",
+    "n NOT IN (SELECT code FROM doctors WHERE code IS NOT NULL)",
+    "NOT LOWER(w) IN (SELECT label FROM doctors WHERE weight > 1)",
+)
+"""Lists of keys that are read from a public table, in which keys are NULL or occur twice."""
+
 SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")
 ORDERED = ("MEDIAN({x})", "QUANTILE({x}, 0.9)", "MIN({x})", "MAX({x})")
 CHOSEN = ("g", "i", "b", "UPPER(g)", "CLAMP(n, -3, 3)", "MONTH(d)", "BIN(y, -1, 0, 0.5)", "i // 9")
@@ -225,6 +232,7 @@ def queries(
     chosen += [f"{a} AS o{i}" for i, a in enumerate(outputs)]
     offered = CONDITIONS + (FOR_FILES if hostile else ())
     conditions = draw(st.lists(st.sampled_from(offered), max_size=2, unique=True))
+    conditions += draw(st.lists(st.sampled_from(AMONG), max_size=1)) if draw(st.booleans()) else []
     where = " WHERE " + " AND ".join(conditions) if conditions else ""
     by = f" GROUP BY {_by(draw, grouped)}" if grouped else ""
     limits = {

@@ -173,6 +173,8 @@ ACCEPTED = (
     "AS m JOIN cities ON v.city = cities.id WHERE m > 1 GROUP BY tag",
     "SELECT COUNT(*) FROM (SELECT pid, x FROM visits, UNNEST(tags) x)",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
+    "SELECT COUNT(*) FROM visits WHERE city NOT IN (SELECT id FROM cities WHERE id > 2) AND "
+    "(age > 1 OR smoker) AND NOT (city IN (SELECT DISTINCT id FROM cities))",
     "SELECT region, age, smoker s, GROUPING(region, s), GROUPING_ID(age) AS g, COUNT(*) "
     "FROM visits GROUP BY smoker, GROUPING SETS ((region, age), ROLLUP (region), CUBE (age)) "
     "ORDER BY g",

@@ -592,6 +592,8 @@ def sensitivity(
     if isinstance(measurement, Sides):
         measurement = measurement.of
     size, width = reach(measurement, max_rows)
+    if isinstance(measurement, Sides):
+        measurement = measurement.of
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
     if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes | Cells):

@@ -34,6 +34,7 @@ from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import (
     Derived,
     Filter,
+    KeyFilter,
     PublicJoin,
     Relation,
     Scan,
@@ -354,6 +355,15 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
             _check_rows(source, schema, scope, notes)
         case Unnest(source=source):
             _check_rows(source, schema, scope, notes)
+        case KeyFilter(source=source, operand=operand, keys=keys, column=column):
+            inner = Scope.of(keys, schema)
+            kinds = infer(operand, scope).kind, infer(column, inner).kind
+            if kinds[0] is not kinds[1] or kinds[0] is None:
+                raise QueryError(
+                    f"{scope.show(operand)} IN (SELECT ...): both sides must be of one kind"
+                )
+            _check_rows(source, schema, scope, notes)
+            _check_rows(keys, schema, inner, notes)
         case PublicJoin(source=source, on=on):
             for left, right in on:
                 infer(ex.Compare("=", left, right), scope)

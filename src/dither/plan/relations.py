@@ -20,6 +20,7 @@ __all__ = [
     "Derived",
     "Elements",
     "Filter",
+    "KeyFilter",
     "Named",
     "NamedExpression",
     "PublicJoin",
@@ -61,6 +62,26 @@ class Filter(Relation):
 
     source: Relation
     predicate: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFilter(Relation):
+    """The rows whose operand is among the keys of a public table, or is not where ``negated``.
+
+    It is ``operand IN (SELECT column FROM keys)``, with the NULLs of SQL: a row stays where a key
+    is equal. ``NOT IN`` keeps a row where no key is equal and neither the operand nor any key is
+    NULL, or where there is no key at all.
+
+    Each row stays or goes by itself and by what is public, and none is multiplied, however often a
+    key occurs: stability is 1, as of a ``Filter``. ``keys`` is a public table, filtered or not,
+    whose columns nothing else names.
+    """
+
+    source: Relation
+    operand: Expression
+    keys: Relation
+    column: Expression
+    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +242,7 @@ Named = Scan | Derived | UnitAggregate | Union | Elements
 
 
 def _filtered(relation: Relation) -> bool:
-    return isinstance(relation, Filter) or (
+    return isinstance(relation, Filter | KeyFilter) or (
         isinstance(relation, PublicJoin) and _filtered(relation.source)
     )
 
@@ -231,7 +252,7 @@ def visible(relation: Relation) -> tuple[Named, ...]:
     match relation:
         case Scan() | Derived() | UnitAggregate() | Union() | Elements():
             return (relation,)
-        case Filter(source=source):
+        case Filter(source=source) | KeyFilter(source=source):
             return visible(source)
         case Unnest(source=source, elements=elements):
             return (*visible(source), elements)
@@ -265,6 +286,23 @@ def _scans(relation: Relation) -> Iterator[Scan]:
             case Union(parts=parts):
                 for part in parts:
                     yield from _scans(part)
+    for keys in _keys(relation):
+        yield from _scans(keys)
+
+
+def _keys(relation: Relation) -> Iterator[Relation]:
+    """The public tables that rows are looked up in, in this FROM."""
+    match relation:
+        case (
+            Filter(source=source)
+            | PublicJoin(source=source)
+            | Unnest(source=source)
+            | UnitJoin(left=source)
+        ):
+            yield from _keys(source)
+        case KeyFilter(source=source, keys=keys):
+            yield from _keys(source)
+            yield keys
 
 
 def base(relation: Relation) -> Scan:

@@ -14,6 +14,7 @@ from dither.plan.relations import (
     Derived,
     Elements,
     Filter,
+    KeyFilter,
     Named,
     PublicJoin,
     Relation,
@@ -48,6 +49,7 @@ def unit_of(relation: Relation, schema: Schema) -> Column | None:
             return None if unit is None else Column(alias, unit)
         case (
             Filter(source=source)
+            | KeyFilter(source=source)
             | PublicJoin(source=source)
             | UnitJoin(left=source)
             | Unnest(source=source)
@@ -65,7 +67,7 @@ def unit_of(relation: Relation, schema: Schema) -> Column | None:
 def padded(relation: Relation) -> frozenset[str]:
     """The aliases whose columns a left join sets to NULL in rows without a match."""
     match relation:
-        case Filter(source=source) | Unnest(source=source):
+        case Filter(source=source) | KeyFilter(source=source) | Unnest(source=source):
             return padded(source)
         case PublicJoin(source=source, public=public, keep_all=keep_all):
             return padded(source) | ({public.alias} if keep_all else frozenset())
@@ -147,7 +149,12 @@ def traced(column: Column, relation: Relation, schema: Schema) -> tuple[Scan, st
 def most_rows(relation: Relation) -> int | None:
     """The most rows of one unit, where the form of the query says so."""
     match relation:
-        case Filter(source=source) | PublicJoin(source=source) | Derived(source=source):
+        case (
+            Filter(source=source)
+            | KeyFilter(source=source)
+            | PublicJoin(source=source)
+            | Derived(source=source)
+        ):
             return most_rows(source)
         case UnitAggregate(unit=unit, keys=keys):
             return 1 if all(key == unit for _, key in keys) else None
@@ -164,7 +171,7 @@ def _once_in_each(relation: Relation, keys: Collection[Expression]) -> bool:
     two rows of a unit then differ in an outer key.
     """
     match relation:
-        case Filter(source=source) | PublicJoin(source=source):
+        case Filter(source=source) | KeyFilter(source=source) | PublicJoin(source=source):
             return _once_in_each(source, keys)
         case Derived(source=source, alias=alias, columns=columns):
             return _once_in_each(source, [x for n, x in columns if Column(alias, n) in keys])
@@ -182,7 +189,12 @@ def _declared(relation: Relation, schema: Schema) -> dict[str, tuple[int, int]]:
             return {n: limit for part in parts for n, limit in _declared(part, schema).items()}
         case UnitJoin(left=source):
             return _declared(source, schema)
-        case Filter(source=source) | PublicJoin(source=source) | Unnest(source=source):
+        case (
+            Filter(source=source)
+            | KeyFilter(source=source)
+            | PublicJoin(source=source)
+            | Unnest(source=source)
+        ):
             return _declared(source, schema)
         case Derived(source=source) | UnitAggregate(source=source):
             return _declared(source, schema)

@@ -25,6 +25,7 @@ from dither.plan.facts import Scope
 from dither.plan.relations import (
     Derived,
     Filter,
+    KeyFilter,
     Named,
     PublicJoin,
     Relation,
@@ -42,7 +43,7 @@ from dither.plan.text import Words
 from dither.plan.units import unit_of
 from dither.plan.within import derived, grouped_within, unit_value, united
 from dither.query._question import Question
-from dither.sql import Names, parse_released, parse_written
+from dither.sql import Names, parse_released, parse_where, parse_written
 from dither.sql.grouping import named_sets
 from dither.sql.joins import beside, join, unnest
 from dither.sql.names import default_key_name, key_expression, suffix
@@ -318,7 +319,7 @@ class TableQuery:
 
     def _check_steps(self) -> None:
         steps, inner = 0, self.relation
-        while isinstance(inner, Filter | PublicJoin | UnitJoin | Unnest):
+        while isinstance(inner, Filter | KeyFilter | PublicJoin | UnitJoin | Unnest):
             steps, inner = steps + 1, inner.left if isinstance(inner, UnitJoin) else inner.source
         if steps >= MOST_STEPS:
             raise QueryError(
@@ -350,6 +351,7 @@ class TableQuery:
         ----------
         condition : str
             In SQL's expression language, such as ``"age >= 18 AND region IN ('north', 'east')"``.
+            Keys may be those of a public table: ``"region IN (SELECT region FROM regions)"``.
 
         Raises
         ------
@@ -358,7 +360,11 @@ class TableQuery:
         """
         self._before_keys("filter")
         self._check_steps()
-        return replace(self, relation=Filter(self.relation, self._read(condition)))
+        if isinstance(condition, str) and self._is_column(condition):
+            return replace(self, relation=Filter(self.relation, self._read(condition)))
+        rows, words = parse_where(condition, Names(self.relation, self.schema))
+        self.words.append(words)
+        return replace(self, relation=rows)
 
     def select(self, *columns: str, **named: str) -> TableQuery:
         """Rows of these columns alone, derived ones among them: a query in the FROM.

@@ -38,6 +38,7 @@ QUERY = (
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     rel.Scan: ("scan", ("table", "alias")),
     rel.Filter: ("filter", ("source", "predicate")),
+    rel.KeyFilter: ("among", ("source", "operand", "keys", "column", "negated")),
     rel.PublicJoin: ("public join", ("source", "public", "on", "keep_all")),
     rel.UnitJoin: (
         "unit join",

@@ -33,6 +33,18 @@ def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
                 ("named", f"{elements.alias}.{elements.name}; limits count these rows"),
             )
             return Node(title, facts, (explained_rows(source, schema),))
+        case rel.KeyFilter(
+            source=source, operand=operand, keys=keys, column=column, negated=negated
+        ):
+            (scan,) = rel.scans(keys)
+            where = f" where {show(keys.predicate)}" if isinstance(keys, rel.Filter) else ""
+            listed = f"{show(column)} of public {scan.table}{where}"
+            fact = "1: each row stays or goes by itself, and no key multiplies it"
+            return Node(
+                f"where {show(operand)} is {'not ' if negated else ''}among {listed}",
+                (("stability", fact),),
+                (explained_rows(source, schema),),
+            )
         case rel.PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
             pairs = " and ".join(f"{show(a)} = {public.alias}.{b.name}" for a, b in on)
             title = f"{'left ' if keep_all else ''}join public {public.table} on {pairs}"

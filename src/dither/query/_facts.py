@@ -216,7 +216,8 @@ def used_by(
 ) -> tuple[Fact, ...]:
     """The facts that a question rests on: those of the columns that it names, and limits."""
     found: dict[int, Fact] = {}
-    names = {scan.alias: scan.table for scan in rel.scans(query.relation)}
+    # The tables that keys are listed from come last, and may go by the name of another.
+    names = {scan.alias: scan.table for scan in reversed(rel.scans(query.relation))}
     fields = [(names[c.table], c.name) for c in _columns(query) if c.table in names]
     if not isinstance(query, ag.QueryOfUnits):
         base = names[rel.base(query.relation).alias]

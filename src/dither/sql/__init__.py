@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dither.sql.select import parse_order as parse_order
     from dither.sql.select import parse_query as parse_query
     from dither.sql.select import parse_released as parse_released
+    from dither.sql.select import parse_where as parse_where
     from dither.sql.select import parse_written as parse_written
     from dither.sql.write import to_sql as to_sql
     from dither.sql.write import unit_value as unit_value
@@ -33,7 +34,10 @@ __all__: list[str] = []
 
 _HOMES = {
     **dict.fromkeys(
-        ("parse_expression", "parse_order", "parse_query", "parse_released", "parse_written"),
+        (
+            *("parse_expression", "parse_order", "parse_query", "parse_released"),
+            *("parse_where", "parse_written"),
+        ),
         "select",
     ),
     **dict.fromkeys(("to_sql", "unit_value"), "write"),

@@ -139,7 +139,10 @@ _PARTS: dict[str, tuple[str, str]] = {
     "db": ("a schema before a table's name", "write the table's name in the policy"),
     "catalog": ("a database before a table's name", "write the table's name in the policy"),
     "pivots": ("PIVOT", "ask for groups with GROUP BY"),
-    "query": ("a subquery", _SUBQUERY),
+    "query": (
+        "a subquery",
+        "write x IN (SELECT key FROM public) in WHERE, by itself or joined by AND",
+    ),
     "sample": ("TABLESAMPLE", "sampling is chosen by the release, not the query"),
     "symmetric": ("SYMMETRIC", "write the smaller bound first"),
 }

@@ -28,6 +28,7 @@ from dither.sql.aggregates import aggregate, aggregates_in
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, identifier, plain, refuse, take
 from dither.sql.expressions import at
 from dither.sql.items import Item, chosen_key, item
+from dither.sql.membership import kept
 from dither.sql.names import Names, default_name, find, free_name
 from dither.sql.released import bare_name, is_column
 from dither.sql.sources import Tables, relation
@@ -126,7 +127,7 @@ def _select(tree: exp.Select, alias: str | None, tables: Tables, unnamed: bool) 
     names = tables.names(rows)
     if where is not None:
         (node,) = take(where, "WHERE", "this")
-        rows = Filter(rows, _condition(at("WHERE", names), node, rows, tables))
+        rows = kept(rows, node, at("WHERE", names))
     alias = alias or base(rows).table
     if distinct is not None:
         take(distinct, "SELECT DISTINCT")

@@ -12,6 +12,7 @@ from dither.plan.expressions import Column, Expression
 from dither.plan.facts import Scope, infer, tables_of
 from dither.plan.relations import (
     Filter,
+    KeyFilter,
     Named,
     PublicJoin,
     Relation,
@@ -209,7 +210,7 @@ class Names:
 
 def _equal(relation: Relation) -> Iterator[tuple[Expression, Column]]:
     match relation:
-        case Filter(source=source) | Unnest(source=source):
+        case Filter(source=source) | KeyFilter(source=source) | Unnest(source=source):
             yield from _equal(source)
         case PublicJoin(source=source, on=on):
             yield from _equal(source)

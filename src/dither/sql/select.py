@@ -11,7 +11,7 @@ from dither.errors import QueryError, UnknownNameError, UnsupportedError, neares
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key, Output, Query
-from dither.plan.relations import Filter
+from dither.plan.relations import Relation
 from dither.plan.released import Constant, KeyValue
 from dither.plan.schema import Schema
 from dither.plan.text import Words
@@ -21,6 +21,7 @@ from dither.sql.derived import named_query, with_queries
 from dither.sql.expressions import at
 from dither.sql.grouping import grouping_nodes, is_flag
 from dither.sql.items import Item, chosen_key, item, ordinal
+from dither.sql.membership import kept
 from dither.sql.names import (
     Names,
     default_key_name,
@@ -43,6 +44,7 @@ __all__ = [
     "parse_order",
     "parse_query",
     "parse_released",
+    "parse_where",
     "parse_written",
 ]
 
@@ -88,6 +90,14 @@ def parse_written(text: str, names: Names) -> tuple[ex.Expression, Words]:
     found = at("the expression", names).read(reading.tree)
     reading.check()
     return found, _words(reading, names)
+
+
+def parse_where(text: str, names: Names) -> tuple[Relation, Words]:
+    """The rows for which a condition is true, and how each part of it was written."""
+    reading = read_condition(text)
+    rows = kept(names.relation, reading.tree, at("the expression", names))
+    reading.check()
+    return rows, _words(reading, names)
 
 
 def _words(reading: Reading, names: Names) -> Words:
@@ -157,7 +167,7 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     names = tables.names(rows)
     if where is not None:
         (condition,) = take(where, "WHERE", "this")
-        rows = Filter(rows, at("WHERE", names).read(condition))
+        rows = kept(rows, condition, at("WHERE", names))
     chosen = [item(node) for node in items]
     grouped, sets = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)

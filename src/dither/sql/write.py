@@ -14,6 +14,7 @@ from dither.plan import expressions as ex
 from dither.plan.relations import (
     Derived,
     Filter,
+    KeyFilter,
     Named,
     NamedExpression,
     PublicJoin,
@@ -25,10 +26,11 @@ from dither.plan.relations import (
     UnitValue,
     Unnest,
     base,
+    scans,
     visible,
 )
 from dither.plan.schema import Schema
-from dither.plan.text import SUM, ExpressionWriter, constant
+from dither.plan.text import AND, OR, SUM, ExpressionWriter, constant
 from dither.plan.units import column_names, is_unit
 from dither.sql.options import CONSISTENT, GROUPS, ROWS
 
@@ -131,8 +133,13 @@ def _rows(relation: Relation, schema: Schema, writer: ExpressionWriter) -> str:
     source, joins, predicates = _flatten(relation)
     parts = [f"FROM {_named(source, schema)}"]
     parts += [_join(join, schema, writer) for join in joins]
-    if predicates:
-        parts.append(f"WHERE {writer.text(_conjunction(predicates))}")
+    plain = [x for x in predicates if isinstance(x, ex.Expression)]
+    among = [x for x in predicates if isinstance(x, KeyFilter)]
+    conditions = [_among(x, schema, writer) for x in among]
+    if plain:
+        conditions.insert(0, writer.text(_conjunction(plain), AND if among else OR))
+    if conditions:
+        parts.append(f"WHERE {' AND '.join(conditions)}")
     return " ".join(parts)
 
 
@@ -152,7 +159,7 @@ def _unit(query: ag.Query, schema: Schema) -> ex.Column | None:
 
 def _flatten(
     relation: Relation,
-) -> tuple[Named, list[PublicJoin | UnitJoin | Unnest], list[ex.Expression]]:
+) -> tuple[Named, list[PublicJoin | UnitJoin | Unnest], list[ex.Expression | KeyFilter]]:
     """The first table, the joins and the predicates.
 
     A filter below a public join can stand above it, since each row of the source matches at most
@@ -165,6 +172,9 @@ def _flatten(
         case Filter(source=source, predicate=predicate):
             first, joins, predicates = _flatten(source)
             return first, joins, [*predicates, predicate]
+        case KeyFilter(source=source):
+            first, joins, predicates = _flatten(source)
+            return first, joins, [*predicates, relation]
         case PublicJoin(source=source) | Unnest(source=source):
             first, joins, predicates = _flatten(source)
             return first, [*joins, relation], predicates
@@ -172,6 +182,19 @@ def _flatten(
             first, joins, predicates = _flatten(left)
             return first, [*joins, relation], predicates
     raise TypeError(type(relation).__name__)
+
+
+def _among(among: KeyFilter, schema: Schema, writer: ExpressionWriter) -> str:
+    """``x IN (SELECT key FROM public)``."""
+    (scan,) = scans(among.keys)
+    inner = _writer(among.keys)
+    where = ""
+    if isinstance(among.keys, Filter):
+        where = f" WHERE {inner.text(among.keys.predicate)}"
+    return (
+        f"{writer.text(among.operand, SUM)} {'NOT ' if among.negated else ''}IN "
+        f"(SELECT {inner.text(among.column)} FROM {_identifier(scan.table)}{where})"
+    )
 
 
 def _conjunction(predicates: Sequence[ex.Expression]) -> ex.Expression:

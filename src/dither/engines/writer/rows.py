@@ -32,6 +32,7 @@ from dither.plan.job import (
     GroupKey,
     Job,
     Leaves,
+    Rows,
     Total,
     UnitSizes,
     Values,
@@ -40,6 +41,7 @@ from dither.plan.job import (
 from dither.plan.relations import (
     Elements,
     Filter,
+    KeyFilter,
     PublicJoin,
     Relation,
     Scan,
@@ -166,6 +168,8 @@ class RowSource:
                 return found.where(self.emitter.value(predicate, Kind.BOOLEAN), copy=False)
             case Unnest():
                 return self._unnested(relation)
+            case KeyFilter():
+                return self._among(relation)
             case PublicJoin():
                 return self._public_join(relation)
             case UnitJoin():
@@ -246,6 +250,25 @@ class RowSource:
         values = selected([exp.Star(), named(typed, f"t{one}")], subquery(rows, "e"))
         value = self.dialect.cleaned(identifier(f"t{one}"), facts)
         return selected([exp.Star(), named(value, self._names[column])], subquery(values, "t"))
+
+    def _among(self, among: KeyFilter) -> exp.Select:
+        """Rows whose operand is in the list of a public table, by the engine's own ``IN``."""
+        kind = self.emitter.facts(among.operand).kind
+        assert kind is not None
+        key = GroupKey("key", among.column, kind, None)
+        job = Job(among.keys, None, (key,), (Rows(),), 1, 1)
+        inner = RowSource(self.dialect, job, self.schema, self._stored, self._seeds)
+        listed = selected(
+            [named(inner.emitter.value(among.column, kind), "key")],
+            subquery(inner.select(among.keys), "s"),
+        )
+        found: exp.Expression = exp.In(
+            this=self.emitter.value(among.operand, kind), query=exp.Subquery(this=listed)
+        )
+        if among.negated:
+            found = exp.Not(this=found)
+        rows = selected([exp.Star()], subquery(self.select(among.source), "f"))
+        return rows.where(found, copy=False)
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
         keys: list[exp.Expression] = []
@@ -441,6 +464,8 @@ def _columns_of(relation: Relation) -> list[ex.Column]:
             return _columns_of(source)
         case Filter(source=source, predicate=predicate):
             return [*_columns_of(source), *ex.columns(predicate)]
+        case KeyFilter(source=source, operand=operand):
+            return [*_columns_of(source), *ex.columns(operand)]
         case PublicJoin(source=source, on=on):
             return [
                 *_columns_of(source),
