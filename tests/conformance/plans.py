@@ -123,6 +123,8 @@ PLANS = {
     "MEDIAN(x) AS m FROM visits GROUP BY CUBE (h, w), b",
     "sets of rows that are discovered": "SELECT w, ROUND(y, 1) AS k, COUNT(*) AS n, MEDIAN(i) AS m "
     "FROM people GROUP BY ROLLUP (w, k)",
+    "a join on two columns": "SELECT label, COUNT(*) AS n, SUM(weight) AS s FROM visits JOIN "
+    "doctors ON visits.h = doctors.code AND visits.i * 0 + 5 = doctors.weight GROUP BY label",
     "among public keys": "SELECT COUNT(*) AS n, SUM(x) AS s FROM visits WHERE h IN (SELECT code "
     "FROM doctors) AND x > 0",
     "not among public keys": "SELECT COUNT(*) AS n, SUM(x) AS s FROM visits WHERE h NOT IN "

@@ -97,6 +97,9 @@ REFUSED = [
     ),
     ("tables/regions/unique", [], "tables.regions.unique must be a list that is not empty"),
     ("tables/regions/unique", [1], "tables.regions.unique must be a list of texts"),
+    ("tables/regions/unique", [["region", 1]], "must be a list of texts, or of lists of texts"),
+    ("tables/regions/unique", [["region", "region"]], "names a value twice"),
+    ("tables/regions/unique", [["region", "regoin"]], "did you mean 'region'"),
     ("tables/regions/unique", ["region", "region"], "tables.regions.unique names a value twice"),
     ("tables/regions/max_rows", 3, "tables.regions.max_rows contradicts public"),
     (

@@ -26,7 +26,13 @@ from dither.engines.writer.cells import (
     axes_of,
 )
 from dither.engines.writer.dialect import Dialect, Seeds
-from dither.engines.writer.forms import identifier, named, named_table, subquery
+from dither.engines.writer.forms import (
+    identifier,
+    is_not_null,
+    named,
+    named_table,
+    subquery,
+)
 from dither.engines.writer.grouped import DistinctQuery, HistogramQuery
 from dither.engines.writer.rows import Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
@@ -208,8 +214,8 @@ class SQLEngine(Engine):
             for facts in table.lists.values():
                 self._check_elements(table.name, facts)
             if not table.private:
-                for name in sorted(table.unique):
-                    self._check_unique(table.name, table.column(name))
+                for key in table.unique_keys:
+                    self._check_unique(table.name, [table.column(name) for name in key])
 
     def _check_elements(self, table: str, facts: ColumnFacts) -> None:
         stored = self._table(table).types.get(facts.name) or ""
@@ -242,15 +248,22 @@ class SQLEngine(Engine):
                 f"{facts.kind.value} two people could become one, one two, or some nobody; {fix}"
             )
 
-    def _check_unique(self, table: str, facts: ColumnFacts) -> None:
-        value = identifier("v0")
-        counts = (exp.Count(this=value), exp.Count(this=exp.Distinct(expressions=[value.copy()])))
-        asked = exp.select(*counts).from_(subquery(self._read(table, facts), "c"))
-        ((count, distinct),) = self._execute(self.dialect.sql(asked))
-        if count != distinct:
+    def _check_unique(self, table: str, key: Sequence[ColumnFacts]) -> None:
+        """Refuse a key that rows share; one of which a part is NULL is met by no row."""
+        names = [f"v{i}" for i in range(len(key))]
+        shared = exp.select(*map(identifier, names)).from_(subquery(self._read(table, *key), "c"))
+        shared = shared.where(*(is_not_null(identifier(name)) for name in names))
+        shared = shared.group_by(*map(identifier, names))
+        twice = exp.GT(this=exp.Count(this=exp.Star()), expression=self.dialect.integer(1))
+        asked = exp.select(exp.Count(this=exp.Star())).from_(subquery(shared.having(twice), "d"))
+        ((number,),) = self._execute(self.dialect.sql(asked))
+        if number:
+            called = " and ".join(repr(facts.name) for facts in key)
+            columns = f"columns {called} are" if key[1:] else f"column {called} is"
             raise PolicyError(
-                f"table {table!r}: column {facts.name!r} is declared unique and is not; a join on "
-                "it could fan out"
+                f"table {table!r}: {columns} declared unique{' together' if key[1:] else ''} and "
+                f"{'are' if key[1:] else 'is'} not; a join on {'them' if key[1:] else 'it'} could "
+                "fan out"
             )
 
     # --- jobs -------------------------------------------------------------------------------------

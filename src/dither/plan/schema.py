@@ -137,8 +137,9 @@ class Table:
     max_groups, max_rows : int
         How many groups of a ``GROUP BY`` one unit may count in, and how many rows per group.
         Both are 1 where a row is a person.
-    unique : frozenset of str
-        Public tables: columns in which no value occurs twice, so that a join cannot fan out.
+    unique : frozenset of str or tuple of str
+        Public tables: columns in which no value occurs twice, and several columns of which no
+        values occur together twice, so that a join on them cannot fan out.
     max_join_rows : int, optional
         Private tables: rows kept per unit before a join on the unit's key.
     unit_name : str, optional
@@ -162,7 +163,7 @@ class Table:
     unit: str | None = None
     max_groups: int = 1
     max_rows: int = 1
-    unique: frozenset[str] = frozenset()
+    unique: frozenset[str | tuple[str, ...]] = frozenset()
     max_join_rows: int | None = None
     complete: bool = True
     unit_name: str | None = None
@@ -179,6 +180,11 @@ class Table:
                 f"table {self.name!r}: unit {self.unit!r} is not a column of it"
                 + nearest(self.unit, self.columns)
             )
+
+    @property
+    def unique_keys(self) -> list[tuple[str, ...]]:
+        """What is declared unique, each as the columns that are so together, in order."""
+        return sorted((key,) if isinstance(key, str) else key for key in self.unique)
 
     def column(self, name: str) -> ColumnFacts:
         """The facts of a column.

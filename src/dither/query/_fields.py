@@ -125,6 +125,28 @@ class Reader:
         """A list of texts, none twice."""
         return tuple(self.listed(field, str) or ())
 
+    def keys(self, field: str) -> tuple[str | tuple[str, ...], ...]:
+        """A list of texts, and of lists of texts that belong together; none twice."""
+        value = self.take(field)
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple) or not value:
+            raise PolicyError(f"{self.name(field)} must be a list that is not empty")
+        found: list[str | tuple[str, ...]] = []
+        for one in value:
+            several = isinstance(one, list | tuple) and one
+            if not all(isinstance(v, str) for v in (one if several else (one,))):
+                raise PolicyError(
+                    f"{self.name(field)} must be a list of texts, or of lists of texts"
+                )
+            names = tuple(one) if several else (one,)
+            if len({*names}) < len(names):
+                raise PolicyError(f"{self.name(field)} names a value twice")
+            found.append(names if names[1:] else names[0])
+        if len({frozenset((key,) if isinstance(key, str) else key) for key in found}) < len(found):
+            raise PolicyError(f"{self.name(field)} names a value twice")
+        return tuple(found)
+
     def listed(self, field: str, kind: type | None = None) -> list[Any] | None:
         """A list that is not empty, no element twice."""
         value = self.take(field)

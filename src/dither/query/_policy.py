@@ -52,7 +52,7 @@ class DeclaredTable:
     max_join_rows: int | None
     max_groups_cap: int | None
     max_rows_cap: int | None
-    unique: tuple[str, ...]
+    unique: tuple[str | tuple[str, ...], ...]
     columns: Mapping[str, DeclaredColumn]
     learned: tuple[str, ...] = ()
     """The limits, ``max_groups`` and ``max_rows``, that the ledger's newest answer stands for."""
@@ -197,7 +197,8 @@ def schema_of(
     for name, declared in policy.tables.items():
         kinds, elements = found[name], lists.get(name, {})
         reasons = unread.get(name, {})
-        for field, names in (("unit", (declared.unit,)), ("unique", declared.unique)):
+        keys = [(key,) if isinstance(key, str) else key for key in declared.unique]
+        for field, names in (("unit", (declared.unit,)), *(("unique", key) for key in keys)):
             for column in names:
                 if column is not None:
                     _check_column(column, kinds, f"tables.{name}.{field}", reasons)
@@ -331,7 +332,7 @@ def _table(
         unit = unit if column is None or public else column
     learned = tuple(f for f in ("max_groups", "max_rows") if body.take(f) == LEARNED)
     caps = {field: 1 if field in learned else body.whole(field) for field in LIMITS}
-    unique = body.names("unique")
+    unique = body.keys("unique")
     columns = {
         column: read_column(column, Reader(fields, f"{body.where}.columns.{column}"))
         for column, fields in body.section("columns").items()

@@ -115,7 +115,8 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
         raise PolicyError(f"{where}.table is for sources of several tables, not for {name}")
     inner = (declared.table or table.name) if form.holds_tables else None
     held = {column: facts.kind for column, facts in table.columns.items()}
-    columns = {**dict.fromkeys(n for n in (table.unit, *table.unique) if n), **held}
+    keys = [c for key in table.unique for c in ((key,) if isinstance(key, str) else key)]
+    columns = {**dict.fromkeys(n for n in (table.unit, *keys) if n), **held}
     return engine.name, TableSource(source, name, inner, declared.delimiter, table.unit, columns)
 
 

@@ -79,8 +79,8 @@ def join_public(
     scan : Scan
         The public table.
     pairs : sequence of (Expression, str)
-        What is set equal: an expression over the source and a column of the public table. At least
-        one of the columns must be declared unique.
+        What is set equal: an expression over the source and a column of the public table. One of
+        the columns must be declared unique, or several of them together.
     keep_all : bool
         Whether rows without a match stay, with NULL in the public columns (a left join).
     schema : Schema
@@ -88,7 +88,8 @@ def join_public(
     Raises
     ------
     QueryError
-        Where no joined column is declared unique, so that the join could fan out without a bound.
+        Where the joined columns hold none that is declared unique, alone or with others, so that
+        the join could fan out without a bound.
     """
     facts = schema.table(scan.table)
     check_alias(source, scan)
@@ -97,12 +98,13 @@ def join_public(
     if not pairs:
         raise QueryError(f"JOIN {facts.name}: at least one equality of columns is needed")
     columns = [facts.column(name).name for _, name in pairs]
-    if not facts.unique.intersection(columns):
+    if not any({*key} <= {*columns} for key in facts.unique_keys):
         on = ", ".join(columns)
+        together = f", or unique = [{columns!r}] if they do not together" if columns[1:] else ""
         raise QueryError(
             f"JOIN {facts.name} ON {on}: the join could fan out without a bound, since none of its "
             f"columns is declared unique; declare unique = [{columns[0]!r}] for table "
-            f"{facts.name!r} in the policy, if no value of it occurs twice"
+            f"{facts.name!r} in the policy, if no value of it occurs twice{together}"
         )
     _same_kinds(source, pairs, scan, schema)
     on_pairs = tuple(
