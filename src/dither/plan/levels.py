@@ -56,12 +56,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.plan.job import Measurement, MeasurementSensitivity, reach
+from dither.errors import QueryError
+from dither.plan.job import (
+    GroupKey,
+    Job,
+    Measurement,
+    MeasurementSensitivity,
+    Rows,
+    Total,
+    Units,
+    Values,
+    reach,
+)
 
-__all__ = ["MOST_AXES", "Levels", "sensitivity_of_levels"]
+__all__ = ["MOST_KEYS", "Levels", "check_sums", "levels_of", "sensitivity_of_levels"]
 
 MOST_AXES = 6
 """The parts are as many as the axes have subsets."""
+
+MOST_KEYS = 1_000_000
+"""More public keys than this are refused: their product is the size of the release."""
 
 Set = tuple[int, ...]
 
@@ -209,3 +223,38 @@ def sensitivity_of_levels(
             l1, l2_squared = l1 + 2 * k * size, l2_squared + spread
     largest = size * min(k, max(levels.inside(one) for one in levels.sets))
     return MeasurementSensitivity(largest, k, Fraction(l1), Fraction(l2_squared))
+
+
+def levels_of(keys: Sequence[GroupKey], sets: tuple[tuple[int, ...], ...]) -> Levels:
+    """The sums of a table of public keys that are to add up."""
+    for key in keys:
+        if key.values is None:
+            raise QueryError(
+                f"consistent: levels add up over public keys, and those of {key.name!r} would be "
+                "discovered; declare its values or bins in the policy, or leave consistent out"
+            )
+    if len(keys) > MOST_AXES:
+        raise QueryError(f"consistent: levels of more than {MOST_AXES} keys; group by fewer")
+    levels = Levels(tuple(len(key.values or ()) for key in keys), sets)
+    if prod(levels.sizes) > MOST_KEYS:
+        raise QueryError(
+            f"consistent: the keys have {prod(levels.sizes):,} public combinations, more than "
+            f"{MOST_KEYS:,}; group by fewer or coarser keys"
+        )
+    return levels
+
+
+def check_sums(job: Job) -> None:
+    """Refuse what is not a sum over the groups of a table."""
+    for measurement in job.measurements:
+        once = isinstance(measurement, Units) or getattr(measurement, "once", False)
+        if isinstance(measurement, Rows | Total | Values) and not once:
+            continue
+        if once and job.max_groups == 1:
+            continue
+        raise QueryError(
+            "consistent: only counts of rows, sums, and what follows from them add up over groups; "
+            "distinct values, quantiles, and units that count in several groups do not. Leave them "
+            "out, or leave consistent out"
+            + (", or set max_groups = 1, where each unit counts in one group" if once else "")
+        )

@@ -24,12 +24,10 @@ from dither.plan.job import (
     Job,
     MeasurementSensitivity,
     Rows,
-    Total,
     Units,
-    Values,
     sensitivity,
 )
-from dither.plan.levels import MOST_AXES, Levels, sensitivity_of_levels
+from dither.plan.levels import MOST_KEYS, Levels, check_sums, levels_of, sensitivity_of_levels
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import (
     Derived,
@@ -64,9 +62,6 @@ ADD_UP = (
     "counts and sums of all sets add up: limits hold of the groups by all keys, a row whose keys "
     "are not all public is in no set, and noisy values are made to agree by least squares"
 )
-
-MOST_KEYS = 1_000_000
-"""More public keys than this are refused: their product is the size of the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +157,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         rows = 1
     each, levels = 0, None
     if query.consistent:
-        levels = _levels(keys, query.sets)
+        levels = levels_of(keys, query.sets)
         groups = min(groups, prod(levels.sizes))
         notes.append(ADD_UP)
     elif query.sets:
@@ -198,7 +193,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     sets = () if levels is not None else query.sets
     job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows, sets, each)
     if levels is not None:
-        _check_sums(job)
+        check_sums(job)
     public_size = (
         schema.replace_one
         and table.complete
@@ -303,41 +298,6 @@ def _limits(query: ag.Query, table: Table, schema: Schema) -> tuple[int, int]:
         limits(query.relation, {expressions[i] for i in one}, found[0], found[1]) for one in sets
     ]
     return max(groups for groups, _ in every), max(rows for _, rows in every)
-
-
-def _levels(keys: Sequence[GroupKey], sets: tuple[tuple[int, ...], ...]) -> Levels:
-    """The sums of a table of public keys that are to add up."""
-    for key in keys:
-        if key.values is None:
-            raise QueryError(
-                f"consistent: levels add up over public keys, and those of {key.name!r} would be "
-                "discovered; declare its values or bins in the policy, or leave consistent out"
-            )
-    if len(keys) > MOST_AXES:
-        raise QueryError(f"consistent: levels of more than {MOST_AXES} keys; group by fewer")
-    levels = Levels(tuple(len(key.values or ()) for key in keys), sets)
-    if prod(levels.sizes) > MOST_KEYS:
-        raise QueryError(
-            f"consistent: the keys have {prod(levels.sizes):,} public combinations, more than "
-            f"{MOST_KEYS:,}; group by fewer or coarser keys"
-        )
-    return levels
-
-
-def _check_sums(job: Job) -> None:
-    """Refuse what is not a sum over the groups of a table."""
-    for measurement in job.measurements:
-        once = isinstance(measurement, Units) or getattr(measurement, "once", False)
-        if isinstance(measurement, Rows | Total | Values) and not once:
-            continue
-        if once and job.max_groups == 1:
-            continue
-        raise QueryError(
-            "consistent: only counts of rows, sums, and what follows from them add up over groups; "
-            "distinct values, quantiles, and units that count in several groups do not. Leave them "
-            "out, or leave consistent out"
-            + (", or set max_groups = 1, where each unit counts in one group" if once else "")
-        )
 
 
 def _size(keys: Sequence[GroupKey], one: Iterable[int]) -> int | None:

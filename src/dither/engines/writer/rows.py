@@ -1,6 +1,7 @@
 """The rows of a job as SQL: scans, filters and joins over columns read as declared.
 
-Queries in the FROM stand in ``within``, whose source of rows an engine takes.
+Queries in the FROM stand in ``within``, whose source of rows an engine takes. It is long because
+every relation over tables reads its columns through one source, which names, types and cleans them.
 """
 
 from __future__ import annotations
