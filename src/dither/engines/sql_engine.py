@@ -2,7 +2,8 @@
 
 An engine of this kind supplies a ``Dialect`` and a connection: the six methods at the end of
 ``SQLEngine``. From these come the checks of its sources against a schema, the SQL of a job, a trial
-over empty tables before anything is charged, and the answer.
+over empty tables before anything is charged, and the answer. It is long because these must read
+columns, hold their sources and write a job in one way, and one class says how.
 """
 
 from __future__ import annotations
