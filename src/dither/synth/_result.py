@@ -516,9 +516,16 @@ def _inside(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> 
     ends = np.array([float(e) for e in edges])
     found = ends[cells] + rng.random(len(cells)) * (ends[cells + 1] - ends[cells])
     if attribute.step is not None:
-        step = float(attribute.step)
-        found = np.clip(np.rint(found / step) * step, ends[0], ends[-1])
-        found = np.round(found, max(0, 15 - math.ceil(math.log10(max(abs(ends).max(), 1.0)))))
+        # The multiples of a bin, and not the nearest ones, which may lie in the next bin.
+        step = attribute.step
+        least = np.array([math.ceil(e / step) for e in edges[:-1]], dtype=np.int64)
+        most = np.array([math.ceil(e / step) - 1 for e in edges[1:]], dtype=np.int64)
+        most[-1] = math.floor(edges[-1] / step)
+        drawn = rng.integers(least[cells], np.maximum(most, least)[cells], endpoint=True)
+        digits = max(0, 15 - math.ceil(math.log10(max(abs(ends).max(), 1.0))))
+        on = np.round(drawn * float(step), digits)
+        # A bin without a multiple has its numbers anywhere inside.
+        found = np.where((most >= least)[cells], on, found)
     return found
 
 
