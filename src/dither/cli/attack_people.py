@@ -234,7 +234,7 @@ def membership(
     short_help="Tell who synthetic rows were made of.",
     epilog="""\b
 Examples:
-  dither attack synthetic                     a survey: copies, exact pairs, private rows
+  dither attack synthetic               a survey: copies, exact pairs, ours
   dither attack synthetic --epsilon 0.5 --epsilon 4 --plot roc.png
   dither attack synthetic made.csv real.csv held-out.csv
 """,

@@ -31,8 +31,8 @@ __all__ = ["synth"]
 Examples:
   dither synth visits --epsilon 1 --explain
   dither synth visits --epsilon 1 --out visits.csv
-  dither synth visits --epsilon 1 --method mst --rows 10000 --out visits.parquet
-  dither synth visits --epsilon 1 --workload 2 --out visits.csv --model visits.model
+  dither synth visits --epsilon 1 --method mst --rows 10000 --out made.parquet
+  dither synth visits --epsilon 1 --workload 2 --model visits.model
   dither synth --from visits.model --rows 500 --out more.csv
 """,
 )

@@ -75,7 +75,7 @@ class RangeTree:
     --------
     >>> tree = RangeTree.choose(1024, "laplace")
     >>> tree.branchings, round(tree.error, 2)
-    ((10, 10, 11), 12.34)
+    ((10, 10, 11), 12.39)
     """
 
     bins: int
