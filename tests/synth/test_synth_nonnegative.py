@@ -111,7 +111,7 @@ def table_of(cells, a):
 
 
 def test_sparse_tables_come_nearer_to_the_truth():
-    """Than the noisy ones, over ten releases together; it fails once in many thousand runs."""
+    """Than the noisy ones, over ten releases together."""
     errors = np.zeros(2)
     for seed in range(10):
         made, residuals, counts = noisy(seed)
@@ -120,7 +120,7 @@ def test_sparse_tables_come_nearer_to_the_truth():
             truth = counts([t])[t]
             errors[0] += ((found.table(t) - truth) ** 2).sum()
             errors[1] += ((table(residuals, SIZES, t) - truth) ** 2).sum()
-    assert errors[0] < 0.8 * errors[1]
+    assert errors[0] < 0.9 * errors[1]
 
 
 @pytest.mark.parametrize("total", [0, -50])
