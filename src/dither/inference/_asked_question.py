@@ -15,6 +15,7 @@ from dither.errors import ArgumentError
 from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
 from dither.privacy import Loss
 from dither.query import _statistics as st
+from dither.query._display import Unreleased
 from dither.query._display import table as shown_table
 from dither.query._explain import UNCOUNTED
 
@@ -61,12 +62,19 @@ class Design:
     reach: Callable[[int, Laws, Loss, float], tuple[float, float]]
 
 
-class InferenceQuestion:
+class InferenceQuestion(Unreleased):
     """One inference about a table: explained and previewed free of charge, released at its price.
 
     Made by the methods of `Inference`. `release` charges the ledger once and gives the result,
     whose errors, intervals and p-values cost nothing more.
     """
+
+    _RESULTS = frozenset(
+        name
+        for kind in (PrivateEstimate, PrivateTest)
+        for name in (*dir(kind), *kind.__dataclass_fields__)
+        if not name.startswith("_")
+    )
 
     def __init__(
         self,
@@ -176,27 +184,8 @@ class InferenceQuestion:
         people = self._question._plan.table.unit is not None
         return replace(found, certificate=released.certificate, people=people)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _RESULTS:
-            raise AttributeError(
-                f"nothing has been released yet: call .release(), which charges the ledger, and "
-                f"ask its result for {name!r}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-
     def __repr__(self) -> str:
         return f"<inference, not released yet: {self.title}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
-
-
-_RESULTS = frozenset(
-    name
-    for kind in (PrivateEstimate, PrivateTest)
-    for name in (*dir(kind), *kind.__dataclass_fields__)
-    if not name.startswith("_")
-)
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,16 @@ import numpy as np
 from dither import _checks as check
 from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.errors import ArgumentError, nearest
-from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dither.mechanisms import DiscreteGaussian
 from dither.privacy import Loss
 from dither.query._canonical import hashed
 from dither.query._certificate import charge_dict
-from dither.query._display import Explanation, Node
+from dither.query._display import Explanation, Node, Unreleased
 from dither.query._domain import Domain, domain_of
 from dither.query._explain import UNCOUNTED
 from dither.query._levels import PublicLevels, place_attribute, public_levels
 from dither.query._tables import Budget, Counts, TablesQuestion
+from dither.synth._divided import loss_of, parameter_of
 from dither.synth._hierarchy import Division, Hierarchy, LevelNoise, plan_hierarchy
 from dither.synth._hierarchy_counts import HierarchyCounts
 from dither.synth._hierarchy_preview import HierarchyPreview, LevelPreview
@@ -111,11 +112,13 @@ def _invariants(
     return known, columns
 
 
-class HierarchyQuestion:
+class HierarchyQuestion(Unreleased):
     """Counts of places by cells: explained and previewed free of charge, released at its price.
 
     Made by ``session.table(...).hierarchy(...)``.
     """
+
+    _RESULTS = ("frame", "summary", "plot", "certificate", "counts", "estimates")
 
     def __init__(
         self,
@@ -278,15 +281,12 @@ class HierarchyQuestion:
     def _measurements(self) -> list[dict[str, Any]]:
         """What the certificate says of each table."""
         found: list[dict[str, Any]] = []
-        bounds = {
-            "l1": str(self._question.l1),
-            "l2_squared": str(self._question.l2_squared),
-            "levels": 1,
-        }
+        l1, l2_squared = self._question.l1, self._question.l2_squared
+        bounds = {"l1": str(l1), "l2_squared": str(l2_squared), "levels": 1}
         for level in self._plan.levels:
             for what, noise in (("cells", level.cells), ("totals", level.total)):
                 if noise is not None:
-                    loss = _loss(noise, self._question).charge
+                    loss = loss_of(noise, (l1, l2_squared), self._question.neighbours).charge
                     measures = {"node": "hierarchy", "level": level.name, "counts": what}
                     found.append(
                         {"measures": measures, **bounds}
@@ -305,26 +305,8 @@ class HierarchyQuestion:
             )
         return found
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("frame", "summary", "plot", "certificate", "counts", "estimates"):
-            raise AttributeError(
-                "nothing has been released yet: call .release(), which charges the ledger, and ask "
-                f"its result for {name!r}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-
     def __repr__(self) -> str:
         return f"<hierarchy, not released yet: {self._plan.spine.describe()}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
-
-
-def _loss(noise: Any, question: TablesQuestion) -> Loss:
-    if isinstance(noise, DiscreteLaplace):
-        return noise.loss(l1=question.l1, neighbours=question.neighbours)
-    found: Loss = noise.loss(l2_squared=question.l2_squared, neighbours=question.neighbours)
-    return found
 
 
 def _unprotected(level: str, column: str) -> str:
@@ -337,19 +319,13 @@ def _unprotected(level: str, column: str) -> str:
 
 def _stored(level: LevelNoise) -> dict[str, Any]:
     """One level's noise as plain data."""
-
-    def parameter(noise: Any) -> str | None:
-        if noise is None:
-            return None
-        return str(noise.sigma2 if isinstance(noise, DiscreteGaussian) else noise.scale)
-
     family = "gaussian" if isinstance(level.cells, DiscreteGaussian) else "laplace"
     return {
         "name": level.name,
         "share": str(level.share),
         "family": family,
-        "cells": parameter(level.cells),
-        "total": parameter(level.total),
+        "cells": str(parameter_of(level.cells)),
+        "total": None if level.total is None else str(parameter_of(level.total)),
     }
 
 

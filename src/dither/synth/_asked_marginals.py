@@ -17,7 +17,7 @@ from dither import _checks as check
 from dither._format import Printable, cost_text, half_width, level, number_text, wrapped
 from dither.errors import ArgumentError
 from dither.privacy import Loss, Neighbours
-from dither.query._display import Explanation, Node
+from dither.query._display import Explanation, Node, Unreleased
 from dither.query._display import table as shown_table
 from dither.query._domain import CELLS, Domain, domain_of
 from dither.query._tables import Counts, TablesQuestion
@@ -123,8 +123,10 @@ class MarginalsPreview(Printable):
         return "\n".join(lines)
 
 
-class MarginalsQuestion:
+class MarginalsQuestion(Unreleased):
     """Marginals that may be explained and previewed free of charge, and released at their price."""
+
+    _RESULTS = frozenset(name for name in dir(Marginals) if not name.startswith("_"))
 
     def __init__(
         self,
@@ -277,22 +279,8 @@ class MarginalsQuestion:
             for a, one in self._plan.noise.items()
         ]
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _RESULTS:
-            raise AttributeError(
-                f"nothing has been released yet: call .release(), which charges the ledger, and "
-                f"ask its result for {name!r}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-
     def __repr__(self) -> str:
         return f"<marginals, not released yet: {len(self._tables):,} tables>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
-
-
-_RESULTS = frozenset(name for name in dir(Marginals) if not name.startswith("_"))
 
 
 def marginals(

@@ -34,12 +34,12 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.mechanisms._combination import continuous_deviation
 from dither.privacy import Loss
 from dither.query._certificate import Certificate, charge_dict
-from dither.query._display import Explanation, Node
+from dither.query._display import Explanation, Node, Unreleased
 from dither.query._domain import Attribute, domain_of
 from dither.query._explain import UNCOUNTED
 from dither.query._tables import Budget, Counts, Released, TablesQuestion
 from dither.synth._consistent import half_widths
-from dither.synth._divided import Noise, noises_of
+from dither.synth._divided import Noise, loss_of, noises_of, parameter_of
 from dither.synth._marginals import packed, unpacked
 from dither.synth._range_tree import Family, RangeTree
 
@@ -134,11 +134,13 @@ def planned(question: TablesQuestion, budget: Budget, bins: int) -> RangePlan:
     return found
 
 
-class RangesQuestion:
+class RangesQuestion(Unreleased):
     """All ranges of one column: explained and previewed free of charge, released at a price.
 
     Made by ``session.table(...).ranges(...)``.
     """
+
+    _RESULTS = ("frame", "count", "summary", "plot", "certificate")
 
     def __init__(self, question: TablesQuestion, plan: RangePlan, budget: Budget) -> None:
         self._question, self._plan, self._budget = question, plan, budget
@@ -214,7 +216,7 @@ class RangesQuestion:
             "branchings": list(plan.tree.branchings),
             "shares": [str(share) for share in plan.tree.shares],
             "family": plan.tree.family,
-            "noise": [str(_parameter(noise)) for noise in plan.noises],
+            "noise": [str(parameter_of(noise)) for noise in plan.noises],
         }
 
         def measure(counts: Counts) -> dict[str, Any]:
@@ -226,12 +228,13 @@ class RangesQuestion:
             found = [packed(level) for level in noisy]
             return stored | {"counts": found, "notes": list(self.notes)}
 
-        bounds = {"l1": self._question.l1, "l2_squared": self._question.l2_squared}
+        l1, l2_squared = self._question.l1, self._question.l2_squared
+        which, bounds = self._question.neighbours, {"l1": l1, "l2_squared": l2_squared}
         measurements = [
             {"measures": {"node": "ranges", "level": m + 1, "bins": size}, "levels": 1}
             | {name: str(bound) for name, bound in bounds.items()}
             | noise.parameters()
-            | {"loss": charge_dict(self._loss_of(noise).charge)}
+            | {"loss": charge_dict(loss_of(noise, (l1, l2_squared), which).charge)}
             for m, (size, noise) in enumerate(zip(plan.tree.sizes, plan.noises, strict=True))
         ]
         released = self._question.release(
@@ -245,29 +248,8 @@ class RangesQuestion:
         )
         return RangeCounts(attribute, released, self.loss)
 
-    def _loss_of(self, noise: Noise) -> Loss:
-        which = self._question.neighbours
-        if isinstance(noise, DiscreteLaplace):
-            return noise.loss(l1=self._question.l1, neighbours=which)
-        return noise.loss(l2_squared=self._question.l2_squared, neighbours=which)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("frame", "count", "summary", "plot", "certificate"):
-            raise AttributeError(
-                "nothing has been released yet: call .release(), which charges the ledger, and ask "
-                f"its result for {name!r}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-
     def __repr__(self) -> str:
         return f"<ranges, not released yet: of {self._question.domain.names[0]}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
-
-
-def _parameter(noise: Noise) -> Fraction:
-    return noise.sigma2 if isinstance(noise, DiscreteGaussian) else noise.scale
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours, compose
 
-__all__ = ["LARGEST_FACTOR", "Noise", "noises_of"]
+__all__ = ["LARGEST_FACTOR", "Noise", "loss_of", "noises_of", "parameter_of"]
 
 Noise = DiscreteLaplace | DiscreteGaussian
 
@@ -127,3 +127,16 @@ def _gaussian(
     spent = sum((square / (2 * n.sigma2) for n in noises), Fraction(0))
     charge = Charge(epsilon=epsilon, delta=delta, rho=spent)
     return noises, loss.with_charge(charge)
+
+
+def loss_of(noise: Noise, bounds: tuple[int, int], neighbours: Neighbours) -> Loss:
+    """What the noise of one table loses; bounds as `noises_of` takes them."""
+    l1, square = bounds
+    if isinstance(noise, DiscreteLaplace):
+        return noise.loss(l1=l1, neighbours=neighbours)
+    return noise.loss(l2_squared=square, neighbours=neighbours)
+
+
+def parameter_of(noise: Noise) -> Fraction:
+    """Of Laplace noise the scale, of Gaussian noise sigma2: what makes it again."""
+    return noise.sigma2 if isinstance(noise, DiscreteGaussian) else noise.scale
