@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.noise._cells import Cells
+from dither.noise._cells import WeightedOutcomes
 from dither.numeric import SimulatedWords
 
 WEIGHTS = st.lists(
@@ -54,7 +54,7 @@ def roomy(weights: list[int], v: int) -> bool:
     return end * sum(weights) <= sum(weights[: cell + 1]) << BITS
 
 
-def check(cells: Cells, weights: list[int]) -> None:
+def check(cells: WeightedOutcomes, weights: list[int]) -> None:
     """Every way of drawing gives the inverse of v at each of the points."""
     prefixes = cells.prefixes()
     for v in points(weights):
@@ -69,10 +69,10 @@ def check(cells: Cells, weights: list[int]) -> None:
 @settings(deadline=None)
 def test_the_outcome_is_the_inverse_of_the_weights(weights):
     """By word, by lazily drawn bits and by prefix, v selects the cell that holds it."""
-    check(Cells(weights), weights)
+    check(WeightedOutcomes(weights), weights)
 
 
-def check_edges(cells: Cells, weights: list[int]) -> None:
+def check_edges(cells: WeightedOutcomes, weights: list[int]) -> None:
     """Each threshold is the 64-bit floor of its cumulative probability."""
     total = sum(weights)
     wanted = [sum(weights[: k + 1]) * 2**64 // total for k in range(len(weights) - 1)]
@@ -83,15 +83,15 @@ def check_edges(cells: Cells, weights: list[int]) -> None:
 @settings(deadline=None)
 def test_thresholds_are_floors(weights):
     """The 64-bit thresholds are the floors that the proof speaks of."""
-    check_edges(Cells(weights), weights)
+    check_edges(WeightedOutcomes(weights), weights)
 
 
 @pytest.mark.parametrize("move", [-1, 1])
 def test_a_moved_threshold_is_caught(move):
     """Both checks above fail when one threshold is wrong by one part in 2**64."""
     weights = [3, 5, 1, 2**40]
-    check(Cells(weights), weights)
-    cells = Cells(weights)
+    check(WeightedOutcomes(weights), weights)
+    cells = WeightedOutcomes(weights)
     cells.thresholds[1] = np.uint64(int(cells.thresholds[1]) + move)
     with pytest.raises(AssertionError):
         check(cells, weights)
@@ -103,7 +103,7 @@ def test_a_moved_threshold_is_caught(move):
 @settings(deadline=None)
 def test_prefixes_are_decided_only_if_their_whole_interval_is(weights):
     """Each decided prefix lies within its cell, and each undecided one touches a boundary."""
-    cells = Cells(weights)
+    cells = WeightedOutcomes(weights)
     total = sum(weights)
     decided = cells.prefixes()
     edges = [Fraction(sum(weights[:k]) << 16, total) for k in range(len(weights) + 1)]
@@ -116,7 +116,7 @@ def test_prefixes_are_decided_only_if_their_whole_interval_is(weights):
 
 def test_bits_are_drawn_until_they_decide(scripted):
     """On a boundary the next word decides: zeros stay at or above it, and it takes no more."""
-    cells = Cells([1, 2])
+    cells = WeightedOutcomes([1, 2])
     third = (2**64 - 1) // 3  # 0.0101…: one third of 2**64, rounded down
     assert int(cells.thresholds[0]) == third
     u = np.array([third, third], dtype=np.uint64)
@@ -130,7 +130,7 @@ def test_bits_are_drawn_until_they_decide(scripted):
 
 def test_decide_takes_the_rest_of_a_word(scripted):
     """A prefix is continued by the upper 48 bits of a fresh word."""
-    cells = Cells([1, 1, 1, 1])
+    cells = WeightedOutcomes([1, 1, 1, 1])
     prefixes = np.array([0x4000, 0x3FFF], dtype=np.uint16)
     words = scripted(0, 2**64 - 1, 0)  # right on a boundary: a third word decides
     assert cells.decide(prefixes, words).tolist() == [1, 0]
@@ -140,4 +140,4 @@ def test_decide_takes_the_rest_of_a_word(scripted):
 def test_weights_that_make_no_law(weights):
     """No weights, only zeros, or one below zero: refused."""
     with pytest.raises(ArgumentError, match="weights must be at least 0, with a sum above 0"):
-        Cells(weights)
+        WeightedOutcomes(weights)

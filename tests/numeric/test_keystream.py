@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dither.errors import ArgumentError
-from dither.numeric import SecureWords, SimulatedWords, Words, secure_words
+from dither.numeric import KeyedWords, SecureWords, SimulatedWords, Words, secure_words
 from dither.numeric import _keystream as keystream
 
 
@@ -272,3 +272,39 @@ def test_bytes_of_secure_words_are_uniform():
     counts = np.bincount(secure_words().words(1_000_000).view(np.uint8), minlength=256)
     statistic = float(((counts - counts.sum() / 256) ** 2).sum() / (counts.sum() / 256))
     assert statistic < 415  # exceeded with probability 1e-9 at 255 degrees of freedom
+
+
+def test_keyed_words_are_a_function_of_key_and_path():
+    """In one call or many, across a cipher call's length; another key or path gives others."""
+    key = bytes(range(32))
+    whole = KeyedWords(key, "noise", 3).words((1 << 17) + 9)
+    again = KeyedWords(key, "noise", 3)
+    assert np.array_equal(whole, np.concatenate([again.words(1 << 17), again.words(9)]))
+    assert len(set(whole.tolist())) == len(whole)
+    others = [
+        ("noise", 4),
+        ("noise", "3"),
+        ("noise3",),
+        ("noise", 3, 0),
+        ("batch", 3),
+        (b"noise", 3),
+    ]
+    served = [KeyedWords(key, *path).words(4).tolist() for path in others]
+    served += [KeyedWords(bytes(32), "noise", 3).words(4).tolist(), whole[:4].tolist()]
+    assert len({tuple(words) for words in served}) == len(served)
+
+
+def test_keyed_words_are_those_that_the_docstring_names():
+    """AES-256 in counter mode under BLAKE2b of the path, computed once more."""
+    key = bytes(range(32))
+    state = hashlib.blake2b(key=key, digest_size=48, person=b"dither path")
+    for kind, text in ((b"str", b"noise"), (b"int", b"7")):
+        state.update(kind + len(text).to_bytes(8, "little") + text)
+    seed = state.digest()
+    stream = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
+    expected = np.frombuffer(stream.update(bytes(80)), dtype=np.uint64)
+    assert np.array_equal(KeyedWords(key, "noise", 7).words(10), expected)
+    with pytest.raises(ArgumentError, match=r"^key must"):
+        KeyedWords(b"short")
+    with pytest.raises(ArgumentError, match=r"^n must"):
+        KeyedWords(key).words(-1)

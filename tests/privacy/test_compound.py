@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -91,9 +92,11 @@ def test_the_best_of_many_runs_by_enumeration(shape: float | None, mean: float) 
 
 
 def test_a_search_needs_renyi_divergences() -> None:
-    """What may fail has none; a mean below one run is not a search."""
+    """Or an epsilon beside what may fail; a mean below one run is not a search."""
     with pytest.raises(ArgumentError, match="infinite"):
-        privacy.repeat_and_select(privacy.approximate(1.0, 1e-9), mean=3.0)
+        privacy.repeat_and_select(privacy.approximate(1.0, 1e-9), mean=3.0, shape=None)
+    leaks = privacy.repeat_and_select(privacy.approximate(1.0, 1e-9), mean=3.0)
+    assert (leaks.charge.epsilon, leaks.charge.delta) == (3, Fraction(3, 10**9))
     with pytest.raises(ArgumentError, match="mean"):
         privacy.repeat_and_select(privacy.pure(1.0), mean=0.5)
     with pytest.raises(ArgumentError, match="shape"):

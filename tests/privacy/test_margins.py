@@ -15,7 +15,7 @@ from dither.numeric._balls import library, precision
 from dither.privacy import gdp
 from dither.privacy._binomials import half_tails, masses
 from dither.privacy._clones import _uniform_blanket, clones
-from dither.privacy._compound import _log_inverse_gamma
+from dither.privacy._repetition import _log_inverse_gamma
 from dither.privacy._tradeoff import dual
 from dither.privacy.engines.ball_laws import SampledGaussianLaw
 from dither.privacy.engines.choice import Chernoff

@@ -55,7 +55,7 @@ def real_coin(bounds: Bounds) -> bool:
     return bool(real_coins(bounds, 1)[0])
 
 
-def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
+def exp_choice(gaps: Sequence[int], rate: Fraction, counts: Sequence[int] | None = None) -> int:
     """Draw an index with probability exactly proportional to exp(-rate·gap).
 
     Parameters
@@ -64,6 +64,8 @@ def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
         At least one, of any sign and size.
     rate : Fraction
         At least 0.
+    counts : sequence of int, optional
+        How many candidates of that gap each index stands for, at least 1.
 
     Notes
     -----
@@ -85,8 +87,9 @@ def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
         else:
             known[gap] = _dominating(min(rate * gap, most), _WEIGHT_BITS)
     weights = [known[g - least] for g in gaps]
+    many = weights if counts is None else [n * w for n, w in zip(counts, weights, strict=True)]
     while True:
-        i = int(noise.choose(weights, 1)[0])
+        i = int(noise.choose(many, 1)[0])
         exponent = rate * (gaps[i] - least)
         if exponent == 0 or real_coin(exp_bounds(exponent, Fraction(one, weights[i]))):
             return i

@@ -207,9 +207,21 @@ class SmoothMedian(Mechanism):
             There are no values, or they are not integers.
         """
         median, smooth = self._median_and_smooth(values)
+        return min(self.upper, max(self.lower, median + self.draw(smooth)))
+
+    def draw(self, smooth: Fraction) -> int:
+        """Noise for an integer statistic whose smooth sensitivity at this falloff is ``smooth``.
+
+        The guarantee's proof uses no more of the median than that, and that it is an integer.
+
+        Parameters
+        ----------
+        smooth : Fraction
+            Above 0. It depends on the data, and so does how long a draw takes.
+        """
         halves = int(coins.geometric(2 * smooth / self.alpha, 1)[0])
         sign = 1 - 2 * int(noise.below(2, 1)[0])
-        return min(self.upper, max(self.lower, median + sign * ((halves + 1) // 2)))
+        return sign * ((halves + 1) // 2)
 
     def half_width(self, smooth: Number, confidence: float) -> int:
         """The half-width of the noise where the smooth sensitivity is ``smooth``."""

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.numeric import Words
 
-__all__ = ["Cells"]
+__all__ = ["WeightedOutcomes"]
 
 _PREFIX_BITS = 16
 
 
-class Cells:
+class WeightedOutcomes:
     """Outcomes 0..n−1 with probabilities weights[k] / sum(weights), drawn exactly.
 
     Parameters

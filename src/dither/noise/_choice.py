@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._checks import whole
-from dither.noise._cells import Cells
+from dither.noise._cells import WeightedOutcomes
 from dither.numeric import Words, secure_words
 
 __all__ = ["below", "choose", "permutation"]
@@ -96,7 +96,7 @@ def choose(
     >>> choose([0, 7, 0], 3).tolist()
     [1, 1, 1]
     """
-    cells = Cells([whole("weights", weight) for weight in weights])
+    cells = WeightedOutcomes([whole("weights", weight) for weight in weights])
     return cells.draw(whole("size", size), words or secure_words())
 
 

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dither.noise._cells import Cells
+from dither.noise._cells import WeightedOutcomes
 from dither.numeric import Words, exp_lower, exp_upper
 
-__all__ = ["Law", "Staircase"]
+__all__ = ["Staircase", "StaircaseLaw"]
 
 # Fixed point of the weights: 2**-_POINT is their unit.
 _POINT = 256
@@ -31,7 +31,7 @@ _UNDECIDED = np.int16(-(1 << 15))
 _Guide = tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]
 
 
-class Law(Protocol):
+class StaircaseLaw(Protocol):
     """A law with mass proportional to exp(−γ(|x|)) on the integers."""
 
     def exponent(self, magnitude: int) -> Fraction:
@@ -53,7 +53,7 @@ class Staircase:
 
     Parameters
     ----------
-    law : Law
+    law : StaircaseLaw
         The law to draw from. Its γ must be a polynomial of degree at most 2 in |x|.
     shift : int
         Steps are 2**shift wide; 0 for laws narrow enough to be tabled point by point.
@@ -69,11 +69,11 @@ class Staircase:
 
     so that conditioning moves the law by less than 2**-143 in total variation.
 
-    *Point by point (shift = 0).* Integer weights W_x ≤ 2**256·e(x) are drawn exactly by `Cells`.
-    They are the lower ends of intervals that hold 2**256·e(x), computed by directed rounding.
-    With M the sum of 2**256·e(x) over the points and W ≤ M that of the weights, the distance is at
-    most (M − W)/M, as the weights lie below; `rounding` is that bound, computed at construction
-    from the intervals, and construction fails unless it is below 2**-144.
+    *Point by point (shift = 0).* Integer weights W_x ≤ 2**256·e(x) are drawn exactly, by
+    `WeightedOutcomes`. They are the lower ends of intervals that hold 2**256·e(x), computed by
+    directed rounding. With M the sum of 2**256·e(x) over the points and W ≤ M that of the weights,
+    the distance is at most (M − W)/M, as the weights lie below; `rounding` is that bound, computed
+    at construction from the intervals, and construction fails unless it is below 2**-144.
 
     *Staircase (shift > 0).* Over the step of S ≥ 0, x = S·w + l with 0 ≤ l < w, as well as over
     its mirror x = (−1−S)·w + l, one has S·w ≤ |x| ≤ (S+1)·w, so with integers
@@ -82,10 +82,10 @@ class Staircase:
         b_S ≤ 2**256·e(x) ≤ t_S.
 
     A side and a step are drawn with weight t_S, split into a box of weight b_S and a wedge of
-    weight t_S − b_S, exactly, by `Cells`; l is drawn uniformly; a box is accepted, and a wedge is
-    accepted if a uniform V in [b_S, t_S) is below 2**256·e(x). A point is thus proposed and
-    accepted with probability (b_S + (2**256·e(x) − b_S)) / (w·N) = 2**256·e(x) / (w·N), with N the
-    sum of the weights over both sides: proportional to e(x), exactly. The rounding of t and b
+    weight t_S − b_S, exactly, by `WeightedOutcomes`; l is drawn uniformly; a box is accepted, and a
+    wedge is accepted if a uniform V in [b_S, t_S) is below 2**256·e(x). A point is thus proposed
+    and accepted with probability (b_S + (2**256·e(x) − b_S)) / (w·N) = 2**256·e(x) / (w·N), with N
+    the sum of the weights over both sides: proportional to e(x), exactly. The rounding of t and b
     changes the share of the wedges and nothing of the law.
 
     *The filter.* V is known by its leading bits, and (V − b_S)/(t_S − b_S) is compared in doubles
@@ -102,7 +102,7 @@ class Staircase:
 
     __slots__ = ("_guide", "_lock", "cells", "law", "lower", "rounding", "shift", "steps", "upper")
 
-    def __init__(self, law: Law, shift: int) -> None:
+    def __init__(self, law: StaircaseLaw, shift: int) -> None:
         self.law = law
         self.shift = shift
         lower, upper = _edges(law, 1 << shift)
@@ -111,7 +111,7 @@ class Staircase:
         self.steps = steps = len(upper) - 1
         if shift == 0:
             # Points −(H−1) … H−1, in this order.
-            self.cells = Cells(lower[steps - 1 : 0 : -1] + lower[:steps])
+            self.cells = WeightedOutcomes(lower[steps - 1 : 0 : -1] + lower[:steps])
             slack = 2 * sum(upper) - 2 * sum(lower)
             self.rounding = Fraction(slack, 1 << _POINT)
             if self.rounding >= Fraction(1, 1 << _CUT):
@@ -120,7 +120,7 @@ class Staircase:
             boxes = lower[1:]
             wedges = [t - b for t, b in zip(upper, boxes, strict=False)]
             # Boxes −H … H−1, then wedges −H … H−1.
-            self.cells = Cells(boxes[::-1] + boxes + wedges[::-1] + wedges)
+            self.cells = WeightedOutcomes(boxes[::-1] + boxes + wedges[::-1] + wedges)
             self.rounding = Fraction(0)
             if any((t - b) << 64 > b for t, b in zip(upper, lower, strict=True)):
                 raise AssertionError("the edges are not as accurate as proved")
@@ -246,7 +246,7 @@ class Staircase:
             bits += 64
 
 
-def _edges(law: Law, width: int) -> tuple[list[int], list[int]]:
+def _edges(law: StaircaseLaw, width: int) -> tuple[list[int], list[int]]:
     """Return integers below and above 2**256·e(h·width) for h = 0 … H.
 
     γ is of degree at most 2, so the ratios of neighbouring edges have a constant ratio

@@ -14,6 +14,7 @@ from dither.numeric._directed import log_upper as log_upper
 from dither.numeric._directed import shortened as shortened
 from dither.numeric._directed import sqrt_lower as sqrt_lower
 from dither.numeric._directed import sqrt_upper as sqrt_upper
+from dither.numeric._keystream import KeyedWords as KeyedWords
 from dither.numeric._keystream import SecureWords as SecureWords
 from dither.numeric._keystream import SimulatedWords, Words, secure_words
 from dither.numeric._lattice import Lattice as Lattice

@@ -1,7 +1,8 @@
 """Random words: the keystream of a cipher keyed by the operating system, and a simulated stand-in.
 
-`SecureWords` is the only source that may draw noise which protects people. `SimulatedWords` is
-another type, to be passed by name and only where nobody is protected: tests, power, coverage.
+`SecureWords` draws the noise that protects people; `KeyedWords` does where a run must go on
+exactly as it began. `SimulatedWords` is another type, to be passed by name and only where nobody
+is protected: tests, power, coverage.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from dither._checks import whole
 from dither.errors import ArgumentError
 
-__all__ = ["SecureWords", "SimulatedWords", "Words", "secure_words"]
+__all__ = ["KeyedWords", "SecureWords", "SimulatedWords", "Words", "secure_words"]
 
 # Words served under one key: 1 GiB, so that counter mode's one deviation from ideal words (blocks
 # never repeat) is seen with probability below (2**26)**2 / 2**129 = 2**-77 a key.
@@ -181,6 +182,65 @@ class SecureWords(_Integers):
         for start in range(0, n, _CHUNK):
             count = min(_CHUNK, n - start)
             self._keyed(count).update_into(zeros[: 8 * count], room[8 * start :])
+        return out[:n]
+
+
+class KeyedWords(_Integers):
+    """The keystream of AES-256 under a key of the caller's and a path: the same words each time.
+
+    For what must go on exactly where it was stopped. Under one key, words of different paths are
+    independent, as far as the standard assumption on AES-256 and BLAKE2b goes; those of one path
+    are the same ones again, so that whoever draws noise of them must not put it beside other data.
+
+    Parameters
+    ----------
+    key : bytes
+        32 bytes of ``os.urandom``. As secret as what the noise protects.
+    *path : str, bytes or int
+        What the words are for, such as ``"noise", 17``.
+
+    Raises
+    ------
+    ArgumentError
+        key is not 32 bytes.
+
+    Examples
+    --------
+    >>> key = bytes(range(32))
+    >>> KeyedWords(key, "noise", 1).bits(64) == KeyedWords(key, "noise", 1).bits(64)
+    True
+    >>> KeyedWords(key, "noise", 1).bits(64) == KeyedWords(key, "noise", 2).bits(64)
+    False
+    """
+
+    def __init__(self, key: bytes, *path: str | bytes | int) -> None:
+        if not isinstance(key, bytes) or len(key) != 32:
+            raise ArgumentError("key must be 32 bytes, such as os.urandom(32)")
+        state = hashlib.blake2b(key=key, digest_size=48, person=b"dither path")
+        for part in path:
+            kind = type(part).__name__.encode()
+            text = part if isinstance(part, bytes) else str(part).encode()
+            # Each with its kind and length, so that no two paths read alike.
+            state.update(kind + len(text).to_bytes(8, "little") + text)
+        seed = state.digest()
+        self._cipher = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
+
+    def words(self, n: int) -> npt.NDArray[np.uint64]:
+        """Return the next n words of the path, in an array that belongs to the caller.
+
+        Raises
+        ------
+        ArgumentError
+            If n is below 0.
+        """
+        if n < 0:
+            raise ArgumentError("n must be at least 0")
+        # The cipher wants room for one block less a byte beyond its output.
+        out = np.empty(n + 2, dtype=np.uint64)
+        room = out.view(np.uint8).data
+        zeros = memoryview(_ZEROS)
+        for start in range(0, n, _CHUNK):
+            self._cipher.update_into(zeros[: 8 * min(_CHUNK, n - start)], room[8 * start :])
         return out[:n]
 
 

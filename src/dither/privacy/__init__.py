@@ -8,7 +8,7 @@ shuffled and spent adaptively.
 
 from dither.privacy._bound import Bound as Bound
 from dither.privacy._charge import Charge
-from dither.privacy._compound import noisy_votes, repeat_and_select, tree_aggregation
+from dither.privacy._compound import noisy_votes, tree_aggregation
 from dither.privacy._loss import Loss, compose
 from dither.privacy._makers import (
     approximate,
@@ -25,6 +25,7 @@ from dither.privacy._makers import (
     zcdp,
 )
 from dither.privacy._promise import Neighbours, Promise
+from dither.privacy._repetition import repeat_and_select
 
 __all__ = [
     "Charge",

@@ -1,16 +1,14 @@
-"""Makers of compound losses: noisy running sums, the best of many runs, teachers' votes."""
+"""Makers of compound losses: noisy running sums, and teachers' votes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from dither import _checks as check
-from dither._stats import bisect
 from dither.errors import ArgumentError
 from dither.numeric import sqrt_lower
 from dither.numeric._balls import Ball, library, precision, up
@@ -18,12 +16,11 @@ from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss
 from dither.privacy._makers import Relation, gaussian, renyi
 from dither.privacy._promise import Neighbours
-from dither.privacy.laws.term import EPS
 
-__all__ = ["noisy_votes", "repeat_and_select", "tree_aggregation"]
+__all__ = ["ORDERS", "noisy_votes", "tree_aggregation", "votes_at"]
 
 
-_ORDERS = np.concatenate([1 + np.geomspace(1e-2, 1, 24)[:-1], np.geomspace(2, 4096, 80)])
+ORDERS = np.concatenate([1 + np.geomspace(1e-2, 1, 24)[:-1], np.geomspace(2, 4096, 80)])
 """Where Rényi bounds are taken; between them log-moments are convex, and so chords hold."""
 
 _MOST_STEPS = 10**15
@@ -75,107 +72,6 @@ def tree_aggregation(
     nodes = most.bit_length()
     loss = gaussian(sqrt_lower(exact**2 / nodes), neighbours=neighbours)
     return loss.with_charge(Charge.concentrated(nodes / (2 * exact**2)))
-
-
-def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> Loss:
-    """The best of a random number of runs, such as a search over hyperparameters.
-
-    Parameters
-    ----------
-    loss : Loss
-        Of one run, its score included; only the run of best score is released.
-    mean : float
-        The expected number of runs, at least 1.
-    shape : float or None
-        eta > -1 of the truncated negative binomial number of runs (1 geometric, 0 logarithmic), or
-        None for a Poisson number, which may be 0.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range, or the loss has no Rényi divergences (it may fail).
-
-    Notes
-    -----
-    Guarantee: for the neighbours of ``loss``, by Rényi bounds at some hundred orders; only an upper
-    end is known. With D the divergences of one run and gamma the number's parameter, at any order
-    b >= 1 ::
-
-        D'(a) <= D(a) + (1 + eta)·((1 - 1/b)·D(b) + log(1/gamma)/b) + log(mean)/(a - 1)
-
-    and for a Poisson number, where (e, d)-DP of one run with e <= log(1 + 1/(a - 1)),
-    D'(a) <= D(a) + mean·d + log(mean)/(a - 1). The number of runs is drawn independently of the
-    data and never shown.
-
-    References
-    ----------
-    Papernot and Steinke, "Hyperparameter tuning with Rényi differential privacy", ICLR 2022,
-    theorems 2 and 6.
-
-    Examples
-    --------
-    >>> one = gaussian(4.0)
-    >>> repeat_and_select(one, mean=10.0).epsilon(1e-6) < 3 * one.epsilon(1e-6)
-    True
-    """
-    if not isinstance(loss, Loss):
-        raise ArgumentError("loss must be a loss, such as privacy.gaussian(4)")
-    runs = check.number("mean", mean, least=1, below=1e15)
-    if runs != int(runs):
-        # It stands for the number that was printed.
-        runs = math.nextafter(runs, math.inf)
-    known = {}
-    for order in _ORDERS.tolist():
-        try:
-            known[order] = loss.renyi(order).upper
-        except ArgumentError:
-            if not known:
-                raise
-            break
-    orders = np.array(list(known))
-    values = np.array(list(known.values()))
-    tail = math.log(runs) / (orders - 1)
-    if shape is None:
-        # A quotient, half of EPS; log1p, which makes that no larger and adds EPS; and a product.
-        ends = [math.log1p(1 / (a - 1)) * (1 - 4 * EPS) for a in orders.tolist()]
-        small = [loss.delta(end).upper for end in ends]
-        found = values + runs * np.array(small) + tail
-    else:
-        eta = check.number("shape", shape, above=-1, below=1e6)
-        lost = _log_inverse_gamma(runs, eta)
-        other = (1 - 1 / orders) * values + lost / orders
-        # At order 1, where D is multiplied by 0, what is left is log(1/gamma).
-        best = min(float(other.min()), lost)
-        found = values + (1 + eta) * best + tail
-    # All summands are at least 0. eta stands for the number that was printed, so that 1 + eta is
-    # off by EPS/(1 + eta) of itself; the rest are some 12 operations, and a logarithm.
-    off = EPS * (16 if shape is None else 16 + 2 / (1 + eta))
-    bounds = dict(zip(orders.tolist(), (found * (1 + off)).tolist(), strict=True))
-    return replace(renyi(bounds, neighbours=loss.neighbours), unit=loss.unit)
-
-
-def _log_inverse_gamma(mean: float, eta: float) -> float:
-    """log(1/gamma) of the parameter whose number of runs has this mean, rounded up.
-
-    With x = log(1/gamma) and w = |eta| the mean is w·(1 - e^-x)/(1 - e^(-w·x)), times e^x or, where
-    eta < 0, e^(x·(1 + eta)); w/(1 - e^(-w·x)) is 1/x at eta = 0. It rises from 1 with x. Each
-    factor keeps its digits: 3 functions with a unit in their last places and some operations, and
-    the exponent, of which 1 + eta is off by EPS/(1 + eta) of itself.
-    """
-    least = min(1.0, 1 + eta)
-
-    def reaches(x: float) -> bool:
-        w = abs(eta)
-        # For a w that is nothing to 1/x, the limit.
-        rest = w / -math.expm1(-w * x) if w > 1e-200 else 1 / x
-        off = EPS * (16 + x * least * (2 + 1 / least))
-        return math.exp(min(x * least, 700.0)) * -math.expm1(-x) * rest * (1 - off) >= mean
-
-    top = 100 / least
-    if not reaches(top):
-        raise ArgumentError("shape is too close to -1 for so many runs")
-    # The mean rises from 1, where x is 0; what is returned reaches it.
-    return bisect(reaches, 1e-16, top, steps=200)[1]
 
 
 def noisy_votes(
@@ -237,7 +133,7 @@ def noisy_votes(
         s = _ball(exact)
         away = [(_ball(counts[0] - v) / (2 * s)).erfc() for v in counts[1:]]
         q = up(sum(away[1:], away[0]) / 2)
-        bounds = {a: _votes_at(a, s, q) for a in _ORDERS.tolist()}
+        bounds = {a: votes_at(a, s, q) for a in ORDERS.tolist()}
     return renyi(bounds, neighbours=neighbours)
 
 
@@ -246,7 +142,7 @@ def _ball(x: Fraction) -> Ball:
     return flint.arb(flint.fmpq(x.numerator, x.denominator))
 
 
-def _votes_at(order: float, sigma: Ball, q: float) -> float:
+def votes_at(order: float, sigma: Ball, q: float) -> float:
     """The smaller of the bound with votes and a/sigma²; any pair of orders gives a true one.
 
     A pair is chosen in doubles, and balls prove what it gives.

@@ -9,6 +9,7 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.numeric import float_up
 from dither.privacy._answers import Answers
@@ -243,7 +244,7 @@ class Loss(Answers):
 
     def poisson(
         self,
-        rate: float,
+        rate: Number,
         *,
         truncate: int | None = None,
         population: int | None = None,
@@ -253,7 +254,7 @@ class Loss(Answers):
 
         Parameters
         ----------
-        rate : float
+        rate : number
             In (0, 1].
         truncate, population : int, optional
             Where a sample larger than ``truncate`` is cut to that size, out of a table of at most

@@ -36,7 +36,7 @@ import numpy as np
 
 from dither.privacy.engines.lattice import Lattice, LatticeLaw
 from dither.privacy.laws.atoms import AtomTerm
-from dither.privacy.laws.term import EPS, Array, Cells, Term
+from dither.privacy.laws.term import EPS, Array, LawCells, Term
 
 __all__ = ["Grid", "moment_ends", "pessimistic_law"]
 
@@ -273,7 +273,7 @@ def _pairs(values: Array) -> Array:
     return result
 
 
-def _pessimistic(cells: Cells, edges: Array, h: float, count: int) -> tuple[LatticeLaw, float]:
+def _pessimistic(cells: LawCells, edges: Array, h: float, count: int) -> tuple[LatticeLaw, float]:
     p, q = _pairs(cells.p), _pairs(cells.q)
     p_error, q_error = _pairs(cells.p_error), _pairs(cells.q_error)
     left = edges[0:-1:2]
@@ -303,7 +303,7 @@ def _pessimistic(cells: Cells, edges: Array, h: float, count: int) -> tuple[Latt
     return law, cells.above
 
 
-def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -> LatticeLaw:
+def _optimistic(cells: LawCells, edges: Array, h: float, count: int, tilt: float) -> LatticeLaw:
     # Cells around multiples of h: the odd edges are their ends.
     p, q = _pairs(cells.p[1:-1]), _pairs(cells.q[1:-1])
     p = np.maximum(p - _pairs(cells.p_error[1:-1]), 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.laws.part import Part
-from dither.privacy.laws.term import EPS, SHORT, Array, Cells, Complex, Term, transform
+from dither.privacy.laws.term import EPS, SHORT, Array, Complex, LawCells, Term, transform
 
 __all__ = ["AtomTerm", "ListedLaw", "shifted_noise"]
 
@@ -163,7 +163,7 @@ class AtomTerm(Term):
         a, b = sorted(np.argpartition(self.probabilities, -2)[-2:].tolist())
         return float(self.losses[a]), float(self.losses[b] - self.losses[a])
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """Sums of atoms."""
         n = len(edges) - 1
         place = np.searchsorted(edges, self.losses, side="left") - 1
@@ -174,7 +174,7 @@ class AtomTerm(Term):
         rounding = self.relative + EPS * (8 + 3 * largest + len(self.losses))
         below = float(self.probabilities[place < 0].sum())
         above = float(self.probabilities[place >= n].sum())
-        return Cells(p, q, p * rounding, q * rounding, below, above)
+        return LawCells(p, q, p * rounding, q * rounding, below, above)
 
     def mean(self) -> float:
         """Σ p·L; infinite where Q misses a point of P."""

@@ -15,12 +15,12 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import DiscreteLaplaceNoise
-from dither.privacy.laws.part import Part, gdp_of_pure
+from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least
 from dither.privacy.laws.response import RandomResponse
 from dither.privacy.laws.term import EPS, Array, Term
 
-__all__ = ["BoundedRange", "Concentrated", "MomentTerm", "RenyiProfile"]
+__all__ = ["BoundedRange", "Concentrated", "MomentTerm", "PureProfile", "RenyiProfile"]
 
 
 _LONGEST = 100_000
@@ -152,6 +152,49 @@ class RenyiProfile(Part):
         """As written."""
         pairs = ", ".join(f"{a:g}: {v:g}" for a, v in zip(self.orders, self.values, strict=True))
         return f"renyi({{{pairs}}})"
+
+
+@dataclass(frozen=True, slots=True)
+class PureProfile(RenyiProfile):
+    """Any epsilon-DP mechanism with D_order <= value at the listed orders."""
+
+    epsilon: float
+
+    @property
+    def whole(self) -> Fraction:
+        """epsilon, as it prints."""
+        return printed(self.epsilon)
+
+    def log_moment(self, c: Array) -> Array:
+        """The profile's, and at most c·epsilon, as no loss is larger."""
+        most = c * (float_up(self.whole) * (1 + 2 * EPS))
+        value: Array = np.minimum(RenyiProfile.log_moment(self, c), most)
+        return value
+
+    def dominating(self) -> Part | None:
+        """Any pure mechanism's pair."""
+        return Approximate(self.epsilon, 0.0)
+
+    def top(self, removal: bool) -> Ends:
+        """At most epsilon."""
+        return Fraction(0), self.whole
+
+    def grouped(self, size: int) -> Part:
+        """size·epsilon; of the profile nothing is known then."""
+        whole = printing_at_least(self.whole * size)
+        return AtMost(Approximate(whole, 0.0), f"pure({argument_text(whole)})")
+
+    def gdp(self) -> Amount:
+        """As any pure mechanism."""
+        return gdp_of_pure(self.whole)
+
+    def rho(self) -> Fraction:
+        """As any pure mechanism."""
+        return rho_of_pure(self.whole)
+
+    def charge(self) -> Charge:
+        """epsilon."""
+        return Charge.pure(self.whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dither.privacy._charge import Charge
 from dither.privacy.laws.part import Part, ScaledNoise
-from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, normal_mass
+from dither.privacy.laws.term import EPS, Array, Complex, LawCells, Term, normal_mass
 
 __all__ = ["GaussianNoise", "GaussianTerm", "WidenedGaussianTerm"]
 
@@ -46,12 +46,12 @@ class GaussianTerm(Term):
         z = math.sqrt(2 * math.log(2 / tail))
         return self.mu_squared / 2 - z * mu, self.mu_squared / 2 + z * mu
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """Normal masses, mean mu²/2 under P and -mu²/2 under Q."""
         mu = math.sqrt(self.mu_squared)
         p, p_error, below, above = normal_mass(edges, self.mu_squared / 2, mu)
         q, q_error, _, _ = normal_mass(edges, -self.mu_squared / 2, mu)
-        return Cells(p, q, p_error, q_error, below, above)
+        return LawCells(p, q, p_error, q_error, below, above)
 
     @property
     def most_mean(self) -> float:
@@ -118,11 +118,11 @@ class WidenedGaussianTerm(Term):
         low, high = self.gauss.ends(tail * math.exp(-self.lift))
         return low + self.shift, high + self.shift
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """The Gaussian's, moved and raised."""
         inner = self.gauss.cells(edges - self.shift)
         up, down = math.exp(self.lift), math.exp(self.lift - self.shift)
-        return Cells(
+        return LawCells(
             inner.p * up,
             inner.q * down,
             inner.p_error * up,

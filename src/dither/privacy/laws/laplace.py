@@ -12,7 +12,7 @@ from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import shifted_noise
 from dither.privacy.laws.part import AtMost, Part, PureNoise, ScaledNoise
 from dither.privacy.laws.rationals import printing_at_least, rounded, written
-from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, faded
+from dither.privacy.laws.term import EPS, Array, Complex, LawCells, Term, faded
 
 __all__ = ["FINEST", "DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
 
@@ -143,7 +143,7 @@ class LaplaceTerm(Term):
         e = float(self.epsilons[0])
         return -e, 2 * e
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """Exact antiderivatives; an atom belongs to the cell that ends at or holds it."""
         e = float(self.epsilons[0])
         inner = np.clip(edges, -e, e)
@@ -163,7 +163,7 @@ class LaplaceTerm(Term):
         q_shift = shift * np.exp((-left - e) / 2)
         below = 0.0 if edges[0] < -e else math.exp(-e) / 2 + max(0.0, float(edges[0]) + e) / 4
         above = 0.0 if edges[-1] >= e else 0.5 + (e - float(edges[-1])) / 4
-        return Cells(p, q, p * error + p_shift, q * error + q_shift, below, above)
+        return LawCells(p, q, p * error + p_shift, q * error + q_shift, below, above)
 
     @property
     def most_mean(self) -> float:

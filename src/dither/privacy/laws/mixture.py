@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from dither.privacy.laws.term import EPS, Array, Cells, Term
+from dither.privacy.laws.term import EPS, Array, LawCells, Term
 
 __all__ = ["FixedSizeTerm", "SampledTerm", "mixed_loss"]
 
@@ -48,12 +48,12 @@ def _before(edges: Array, g: float) -> Array:
         return np.where(edges > 100.0, edges - math.log(g), near)
 
 
-def _mixed(old: Cells, g: float, removal: bool, position: float) -> Cells:
+def _mixed(old: LawCells, g: float, removal: bool, position: float) -> LawCells:
     position = position + old.position
     if removal:
         # `below` and `above` are P's. Losses without a lower end, of which Q would leave out more,
         # are mixed so for a sample of fixed size alone, which takes no more than the upper half.
-        return Cells(
+        return LawCells(
             (1 - g) * old.q + g * old.p,
             old.q,
             (1 - g) * old.q_error + g * old.p_error + 2 * EPS * (old.p + old.q),
@@ -62,7 +62,7 @@ def _mixed(old: Cells, g: float, removal: bool, position: float) -> Cells:
             old.above,
             position,
         )
-    return Cells(
+    return LawCells(
         old.p,
         (1 - g) * old.p + g * old.q,
         old.p_error,
@@ -130,7 +130,7 @@ class SampledTerm(Term):
         a, b = (sign * _removal(sign * x, self.rate) for x in (low, low + gap))
         return a, b - a
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """The base's masses between mapped edges."""
         g = self.rate
         mapped = _before(edges, g) if self.removal else -_before(-edges, g)
@@ -160,7 +160,7 @@ class FixedSizeTerm(Term):
         """The first pair's upper end and the second pair's lower one."""
         return min(self.second.ends(tail)[0], 0.0), max(self.first.ends(tail)[1], 0.0)
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """Second pair below 0, first pair above, the rest as an atom at 0; edges straddle 0."""
         at = int(np.searchsorted(edges, 0.0, side="left")) - 1
         high = self.first.cells(np.concatenate([[0.0], edges[at + 1 :]]))
@@ -173,7 +173,7 @@ class FixedSizeTerm(Term):
         def joined(left: Array, right: Array, middle: float) -> Array:
             return np.concatenate([left[:-1], [left[-1] + middle + right[0]], right[1:]])
 
-        return Cells(
+        return LawCells(
             joined(low.p, high.p, atom),
             joined(low.q, high.q, atom),
             joined(low.p_error, high.p_error, doubt),

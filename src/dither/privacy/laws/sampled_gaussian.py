@@ -34,8 +34,8 @@ from dither.privacy.laws.term import (
     EPS,
     SHORT,
     Array,
-    Cells,
     Complex,
+    LawCells,
     Term,
     faded,
     layers_of,
@@ -383,7 +383,7 @@ class SampledGaussianTerm(Term):
         low, high = self.log_ratio(np.array([-z, z + self.k * self.a]))[0].tolist()
         return (low, high) if self.removal else (-high, -low)
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """Normal masses between the places where l reaches the edges."""
         sign = 1.0 if self.removal else -1.0
         if len(self.weights) == 2:
@@ -427,7 +427,7 @@ class SampledGaussianTerm(Term):
             off = self.log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
             position = float(off.max()) + 32 * EPS * (1 + largest)
         if self.removal:
-            return Cells(
+            return LawCells(
                 mixed,
                 plain,
                 mixed_error,
@@ -438,7 +438,7 @@ class SampledGaussianTerm(Term):
                 apart,
                 apart_error,
             )
-        return Cells(
+        return LawCells(
             plain[::-1],
             mixed[::-1],
             plain_error[::-1],

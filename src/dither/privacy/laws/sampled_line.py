@@ -32,8 +32,8 @@ from dither.privacy.laws.term import (
     EPS,
     SHORT,
     Array,
-    Cells,
     Complex,
+    LawCells,
     Term,
     faded,
     layers_of,
@@ -331,7 +331,7 @@ class SampledLineTerm(Term):
         """As a grid sees it."""
         return self.inner.anchors()
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """As a grid sees it."""
         return self.inner.cells(edges)
 

@@ -13,8 +13,8 @@ __all__ = [
     "EPS",
     "SHORT",
     "Array",
-    "Cells",
     "Complex",
+    "LawCells",
     "Term",
     "erfc",
     "layers_of",
@@ -42,7 +42,7 @@ _BLOCK = (8, 32, 128)
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class LawCells:
     """Masses of a law on the cells between consecutive edges.
 
     Parameters
@@ -154,7 +154,7 @@ class Term:
         """(offset, gap): the law has atoms there and a gap further, which a grid should hit."""
         return 0.0, 0.0
 
-    def cells(self, edges: Array) -> Cells:
+    def cells(self, edges: Array) -> LawCells:
         """Masses of one repetition on a grid."""
         raise NotImplementedError
 
