@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from dither import learn, privacy
-from dither._subjects import declaring
 from dither.errors import ArgumentError, DitherError
 from dither.lab.audit import Outcome, audit
 from dither.learn._boosting import (
@@ -319,8 +318,7 @@ def test_losses_of_fits_add_up() -> None:
 
 def test_it_stands_the_audit_and_a_planted_bug_does_not() -> None:
     """The claim holds for the noise as drawn; with residuals of twice the length it does not."""
-    (found,) = declaring(learn)
-    (subject,) = found.audit_subjects()
+    (subject,) = Boosting.audit_subjects()
     claim = {"epsilon": 1, "delta": subject.delta, "samples": 40_000}
     assert audit(subject.mechanism, 1, 2, **claim).verdict is not Outcome.VIOLATED
 

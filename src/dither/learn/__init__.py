@@ -1,14 +1,95 @@
 """Models trained under differential privacy, each charged by one exact loss.
 
-``AdditiveClassifier`` and ``AdditiveRegressor`` are estimators in scikit-learn's manner on numpy
-alone. Bounds, classes and categories are arguments: nothing is learned of the data in silence.
+Estimators in scikit-learn's manner on numpy alone; of them ``AdditiveClassifier`` and
+``AdditiveRegressor`` are those to try first. Bounds, classes and categories are arguments: nothing
+is learned of the data in silence. ``Votes`` and ``SampleAndAggregate`` answer with models that are
+never published, and ``search`` chooses hyper-parameters.
+``train`` and ``PrivateOptimizer`` train models of torch by private gradients; they, and `deep` with
+what they take, are imported when they are first used, and need ``pip install 'dither[learn]'``.
+``session.table("visits").learn(epsilon=1)`` asks for a model through engine and ledger; ``load``
+reads what its ``save`` wrote.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from dither.learn._additive import AdditiveClassifier as AdditiveClassifier
 from dither.learn._additive import AdditiveRegressor as AdditiveRegressor
+from dither.learn._aggregate import Aggregated as Aggregated
+from dither.learn._aggregate import SampleAndAggregate
+from dither.learn._ballot import Ballot
+from dither.learn._bayes import ClassSums
+from dither.learn._bayes import GaussianNB as GaussianNB
 from dither.learn._boosting import Boosting
+from dither.learn._data_dependent import PrivateCost as PrivateCost
+from dither.learn._data_dependent import PublishedCost as PublishedCost
+from dither.learn._forest import RandomForestClassifier as RandomForestClassifier
+from dither.learn._forest import RandomForestRegressor as RandomForestRegressor
+from dither.learn._kmeans import Clusters
+from dither.learn._kmeans import KMeans as KMeans
+from dither.learn._linear import LinearRegression as LinearRegression
+from dither.learn._logistic import LogisticRegression as LogisticRegression
+from dither.learn._pca import PCA as PCA
+from dither.learn._pca import AxesRun
+from dither.learn._search import Search, search
+from dither.learn._search import SearchResult as SearchResult
+from dither.learn._secure_sum import secure_sum
+from dither.learn._trees import Trees
+from dither.learn._votes import Votes
+from dither.learn._votes import VotesPreview as VotesPreview
+from dither.learn.federated._noise import DistributedNoise
 
-__all__ = ["AdditiveClassifier", "AdditiveRegressor"]
+if TYPE_CHECKING:
+    from dither.learn._asked import load
+    from dither.learn._asked_model import LearnedModel as LearnedModel
+    from dither.learn.deep import PrivateOptimizer, train
 
-AUDITED = (Boosting,)
-"""What ``dither audit --all`` reads beside the list above."""
+__all__ = [
+    "PCA",
+    "AdditiveClassifier",
+    "AdditiveRegressor",
+    "GaussianNB",
+    "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
+    "PrivateOptimizer",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+    "SampleAndAggregate",
+    "Votes",
+    "load",
+    "search",
+    "secure_sum",
+    "train",
+]
+
+AUDITED = (
+    AxesRun,
+    Ballot,
+    Boosting,
+    DistributedNoise,
+    ClassSums,
+    Clusters,
+    Search,
+    Trees,
+    "dither.learn.deep._noise:GradientStep",
+)
+"""What ``dither audit --all`` reads beside the list above; a text names what needs a library."""
+
+_LATER = {
+    "LearnedModel": "dither.learn._asked_model",
+    "PrivateOptimizer": "dither.learn.deep",
+    "deep": "",
+    "load": "dither.learn._asked",
+    "train": "dither.learn.deep",
+}
+"""What needs a library of its own, and the rooms that import it; a room stands for itself."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'dither.learn' has no attribute {name!r}")
+    home = _LATER[name]
+    found = getattr(import_module(home), name) if home else import_module(f"dither.learn.{name}")
+    globals()[name] = found
+    return found

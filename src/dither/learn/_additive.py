@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import cost_text, count_text, number_text
+from dither._format import cost_text, count_text, number_text, wrapped
 from dither.errors import ArgumentError
 from dither.learn._boosting import (
     Boosting,
@@ -24,25 +23,39 @@ from dither.learn._boosting import (
 )
 from dither.learn._columns import (
     Column,
-    columns_of,
-    names_of,
     numbers,
     places_in,
     read_columns,
 )
-from dither.learn._estimator import Estimator
+from dither.learn._estimator import (
+    Classifier,
+    Estimator,
+    Regressor,
+    distinct,
+    labels_of,
+    probabilities,
+    within,
+)
+from dither.learn._rows import declared
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveClassifier", "AdditiveRegressor"]
+__all__ = [
+    "AdditiveClassifier",
+    "AdditiveModel",
+    "AdditiveRegressor",
+    "distinct",
+    "labels_of",
+    "shape_of",
+    "within",
+]
 
 Floats = npt.NDArray[np.float64]
 Categories = Mapping[Hashable, Sequence[Any]]
 
-_MOST_COLUMNS = 10_000
 _SHOWN = 12
 
 
@@ -57,19 +70,15 @@ class AdditiveModel(Estimator):
     bins: int
     rounds: int
 
-    loss_: Loss
+    _target = ""
+
     columns_: tuple[Column, ...]
     fitted_: Fitted
     n_features_in_: int
 
     def _boosting(self, table: Any, outputs: int, curvature: float) -> Boosting:
-        names = names_of(table)
-        if len(set(names)) != len(names):
-            raise ArgumentError("X must not have two columns of one name")
-        if len(names) > _MOST_COLUMNS:
-            raise ArgumentError(f"X must have at most {_MOST_COLUMNS:,} columns")
         return Boosting(
-            columns_of(names, self.bounds, self.categories),
+            declared(table, self.bounds, self.categories),
             check.positive("epsilon", self.epsilon),
             check.exact("delta", self.delta, above=0, below=1),
             as_neighbours(self.neighbours),
@@ -91,11 +100,18 @@ class AdditiveModel(Estimator):
         if len(places[0]) != len(kept):
             raise ArgumentError("y must have one value for each row of X")
         fitted = run.run(places, kept.astype(np.int64), residuals, seen)
-        self.fitted_, self.columns_, self.loss_ = fitted, run.columns, run.loss
-        self.n_features_in_ = len(run.columns)
-        self.feature_names_in_ = np.array([c.name for c in run.columns], dtype=object)
-        self.neighbours_ = run.neighbours
-        self._spent = (run.epsilon, run.loss.charge.delta)
+        how = {
+            Neighbours.ADD_REMOVE: "one row, added or removed",
+            Neighbours.REPLACE: "one row, replaced by another (the number of rows is public)",
+        }[run.neighbours]
+        return self._hold(fitted, run.columns, run.loss, how)
+
+    def _hold(self, fitted: Fitted, columns: tuple[Column, ...], loss: Loss, protects: str) -> Self:
+        """What training found, and whom its loss protects."""
+        self.fitted_, self.columns_, self.loss_ = fitted, columns, loss
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
+        self._protects = protects
         return self
 
     def _margins(self, table: Any) -> Floats:
@@ -146,18 +162,14 @@ class AdditiveModel(Estimator):
         str
         """
         self._check_fitted()
-        epsilon, delta = self._spent
-        how = {
-            Neighbours.ADD_REMOVE: "one row, added or removed",
-            Neighbours.REPLACE: "one row, replaced by another (the number of rows is public)",
-        }[self.neighbours_]
+        charge = self.loss_.charge
         terms = sorted(self.fitted_.terms, key=lambda term: -term.importance)
         rows = max(float(np.median([term.rows.sum() for term in terms])), 0.0)
         wide = max(len(term.column.name) for term in terms[:_SHOWN])
         lines = [
             f"{type(self).__name__}: {count_text(len(terms), 'column')}, "
             f"about {number_text(round(rows))} rows (a noisy count)",
-            f"cost: {cost_text(epsilon, delta)}; protects {how}",
+            *wrapped(f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"),
             "mean size of each column's part of the score:",
             *(
                 f"  {term.column.name:<{wide}}  {term.importance:8.3f}  "
@@ -193,7 +205,7 @@ class AdditiveModel(Estimator):
         raise NotImplementedError
 
 
-class AdditiveClassifier(AdditiveModel):
+class AdditiveClassifier(AdditiveModel, Classifier):
     """A classifier whose score is a sum of one part a column, trained under differential privacy.
 
     Each part is a table of scores over the values of its column, which a person can read, check and
@@ -256,8 +268,6 @@ class AdditiveClassifier(AdditiveModel):
     Fraction(1, 1)
     """
 
-    kind = "classifier"
-
     def __init__(
         self,
         *,
@@ -289,14 +299,12 @@ class AdditiveClassifier(AdditiveModel):
         AdditiveClassifier
             This one.
         """
-        classes = _distinct(self.classes)
-        outputs = 1 if len(classes) == 2 else len(classes)
-        run = self._boosting(X, outputs, 0.25 if outputs == 1 else 0.5)
+        classes = distinct(self.classes)
+        run = self._boosting(X, *shape_of(len(classes)))
         labels = places_in(classes, y)
         residuals = residuals_of_classes(labels, len(classes))
         self._run(run, X, labels < len(classes), residuals, progress)
-        alike = len({type(label) for label in classes}) == 1
-        self.classes_ = np.array(classes, dtype=None if alike else object)
+        self.classes_ = labels_of(classes)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -306,30 +314,18 @@ class AdditiveClassifier(AdditiveModel):
 
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of the classes that the scores stand for, shape (n, classes)."""
-        margins = self._margins(X)
-        if margins.shape[1] == 1:
-            margins = np.column_stack([np.zeros(len(margins)), margins])
-        shares = np.exp(margins - margins.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likeliest class of each row, shape (n,)."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[likeliest])
-
-    def score(self, X: Any, y: Any) -> float:
-        """The share of rows whose class is predicted: exact, so it protects nobody in them."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        return float(np.mean(places_in(self.classes_.tolist(), y) == likeliest))
+        return probabilities(self.decision_function(X))
 
     @property
     def outputs_(self) -> list[str]:
         """What each of the m scores of a cell is for: the second class, or each class."""
         names = [str(label) for label in self.classes_.tolist()]
-        return names[1:] if len(names) == 2 else names
+        if len(names) > 2:
+            return names
+        return [f"{self._target} = {names[1]}" if self._target else names[1]]
 
 
-class AdditiveRegressor(AdditiveModel):
+class AdditiveRegressor(AdditiveModel, Regressor):
     """A regression that is a sum of one part a column, trained under differential privacy.
 
     Parameters
@@ -370,8 +366,6 @@ class AdditiveRegressor(AdditiveModel):
     True
     """
 
-    kind = "regressor"
-
     def __init__(
         self,
         *,
@@ -388,50 +382,26 @@ class AdditiveRegressor(AdditiveModel):
         self.target_bounds, self.categories, self.neighbours = target_bounds, categories, neighbours
         self.bins, self.rounds = bins, rounds
 
-    @cached_property
+    @property
     def outputs_(self) -> list[str]:
         """What the score of a cell is for."""
-        return ["target"]
+        return [self._target or "target"]
 
     def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
         """Train, once; parameters as in `AdditiveClassifier.fit`."""
         low, high = self._ends()
-        run = self._boosting(X, 1, 1.0)
+        run = self._boosting(X, *shape_of(0))
         values = numbers(y)
-        kept = ~np.isnan(values)
-        near = np.clip(np.nan_to_num(values, posinf=high, neginf=low), low, high)
-        targets = 2 * ((near / 2 - low / 2) / (high / 2 - low / 2)) - 1
-        return self._run(run, X, kept, residuals_of_numbers(targets), progress)
-
-    def _ends(self) -> tuple[float, float]:
-        try:
-            low, high = (float(v) for v in self.target_bounds)
-        except (TypeError, ValueError):
-            low = high = 0.0
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise ArgumentError("target_bounds must be two finite numbers that rise")
-        return low, high
+        residuals = residuals_of_numbers(within(values, low, high))
+        return self._run(run, X, ~np.isnan(values), residuals, progress)
 
     def predict(self, X: Any) -> Floats:
         """The expected target of each row, within its bounds, shape (n,)."""
-        low, high = self._ends()
-        share = (np.clip(self._margins(X)[:, 0], -1, 1) + 1) / 2
-        return np.asarray(low * (1 - share) + high * share)
-
-    def score(self, X: Any, y: Any) -> float:
-        """R²: the share of the variance that is explained; exact, so it protects nobody."""
-        values = numbers(y)
-        left = float(((values - self.predict(X)) ** 2).mean())
-        return 1 - left / float(values.var())
+        return self._predicted(self._margins(X)[:, 0])
 
 
-def _distinct(classes: Any) -> list[Any]:
-    try:
-        found = list(dict.fromkeys(classes))
-    except TypeError:
-        found = []
-    if isinstance(classes, str) or len(found) < 2 or len(found) != len(classes):
-        raise ArgumentError("classes must be a list of two or more different labels")
-    if len(found) > 1000:
-        raise ArgumentError("classes must be at most 1,000 labels")
-    return found
+def shape_of(classes: int) -> tuple[int, float]:
+    """How many scores a cell has, and the bound of a loss's curvature; 0 classes for a number."""
+    if classes == 0:
+        return 1, 1.0
+    return (1, 0.25) if classes == 2 else (classes, 0.5)

@@ -27,6 +27,11 @@ or two classes, where |v| = |label - expected| <= 1, and √2 for more classes, 
 indicators less that of probabilities, both of sum 1 and of at least 0, has squared length
 (1 - p)² + Σ q² <= (1 - p)² + (Σ q)² = 2·(1 - p)².
 
+Of a unit with up to m rows, what moves is a sum of m such vectors where the unit is added or
+removed, or the difference of two such sums where it is replaced: sums of residuals move by at most
+m times as much. Counts move by whole numbers of at least 0 that sum to at most m, or by two such
+vectors, one added and one taken away: at most m²·w², or 2·m²·w². So all is m² times as much.
+
 Guarantee. (epsilon, delta)-DP of all scores, edges and counts together. What is asked later depends
 on what was answered, but its bound does not: the sequence is one Gaussian mechanism of that many
 coordinates (Dong, Roth and Su, 2022, on the adaptive composition of Gaussian mechanisms;
@@ -52,10 +57,19 @@ from scipy.linalg import solveh_banded
 
 from dither._subjects import Subject
 from dither.learn._columns import Column
+from dither.learn._noise import Asked
 from dither.mechanisms import DiscreteGaussian
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
-__all__ = ["UNIT", "Boosting", "Fitted", "Term", "residuals_of_classes", "residuals_of_numbers"]
+__all__ = [
+    "UNIT",
+    "Boosting",
+    "Fitted",
+    "Term",
+    "joined_cells",
+    "residuals_of_classes",
+    "residuals_of_numbers",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -106,8 +120,8 @@ class Term:
             elif self.column.categories is not None:
                 found.append(str(self.column.categories[cells[0]]))
             else:
-                edges = self.column.edges()
-                found.append(f"{edges[cells[0]]:.6g} to {edges[cells[-1] + 1]:.6g}")
+                column = self.column
+                found.append(f"{column.end(cells[0])} to {column.end(cells[-1] + 1)}")
         return found
 
 
@@ -150,6 +164,8 @@ class Boosting:
         Into how many joined cells a number's are joined, at most about.
     rounds : int
         T.
+    of_unit : int
+        m: so many rows may be one unit's, at most.
 
     Attributes
     ----------
@@ -167,38 +183,38 @@ class Boosting:
     curvature: float
     bins: int
     rounds: int
+    of_unit: int = 1
     weight: int = field(init=False)
     noise: DiscreteGaussian = field(init=False)
     loss: Loss = field(init=False)
 
     def __post_init__(self) -> None:
-        longest = 1 if self.outputs == 1 else 2
-        share = float(_COUNTS / (1 - _COUNTS)) * self.rounds * longest
+        share = float(_COUNTS / (1 - _COUNTS)) * self.rounds * self._longest
         object.__setattr__(self, "weight", max(1, round(UNIT * math.sqrt(share))))
         square, moved = self.l2_squared, self.coordinates
-        noise = DiscreteGaussian.for_epsilon(
-            self.epsilon, self.delta, l2_squared=square, coordinates=moved
-        )
-        loss = noise.loss(l2_squared=square, coordinates=moved, neighbours=self.neighbours)
-        spent = noise.delta(self.epsilon, l2_squared=square, coordinates=moved)
+        asked = Asked(self.epsilon, self.delta, self.neighbours)
+        noise, loss = asked.gaussian(square, moved)
         object.__setattr__(self, "noise", noise)
-        charge = Charge(self.epsilon, spent, loss.charge.rho)
-        object.__setattr__(self, "loss", loss.with_charge(charge))
+        object.__setattr__(self, "loss", loss)
+
+    @property
+    def _longest(self) -> int:
+        """The squared length of a row's residuals, in units of 1, at most."""
+        return 1 if self.outputs == 1 else 2
 
     @property
     def l2_squared(self) -> int:
-        """The squared L2 sensitivity of all that leaves, in units."""
+        """The squared L2 sensitivity of all that leaves, in multiples of 1/``UNIT``."""
         replaced = self.neighbours is Neighbours.REPLACE
-        longest = 1 if self.outputs == 1 else 2
         counts = (2 if replaced else 1) * self.weight**2
-        sums = (4 if replaced else 1) * longest * UNIT**2
-        return len(self.columns) * (counts + self.rounds * sums)
+        sums = (4 if replaced else 1) * self._longest * UNIT**2
+        return self.of_unit**2 * len(self.columns) * (counts + self.rounds * sums)
 
     @property
     def coordinates(self) -> int:
-        """How many numbers a row moves, at most."""
-        replaced = self.neighbours is Neighbours.REPLACE
-        return (2 if replaced else 1) * len(self.columns) * (1 + self.rounds * self.outputs)
+        """How many numbers a unit moves, at most."""
+        each = self.of_unit * (2 if self.neighbours is Neighbours.REPLACE else 1)
+        return each * len(self.columns) * (1 + self.rounds * self.outputs)
 
     @property
     def of_count(self) -> float:
@@ -248,7 +264,8 @@ class Boosting:
         places : sequence of array
             The cells of all rows, column by column.
         kept : array of int, shape (n,)
-            1, or 0 for a row that does not count since its label is missing.
+            How many rows each stands for: 1, or 0 for one that does not count since its label is
+            missing.
         residuals : callable
         seen : callable, optional
             Told how many rounds are done.
@@ -260,7 +277,7 @@ class Boosting:
         total = float(np.median([found.sum() for found in counts]))
         fair, clear = total / self.bins, _CLEAR * self.of_count
         joined = [
-            _joined(column, found, fair, clear)
+            joined_cells(column, found, fair, clear)
             for column, found in zip(self.columns, counts, strict=True)
         ]
         where = [groups[cells] for groups, cells in zip(joined, places, strict=True)]
@@ -305,8 +322,8 @@ class Boosting:
         yield Subject("boosting of an additive model", run, 1, 2, delta=delta)
 
 
-def _joined(column: Column, counts: Floats, fair: float, clear: float) -> Integers:
-    """To which score each cell belongs: of numbers runs that hold enough, in one pass upwards.
+def joined_cells(column: Column, counts: Floats, fair: float, clear: float) -> Integers:
+    """To which range each cell belongs: of numbers runs that hold enough, in one pass upwards.
 
     That is a fair share of the rows, and ``clear`` times the root of the cells in the run, which is
     how their noise grows.

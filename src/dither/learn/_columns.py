@@ -1,12 +1,14 @@
 """What is public of the columns of a table, and where each row's values lie in it.
 
 Each column is cut into cells beforehand, from what its owner declared: a number lies in one of
-``FINE`` equal parts of its bounds, a category in its place in the list, and what is missing, not a
-number or not listed in a last cell of its own. The cell of a value depends on that value alone.
+``FINE`` equal parts of its bounds, or between two of the ends that are given, a category in its
+place in the list, and what is missing, not a number or not listed in a last cell of its own. The
+cell of a value depends on that value alone.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,16 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["Column", "columns_of", "names_of", "numbers", "places_in", "read_columns"]
+__all__ = [
+    "Column",
+    "columns_of",
+    "days",
+    "names_of",
+    "numbers",
+    "places_in",
+    "read_columns",
+    "series_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,10 +36,12 @@ Integers = npt.NDArray[np.int64]
 FINE = 256
 """Equal parts of the bounds of a number."""
 
+_FIRST_DAY = dt.date(1970, 1, 1).toordinal()
+
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its bounds, or the list of its categories.
+    """One column: its bounds, the list of its categories, or the ends of its cells.
 
     Parameters
     ----------
@@ -36,36 +49,73 @@ class Column:
     bounds : (float, float), optional
     categories : tuple, optional
         Instead of bounds.
+    ends : tuple of float, optional
+        Instead of bounds: rising. A cell holds its lower end; the last one also its upper.
+    outside : bool
+        Whether numbers beyond the ends count as missing, and are not moved to the nearest cell.
+    dates : bool
+        Values are days or moments, and ends days since 1970.
     """
 
     name: str
     bounds: tuple[float, float] | None = None
     categories: tuple[Hashable, ...] | None = None
+    ends: tuple[float, ...] | None = None
+    outside: bool = False
+    dates: bool = False
 
     @property
     def cells(self) -> int:
         """How many there are, with the last for what is missing."""
+        if self.ends is not None:
+            return len(self.ends)
         return 1 + (FINE if self.categories is None else len(self.categories))
 
     def edges(self) -> Floats:
         """The ends of a number's cells, rising."""
+        if self.ends is not None:
+            return np.array(self.ends)
         assert self.bounds is not None
         return np.linspace(*self.bounds, FINE + 1)
+
+    def end(self, place: int) -> str:
+        """One of them in words."""
+        value = float(self.edges()[place])
+        if self.dates:
+            # Whatever the ends are, a calendar has no days beyond its own.
+            day = min(max(round(value) + _FIRST_DAY, 1), dt.date.max.toordinal())
+            return dt.date.fromordinal(day).isoformat()
+        return f"{value:.6g}"
 
     def places(self, values: Any) -> Integers:
         """The cell of each value; of numbers beyond the bounds that at the end."""
         if self.categories is not None:
             return places_in(self.categories, values)
+        if self.ends is not None:
+            return self._between(days(values) if self.dates else numbers(values), self.edges())
+        shares = self.shares(values)
+        near = np.minimum(np.floor(shares * FINE), FINE - 1)
+        near[np.isnan(shares)] = FINE
+        return np.asarray(near, dtype=np.int64)
+
+    def shares(self, values: Any) -> Floats:
+        """Where each number lies from its lower bound, 0, to its upper, 1; NaN for what is none."""
         assert self.bounds is not None
         low, high = self.bounds
         found = numbers(values)
         with np.errstate(over="ignore", invalid="ignore"):
             # In halves, so that the widest bounds do not overflow.
-            shares = (found / 2 - low / 2) / (high / 2 - low / 2)
-            near = np.clip(np.nan_to_num(np.floor(shares * FINE)), 0, FINE - 1)
-        near[found == np.inf], near[found == -np.inf] = FINE - 1, 0
-        near[np.isnan(found)] = FINE
-        return np.asarray(near, dtype=np.int64)
+            near = np.clip((found / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0)
+        near[found == np.inf], near[found == -np.inf] = 1.0, 0.0
+        return np.asarray(near)
+
+    def _between(self, found: Floats, ends: Floats) -> Integers:
+        last = len(ends) - 2
+        near = np.clip(np.searchsorted(ends, found, side="right") - 1, 0, last)
+        missing = np.isnan(found)
+        if self.outside:
+            missing |= (found < ends[0]) | (found > ends[-1])
+        return np.where(missing, last + 1, near).astype(np.int64)
 
 
 def columns_of(
@@ -144,7 +194,13 @@ def names_of(table: Any) -> tuple[str, ...]:
 
 
 def read_columns(columns: Sequence[Column], table: Any) -> list[Integers]:
-    """Of each column the cells of all rows.
+    """Of each column the cells of all rows; raises as `series_of`."""
+    found = series_of(columns, table)
+    return [column.places(values) for column, values in zip(columns, found, strict=True)]
+
+
+def series_of(columns: Sequence[Column], table: Any) -> list[Any]:
+    """The values of each column, in the order that was declared.
 
     Raises
     ------
@@ -161,11 +217,9 @@ def read_columns(columns: Sequence[Column], table: Any) -> list[Integers]:
             raise ArgumentError(f"X must have the columns that were fitted; it lacks {missing}")
         known = dict(zip(names, table.columns, strict=True))
         order = wanted if sorted(names) == sorted(wanted) else names
-        series = [table[known[name]] for name in order]
-    else:
-        array = table if isinstance(table, np.ndarray) else np.asarray(table, object)
-        series = [array[:, i] for i in range(len(columns))]
-    return [column.places(values) for column, values in zip(columns, series, strict=True)]
+        return [table[known[name]] for name in order]
+    array = table if isinstance(table, np.ndarray) else np.asarray(table, object)
+    return [array[:, i] for i in range(len(columns))]
 
 
 def numbers(values: Any) -> Floats:
@@ -174,6 +228,30 @@ def numbers(values: Any) -> Floats:
     if array.dtype.kind in "fiub":
         return array.astype(np.float64)
     return np.array([_number(v) for v in array.tolist()], dtype=np.float64)
+
+
+def days(values: Any) -> Floats:
+    """Days since 1970, with NaN for whatever is neither a day nor a moment."""
+    array = _array(values)
+    if array.dtype.kind == "M":
+        found = array.astype("datetime64[us]")
+        whole = np.where(np.isnat(found), 0, found.astype(np.int64))
+        return np.where(np.isnat(found), np.nan, whole / 86_400e6)
+    return np.array([_day(v) for v in array.tolist()], dtype=np.float64)
+
+
+def _day(value: Any) -> float:
+    if isinstance(value, dt.datetime):
+        midnight = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
+        return midnight / dt.timedelta(days=1)
+    if isinstance(value, dt.date):
+        return float(value.toordinal() - _FIRST_DAY)
+    if isinstance(value, str):
+        try:
+            return _day(dt.datetime.fromisoformat(value))
+        except ValueError:
+            return math.nan
+    return math.nan
 
 
 def _array(values: Any) -> npt.NDArray[Any]:

@@ -1,0 +1,359 @@
+"""Naive Bayes from one noisy vector: counts, sums and sums of squares of each class.
+
+Statistics. A row of class k has, in the part of k, ``count`` once; of each number z, on a lattice
+of ``STEPS`` from its middle to an end, ``first``·z and ``second``·q with q = 2·z²/STEPS - STEPS
+rounded down; and ``cell`` in the cell of each of its categories. All are integers, and q lies in
+[-STEPS, STEPS]. A row without a class that was declared adds nothing.
+
+Sensitivity. What a row adds is zero but in its class's part, where its numbers do not depend on one
+another. So, squared, a row that is added or removed moves at most
+
+    count² + Σ max_z (first²·z² + second²·q²) + C·cell²        (C columns of categories),
+
+and one that is replaced twice that where its class changes, and elsewhere
+
+    Σ max_{z,z'} (first²·(z - z')² + second²·(q - q')²) + 2·C·cell²,
+
+and in absolute value the same without squares. The largest are found by trying all z of the
+lattice.
+
+Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says; pure where delta
+is 0. All else is computed from it: means and variances of the classes are drawn to those of all
+rows by what noise makes of their differences (James and Stein, 1961), so that a column that noise
+drowns says nothing.
+
+Source. Vaidya, Shafiq, Basu and Hong, "Differentially private naive Bayes classification", WI 2013,
+who add noise to each mean and deviation by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dither._checks import Number
+from dither._subjects import Subject
+from dither.errors import ArgumentError
+from dither.learn._columns import Column, places_in
+from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
+from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._rows import Encoding, declared
+from dither.privacy import Neighbours
+
+__all__ = ["STEPS", "ClassSums", "GaussianNB"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+STEPS = 1 << 8
+_FIRST = 64
+_SECOND = 40
+_LEAST = 1e-4
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """A run with its noise, fixed before any row is read.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    classes : int
+    asked : Asked
+
+    Attributes
+    ----------
+    count, first, second, cell : int
+        The weights.
+    noisy : Noisy
+    """
+
+    encoding: Encoding
+    classes: int
+    asked: Asked
+    count: int = field(init=False)
+    cell: int = field(default=_FIRST * STEPS, init=False)
+    first: int = field(default=_FIRST, init=False)
+    second: int = field(default=_SECOND, init=False)
+    noisy: Noisy = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Every estimate rests on the counts: they get about a fifth of what is squared.
+        weight = round(0.5 * _FIRST * STEPS * math.sqrt(len(self.encoding.columns)))
+        object.__setattr__(self, "count", weight)
+        object.__setattr__(self, "noisy", Noisy(*self.asked.best(self.moved)))
+
+    @property
+    def lists(self) -> int:
+        """C."""
+        return len(self.encoding.columns) - self.encoding.numbers
+
+    @property
+    def moved(self) -> Moved:
+        """How far a row moves what leaves; see the module."""
+        z = np.arange(-STEPS, STEPS + 1)
+        ways = np.stack([self.first * z, self.second * _squared(z)])
+        numbers, lists = self.encoding.numbers, self.lists
+
+        def most(parts: Integers) -> tuple[int, int]:
+            return int(np.abs(parts).sum(axis=0).max()), int((parts**2).sum(axis=0).max())
+
+        one, square = most(ways)
+        l1 = self.count + numbers * one + lists * self.cell
+        l2 = self.count**2 + numbers * square + lists * self.cell**2
+        coordinates = 1 + 2 * numbers + lists
+        if not self.asked.replace:
+            return Moved(l1, l2, coordinates)
+        one, square = most(ways[:, :, None] - ways[:, None, :])
+        l1 = max(2 * l1, numbers * one + 2 * lists * self.cell)
+        l2 = max(2 * l2, numbers * square + 2 * lists * self.cell**2)
+        return Moved(l1, l2, 2 * coordinates)
+
+    def statistic(self, points: Integers, labels: Integers) -> Integers:
+        """The exact vector, shape (classes, 1 + 2·features).
+
+        Parameters
+        ----------
+        points : array of int, shape (n, features)
+            Of `Encoding.points` with ``STEPS``.
+        labels : array of int, shape (n,)
+            The places of classes; the one after the last for a row that adds nothing.
+        """
+        numbers = self._numbers
+        first = np.where(numbers, self.first, self.cell // STEPS)
+        parts = np.column_stack([points * first, np.where(numbers, _squared(points), 0)])
+        parts[:, points.shape[1] :] *= self.second
+        found = np.zeros((self.classes, 1 + parts.shape[1]), np.int64)
+        for k in range(self.classes):
+            rows = parts[labels == k]
+            found[k, 0] = self.count * len(rows)
+            found[k, 1:] = rows.sum(axis=0)
+        return found
+
+    @property
+    def _numbers(self) -> npt.NDArray[np.bool_]:
+        columns, starts = self.encoding.columns, self.encoding.starts
+        found = np.zeros(starts[-1], bool)
+        found[[s for s, c in zip(starts, columns, strict=False) if c.categories is None]] = True
+        return found
+
+    def release(self, points: Integers, labels: Integers) -> Bayes:
+        """The one step that touches rows."""
+        seen = self.noisy.leave(self.statistic(points, labels))
+        size, numbers, noise = points.shape[1], self._numbers, self.noisy.deviation
+        rows = np.maximum(seen[:, 0] / self.count, 1.0)
+        first = seen[:, 1 : 1 + size] / (self.first * STEPS)
+        second = (seen[:, 1 + size :] / (self.second * STEPS) + rows[:, None]) / 2
+        mean = np.clip(first / rows[:, None], -1.0, 1.0)
+        off = noise / (self.first * STEPS) / rows[:, None]
+        mean = _drawn(mean, off**2, rows)
+        spread = second / rows[:, None] - mean**2
+        off2 = (noise / (2 * self.second * STEPS) / rows[:, None]) ** 2 + (2 * mean * off) ** 2
+        spread = np.clip(_drawn(np.clip(spread, 0.0, 1.0), off2, rows), _LEAST, 1.0)
+        shares = self._shares(first * self.first * STEPS / self.cell, rows)
+        return Bayes(self.encoding, numbers, rows, mean, spread, shares)
+
+    def _shares(self, cells: Floats, rows: Floats) -> Floats:
+        """Logarithms of the shares of categories in each class, drawn to those of all rows."""
+        found, ridge = np.zeros_like(cells), 1.0 + 2 * self.noisy.deviation / self.cell
+        starts = self.encoding.starts
+        for column, start, end in zip(self.encoding.columns, starts, starts[1:], strict=False):
+            if column.categories is None:
+                continue
+            held = np.maximum(cells[:, start:end], 0.0)
+            # What is not listed counts as a category that holds as much as the ridge.
+            among = (held.sum(axis=0) + ridge) / (held.sum() + ridge * (end - start))
+            drawn = held + ridge * (end - start) * among
+            found[:, start:end] = np.log(drawn / drawn.sum(axis=1, keepdims=True))
+        return found
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        columns = (Column("x", bounds=(-1.0, 1.0)),)
+        for delta, name in ((Fraction(0), "pure"), (Fraction(1, 100), "Gaussian")):
+            asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
+            made = cls(Encoding(columns), 2, asked)
+            points = np.array([[STEPS]])
+            change = made.statistic(points, np.zeros(1, np.int64)).astype(float)
+
+            def run(
+                rows: int, size: int, made: ClassSums = made, change: Floats = change
+            ) -> Floats:
+                some = np.full((rows, 1), STEPS), np.zeros(rows, np.int64)
+                exact = np.broadcast_to(made.statistic(*some), (size, *change.shape))
+                seen = made.noisy.leave(exact)
+                if made.asked.delta:
+                    return np.asarray((seen * change).sum(axis=(1, 2)))
+                return np.asarray((np.abs(seen) - np.abs(seen - change)).sum(axis=(1, 2)))
+
+            yield Subject(f"sums of classes, {name}", run, 0, 1, delta=delta)
+
+
+def _squared(points: Integers) -> Integers:
+    return 2 * points**2 // STEPS - STEPS
+
+
+def _drawn(values: Floats, off: Floats, rows: Floats) -> Floats:
+    """Numbers of the classes, drawn to their mean as far as noise makes them differ."""
+    weights = rows[:, None] / rows.sum()
+    mean = (weights * values).sum(axis=0)
+    apart = (weights * (values - mean) ** 2).sum(axis=0) - (weights * off).sum(axis=0)
+    apart = np.maximum(apart, 0.0)
+    return np.asarray(mean + (values - mean) * apart / np.maximum(apart + off, 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Bayes:
+    """What a run leaves: of each class how many rows it has, and the laws of its columns.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    numbers : array of bool, shape (features,)
+    rows : array of float, shape (classes,)
+    mean, variance : array of float, shape (classes, features)
+        Of numbers, from -1 to 1.
+    shares : array of float, shape (classes, features)
+        Logarithms, of categories.
+    """
+
+    encoding: Encoding
+    numbers: npt.NDArray[np.bool_]
+    rows: Floats
+    mean: Floats
+    variance: Floats
+    shares: Floats
+
+    def scores(self, table: Any) -> Floats:
+        """The logarithm of each class's share of rows like these, but for a constant."""
+        points = self.encoding.points(table, STEPS) / STEPS
+        found = np.tile(np.log(self.rows / self.rows.sum()), (len(points), 1))
+        for k in range(len(self.rows)):
+            law = (points - self.mean[k]) ** 2 / self.variance[k] + np.log(self.variance[k])
+            found[:, k] += np.where(self.numbers, -law / 2, points * self.shares[k]).sum(axis=1)
+        return found
+
+
+class GaussianNB(Classifier):
+    """Naive Bayes: each class has a normal law of each number, and shares of each category.
+
+    Parameters
+    ----------
+    epsilon, delta : number
+        What fitting costs; without a delta the guarantee is pure, with noise of Laplace's law.
+    bounds : pair of (float or array of float)
+        The least and the largest possible value of each column of numbers; others are moved there,
+        and what is missing counts as the middle.
+    classes : sequence
+        The labels that are possible. A row with another does not count.
+    categories : mapping, optional
+        Of columns of categories, by name or position: the values that are possible.
+    neighbours : Neighbours or str
+        ``"add-remove"``, or ``"replace"`` where the number of rows is public.
+
+    Attributes
+    ----------
+    loss_ : Loss
+        What fitting cost.
+    classes_ : array
+    class_prior_ : array, shape (classes,)
+    theta_, var_ : array, shape (classes, features)
+        Means and variances of the numbers, in their own units; NaN for categories.
+
+    Raises
+    ------
+    ArgumentError
+        By ``fit``, before any row is read. What values the rows have raises nothing.
+
+    Notes
+    -----
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named. *Proof*,
+    method and source: `dither.learn._bayes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import learn
+    >>> size = np.tile(np.linspace(0, 1, 100), 20)
+    >>> X, y = np.concatenate([size, size + 2])[:, None], np.repeat(["small", "large"], 2000)
+    >>> model = learn.GaussianNB(epsilon=1, bounds=(0, 3), classes=["small", "large"]).fit(X, y)
+    >>> model.predict([[0.4], [2.4]]).tolist(), model.loss_.charge.delta
+    (['small', 'large'], Fraction(0, 1))
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        bounds: Any = None,
+        classes: Sequence[Any],
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
+        self.categories, self.neighbours = categories, neighbours
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit, once, at the cost of epsilon and delta.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (n, d)
+        y : array, shape (n,)
+
+        Returns
+        -------
+        GaussianNB
+            This one.
+        """
+        asked = Asked.of(self.epsilon, self.delta, self.neighbours)
+        classes = distinct(self.classes)
+        run = ClassSums(Encoding(declared(X, self.bounds, self.categories)), len(classes), asked)
+        points, labels = run.encoding.points(X, STEPS), places_in(classes, y)
+        if len(points) != len(labels):
+            raise ArgumentError("y must have one value for each row of X")
+        self.fitted_, self.loss_ = run.release(points, labels), run.noisy.loss
+        self.n_features_in_ = len(run.encoding.columns)
+        self.classes_ = labels_of(classes)
+        return self
+
+    @property
+    def class_prior_(self) -> Floats:
+        """The classes' shares of the rows."""
+        self._check_fitted()
+        return np.asarray(self.fitted_.rows / self.fitted_.rows.sum())
+
+    @property
+    def theta_(self) -> Floats:
+        """Means of the numbers in each class."""
+        middle, half = self._units()
+        return middle + self.fitted_.mean * half
+
+    @property
+    def var_(self) -> Floats:
+        """Variances of the numbers in each class."""
+        return self.fitted_.variance * self._units()[1] ** 2
+
+    def _units(self) -> tuple[Floats, Floats]:
+        self._check_fitted()
+        encoding = self.fitted_.encoding
+        middle = np.full(encoding.starts[-1], np.nan)
+        half = middle.copy()
+        for column, start in zip(encoding.columns, encoding.starts, strict=False):
+            if column.bounds is not None:
+                low, high = column.bounds
+                middle[start], half[start] = low / 2 + high / 2, high / 2 - low / 2
+        return middle, half
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities of the classes, shape (n, classes)."""
+        self._check_fitted()
+        return probabilities(np.atleast_2d(self.fitted_.scores(X)))

@@ -1,0 +1,262 @@
+"""Random forests in scikit-learn's manner: a classifier and a regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import _checks as check
+from dither._checks import Number
+from dither.errors import ArgumentError
+from dither.learn._columns import numbers, places_in, read_columns
+from dither.learn._estimator import Classifier, Estimator, Regressor, distinct, labels_of, within
+from dither.learn._noise import Asked
+from dither.learn._rows import declared
+from dither.learn._tree import Grown
+from dither.learn._trees import UNIT, Trees
+from dither.privacy import Neighbours
+
+__all__ = ["RandomForestClassifier", "RandomForestRegressor"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Forest(Estimator):
+    """What both have in common; see `RandomForestClassifier`."""
+
+    epsilon: Number
+    delta: Number
+    bounds: Any
+    categories: Mapping[Any, Sequence[Any]] | None
+    neighbours: Neighbours | str
+    n_estimators: int
+    max_depth: int
+    max_features: int
+    splits: str
+
+    grown_: Grown
+    n_features_in_: int
+
+    def _trees(self, table: Any, classes: int) -> Trees:
+        return Trees(
+            declared(table, self.bounds, self.categories),
+            classes,
+            check.whole("n_estimators", self.n_estimators, 1, most=1000),
+            check.whole("max_depth", self.max_depth, 1, most=16),
+            check.whole("max_features", self.max_features, 1, most=1000),
+            Asked.of(self.epsilon, self.delta, self.neighbours),
+            check.choice("splits", self.splits, ("auto", "drawn")) == "drawn",
+        )
+
+    def _run(
+        self, run: Trees, table: Any, targets: Integers, seen: Callable[[int], None] | None
+    ) -> Self:
+        places = read_columns(run.columns, table)
+        if len(places[0]) != len(targets):
+            raise ArgumentError("y must have one value for each row of X")
+        self.grown_, self.loss_ = run.run(places, targets, seen), run.noisy.loss
+        self.n_features_in_ = len(run.columns)
+        self.feature_names_in_ = np.array([c.name for c in run.columns], dtype=object)
+        return self
+
+    def _mean(self, table: Any) -> Floats:
+        self._check_fitted()
+        return self.grown_.mean(read_columns(self.grown_.columns, table))
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """How many of the rows' ways through the trees each column splits, by noisy counts."""
+        self._check_fitted()
+        found = np.zeros(len(self.grown_.columns))
+        for tree, rows in zip(self.grown_.trees, self.grown_.rows, strict=True):
+            for column, held in zip(tree.column, rows.tolist(), strict=True):
+                found[column] += held if column >= 0 else 0.0
+        return found / max(float(found.sum()), 1e-300)
+
+
+class RandomForestClassifier(Forest, Classifier):
+    """A forest: the mean of trees whose splits and leaves are chosen by noisy counts.
+
+    Parameters
+    ----------
+    epsilon, delta : number
+        What training costs, all trees together; without a delta the guarantee is pure, with much
+        more noise.
+    bounds : pair of (float or array of float)
+        The least and the largest possible value of each column of numbers; others are moved there.
+        Declare them from what is known of the subject, never from the data.
+    classes : sequence
+        The labels that are possible, two at least. A row with another does not count.
+    categories : mapping, optional
+        Of columns of categories, by name or position: the values that are possible. Others count as
+        missing, as what is not a number does in columns of numbers: both have a place of their own.
+    neighbours : Neighbours or str
+        ``"add-remove"``, or ``"replace"`` where the number of rows is public.
+    n_estimators : int
+        How many trees. Each row goes through all, so that more trees have more noise; with one, it
+        is a decision tree.
+    max_depth : int
+        How many questions a tree asks of a row at most, 1 to 16.
+    max_features : int
+        How many columns are tried for a split.
+    splits : {"auto", "drawn"}
+        "auto" counts the rows with noise, and then chooses splits by noisy counts where there are
+        enough, or draws them by chance and spends the rest on the leaves. "drawn" always does the
+        latter, at full depth: for few rows, with few trees and no delta.
+
+    Attributes
+    ----------
+    loss_ : Loss
+        What fitting cost.
+    classes_ : array
+    feature_importances_ : array, shape (d,)
+        The share of each column in what the trees ask.
+
+    Raises
+    ------
+    ArgumentError
+        By ``fit``, before any row is read. What values the rows have raises nothing.
+
+    Notes
+    -----
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named; all of
+    the trees may be published. *Proof*, method and source: `dither.learn._trees`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import learn
+    >>> age = np.repeat(np.arange(20, 80), 50)
+    >>> X, y = age[:, None], (abs(age - 50) > 15).astype(int)
+    >>> model = learn.RandomForestClassifier(
+    ...     epsilon=2, delta=1e-6, bounds=(0, 100), classes=[0, 1], n_estimators=5)
+    >>> model.fit(X, y).predict([[25], [50], [75]]).tolist()
+    [1, 0, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        bounds: Any = None,
+        classes: Sequence[Any],
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        n_estimators: int = 16,
+        max_depth: int = 5,
+        max_features: int = 4,
+        splits: str = "auto",
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
+        self.categories, self.neighbours = categories, neighbours
+        self.n_estimators, self.max_depth = n_estimators, max_depth
+        self.max_features, self.splits = max_features, splits
+
+    def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
+        """Train, once, at the cost of epsilon and delta.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (n, d)
+        y : array, shape (n,)
+        progress : callable, optional
+            Told after each tree how many are grown.
+
+        Returns
+        -------
+        RandomForestClassifier
+            This one.
+        """
+        classes = distinct(self.classes)
+        run = self._trees(X, len(classes))
+        labels = places_in(classes, y)
+        targets = (labels[:, None] == np.arange(len(classes))).astype(np.int64)
+        self._run(run, X, targets, progress)
+        self.classes_ = labels_of(classes)
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The mean of the trees' shares of the classes, shape (n, classes)."""
+        # Above 0, as nothing is certain.
+        shares = np.clip(self._mean(X), 1e-4, 1.0)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+class RandomForestRegressor(Forest, Regressor):
+    """A forest for a number: the mean of trees whose splits and leaves are chosen by noisy sums.
+
+    Parameters
+    ----------
+    epsilon, delta : number
+    bounds : pair of (float or array of float)
+        Of the columns of numbers; see `RandomForestClassifier`, as for the parameters below.
+    target_bounds : (float, float)
+        The least and the largest possible target; others are moved to these ends, and a row without
+        a target does not count.
+    categories : mapping, optional
+    neighbours : Neighbours or str
+    n_estimators, max_depth, max_features : int
+    splits : {"auto", "drawn"}
+
+    Attributes
+    ----------
+    loss_ : Loss
+        What fitting cost.
+    feature_importances_ : array, shape (d,)
+
+    Raises
+    ------
+    ArgumentError
+        By ``fit``, before any row is read.
+
+    Notes
+    -----
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row; `dither.learn._trees`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import learn
+    >>> x = np.tile(np.arange(100), 50)
+    >>> model = learn.RandomForestRegressor(
+    ...     epsilon=2, delta=1e-6, bounds=(0, 100), target_bounds=(0, 10_000), n_estimators=5)
+    >>> bool(abs(model.fit(x[:, None], x**2).predict([[50]])[0] - 2500) < 1000)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        bounds: Any = None,
+        target_bounds: tuple[float, float],
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        n_estimators: int = 16,
+        max_depth: int = 5,
+        max_features: int = 4,
+        splits: str = "auto",
+    ) -> None:
+        self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
+        self.target_bounds, self.categories, self.neighbours = target_bounds, categories, neighbours
+        self.n_estimators, self.max_depth = n_estimators, max_depth
+        self.max_features, self.splits = max_features, splits
+
+    def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
+        """Train, once; parameters as in `RandomForestClassifier.fit`."""
+        ends = self._ends()
+        run = self._trees(X, 0)
+        values = numbers(y)
+        kept = ~np.isnan(values)
+        scaled = np.rint(within(values, *ends) * UNIT).astype(np.int64)
+        return self._run(run, X, np.column_stack([UNIT * kept, scaled * kept]), progress)
+
+    def predict(self, X: Any) -> Floats:
+        """The expected target of each row, within its bounds, shape (n,)."""
+        return self._predicted(self._mean(X)[:, 0])

@@ -1,0 +1,296 @@
+"""k-means: first centres from a coarse noisy map, then Lloyd's steps on noisy sums.
+
+1. How many rows there are, their mean and their typical length about it leave as of one ball
+   (`dither.learn._balls`).
+2. In more than ``PLAIN`` dimensions the products of rows leave (`dither.learn._pca`), and what
+   follows is seen along their ``AXES`` first principal axes; in fewer along the columns.
+3. Noisy counts of cells give first centres (`dither.learn._cells`).
+4. In each of T steps the rows that are nearest to each centre leave as of k balls, one about each,
+   whose radius is ``REACH`` times the typical distance, as what left before tells it: a row moves
+   sums no further than that, so that noise is as small as the clusters are, not as the bounds.
+   A centre moves to the noisy mean of its rows, less far where noise is large.
+
+Sensitivity. In all, the sum of those of the parts, which each of them proves: a row belongs to one
+ball of a step, by its own values and what left before.
+
+Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says.
+
+Source. Lloyd's steps with noise: Blum, Dwork, McSherry and Nissim, "Practical privacy: the SuLQ
+framework", PODS 2005; first centres from a coarse map, and how many steps to take: Su, Cao, Li,
+Bertino and Jin, "Differentially private k-means clustering", CODASPY 2016; sums about the last
+centres, cut at a radius: Diaa, Humphries and Kerschbaum, "FastLloyd", USENIX Security 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import _checks as check
+from dither._checks import Number
+from dither._subjects import Subject
+from dither.learn._balls import Balls
+from dither.learn._cells import Cells, nearest, weighted_centres
+from dither.learn._columns import Column
+from dither.learn._estimator import Estimator
+from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._pca import Products, Spread, longest_of
+from dither.learn._rows import Box, declared
+from dither.privacy import Neighbours
+
+__all__ = ["Clusters", "KMeans"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+REACH = 1.5
+PLAIN, AXES = 3, 6
+_LEVELS = 9
+_FOR_SPREAD, _FOR_PRODUCTS, _FOR_CELLS = 0.05, 0.15, 0.2
+_STEPS = 1 << 16
+_EXTENT = 3.0
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """A run with its noise, fixed before any row is read.
+
+    Parameters
+    ----------
+    box : Box
+    clusters : int
+    rounds : int
+        T.
+    asked : Asked
+
+    Attributes
+    ----------
+    spread, balls : Balls
+        Of all rows, and of the rows nearest to each centre.
+    products : Products or None
+    cells : Cells
+    noisy : Noisy
+    """
+
+    box: Box
+    clusters: int
+    rounds: int
+    asked: Asked
+    spread: Balls = field(init=False)
+    products: Products | None = field(init=False)
+    cells: Cells = field(init=False)
+    balls: Balls = field(init=False)
+    noisy: Noisy = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = len(self.box.columns)
+        wide = size > PLAIN
+        left = 1 - _FOR_SPREAD - _FOR_CELLS - (_FOR_PRODUCTS if wide else 0)
+        # Each part gets its share of what is squared, as far as integers allow.
+        unit = 6 * self.rounds * _STEPS**2 / left
+        products = Products(size, round((_FOR_PRODUCTS * unit / 50) ** 0.25)) if wide else None
+        found = {
+            "spread": Balls(size, round(math.sqrt(_FOR_SPREAD * unit / 6))),
+            "products": products,
+            "cells": Cells(round(math.sqrt(_FOR_CELLS * unit / _LEVELS)), _LEVELS),
+            "balls": Balls(size, _STEPS),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "noisy", Noisy(*self.asked.best(self.moved)))
+
+    @property
+    def moved(self) -> Moved:
+        """How far a row moves all that leaves: the sum of its parts."""
+        replace = self.asked.replace
+        found = self.spread.moved(replace) + self.cells.moved(replace)
+        if self.products is not None:
+            found = found + self.products.moved(replace)
+        return found + self.balls.moved(replace) * self.rounds
+
+    def release(self, points: Floats) -> tuple[Floats, Floats, float]:
+        """The one step that touches rows: centres, noisy sizes, noisy inertia."""
+        spread = Spread.leave(self.box, self.spread, self.noisy, points)
+        centres, square = self._first(points, spread)
+        sizes, inertia = np.zeros(len(centres)), 0.0
+        longest = 2 * longest_of(self.box)
+        for _ in range(self.rounds):
+            radius = min(REACH * math.sqrt(max(square, (1e-3 * spread.length) ** 2)), longest)
+            places, _away = nearest(points, centres)
+            seen = self.balls.leave(self.noisy, points, places, centres, radius)
+            clear = 2 * self.balls.of_count(self.noisy)
+            off = self.balls.of_sum(self.noisy, radius)
+            rows = np.maximum(seen.rows, clear)
+            moves = seen.sums / rows[:, None]
+            # As far as moves are longer than their noise would make them.
+            noise = self.balls.size * (off / rows) ** 2
+            lengths = np.maximum((moves**2).sum(axis=1), 1e-300)
+            moves = moves * np.maximum(0.0, 1 - noise / lengths)[:, None]
+            centres = self.box.clipped(centres + np.where(seen.rows[:, None] > clear, moves, 0.0))
+            inertia = max(float(seen.squares.sum()), 0.0)
+            sizes = np.maximum(seen.rows, 0.0)
+            # Rows at the radius may lie beyond it: then the next is larger.
+            square = max(inertia / max(float(sizes.sum()), 1.0), 1e-12)
+        return centres, sizes, inertia
+
+    def _first(self, points: Floats, spread: Spread) -> tuple[Floats, float]:
+        """First centres, and the mean squared distance from them."""
+        size, about = points.shape[1], points - spread.mean
+        if self.products is None:
+            ways, left = np.eye(size), 0.0
+            reach = np.minimum(self.box.reach + np.abs(spread.mean), _EXTENT * spread.length)
+        else:
+            axes = self.products.leave(self.noisy, points, spread)
+            kept = min(AXES, max(1, self.clusters - 1), size)
+            ways, variances = axes.vectors[:kept], axes.variances[:kept]
+            left = max(spread.length**2 - float(variances.sum()), 0.0)
+            reach = np.maximum(_EXTENT * np.sqrt(variances), 1e-3 * spread.length)
+        seen = np.stack([_along(about, way) for way in ways], axis=1)
+        middles, weights = self.cells.leave(self.noisy, seen, reach)
+        found, square = weighted_centres(middles, weights, self.clusters)
+        return self.box.clipped(spread.mean + found @ ways), square + left
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        box, delta = Box((Column("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
+        made = cls(box, 1, 2, Asked(Fraction(1), delta, Neighbours.ADD_REMOVE))
+        middle, long = np.zeros((1, 1)), longest_of(box)
+
+        def exact(rows: int) -> Integers:
+            points, places = np.ones((rows, 1)), np.zeros(rows, np.int64)
+            one = made.spread.statistic(points, places, middle, long)
+            # As if centres that left were 0, with a radius of 1, and a count a level.
+            later = made.balls.statistic(points, places, middle, 1.0)
+            counts = np.full(made.cells.levels, made.cells.weight * rows)
+            return np.concatenate([one.ravel(), *[later.ravel()] * made.rounds, counts])
+
+        def run(rows: int, size: int) -> Floats:
+            change = (exact(1) - exact(0)).astype(float)
+            seen = made.noisy.leave(np.broadcast_to(exact(rows), (size, len(change))))
+            return np.asarray(seen @ change)
+
+        yield Subject("cells and sums of clusters", run, 0, 1, delta=delta)
+
+
+def _along(points: Floats, way: Floats) -> Floats:
+    """The products of rows with a vector, column by column: the same wherever a row stands."""
+    found = np.zeros(len(points))
+    for column, share in zip(points.T, way.tolist(), strict=True):
+        found = found + column * share
+    return found
+
+
+class KMeans(Estimator):
+    """k-means: centres such that rows are near to one of them.
+
+    Parameters
+    ----------
+    n_clusters : int
+    epsilon, delta : number
+        What fitting costs; without a delta the guarantee is pure.
+    bounds : pair of (float or array of float)
+        The least and the largest possible value of each column; others are moved there, and what is
+        missing counts as the middle. Columns are taken in their own units, as they are.
+    neighbours : Neighbours or str
+        ``"add-remove"``, or ``"replace"`` where the number of rows is public.
+    max_iter : int
+        How many steps improve the first centres; all are taken, and paid for.
+
+    Attributes
+    ----------
+    loss_ : Loss
+        What fitting cost.
+    cluster_centers_ : array, shape (n_clusters, d)
+    cluster_sizes_ : array, shape (n_clusters,)
+        Noisy numbers of rows, at the last step.
+    inertia_ : float
+        A noisy sum of squared distances from the centres before the last step, where rows far away
+        count as less far: for comparison, it is not what the rows of ``fit`` would give.
+
+    Raises
+    ------
+    ArgumentError
+        By ``fit``, before any row is read. What values the rows have raises nothing.
+
+    Notes
+    -----
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named; it costs
+    the same whatever the rows are. *Proof*, method and source: `dither.learn._kmeans`. There are no
+    ``labels_``: ``predict`` tells the cluster of a row, and protects nobody in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import learn
+    >>> x = np.concatenate([np.linspace(0, 1, 3000), np.linspace(5, 6, 3000)])[:, None]
+    >>> model = learn.KMeans(2, epsilon=1, delta=1e-6, bounds=(0, 10)).fit(x)
+    >>> sorted(model.cluster_centers_.round().ravel().tolist()) in ([0, 5], [0, 6], [1, 5], [1, 6])
+    True
+    """
+
+    kind = "clusterer"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        bounds: Any = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        max_iter: int = 4,
+    ) -> None:
+        self.n_clusters, self.epsilon, self.delta = n_clusters, epsilon, delta
+        self.bounds, self.neighbours, self.max_iter = bounds, neighbours, max_iter
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit, once, at the cost of epsilon and delta.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        KMeans
+            This one.
+        """
+        asked = Asked.of(self.epsilon, self.delta, self.neighbours)
+        clusters = check.whole("n_clusters", self.n_clusters, 1, most=1000)
+        rounds = check.whole("max_iter", self.max_iter, 1, most=100)
+        run = Clusters(Box(declared(X, self.bounds)), clusters, rounds, asked)
+        centres, sizes, inertia = run.release(run.box.points(X))
+        self._box, self._centres, self.loss_ = run.box, centres, run.noisy.loss
+        self.cluster_centers_ = run.box.restored(centres)
+        self.cluster_sizes_, self.inertia_ = sizes, inertia * run.box.unit**2
+        self.n_features_in_ = len(run.box.columns)
+        return self
+
+    def predict(self, X: Any) -> Integers:
+        """The cluster of each row, shape (n,); exact, it protects nobody in them."""
+        self._check_fitted()
+        return nearest(self._box.points(X), self._centres)[0]
+
+    def fit_predict(self, X: Any, y: Any = None) -> Integers:
+        """``fit(X).predict(X)``: the second part gives rows away."""
+        return self.fit(X).predict(X)
+
+    def transform(self, X: Any) -> Floats:
+        """Distances of rows from the centres, shape (n, n_clusters)."""
+        self._check_fitted()
+        points = self._box.points(X)
+        away = [np.sqrt(nearest(points, centre[None])[1]) for centre in self._centres]
+        return np.stack(away, axis=1) * self._box.unit
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Less the sum of squared distances of rows: exact, so it protects nobody in them."""
+        self._check_fitted()
+        return -float(nearest(self._box.points(X), self._centres)[1].sum()) * self._box.unit**2

@@ -1,0 +1,182 @@
+"""Logistic regression for prediction, of two classes or several.
+
+Of two classes the release, its sensitivity and its proof are those of `dither.inference._descent`,
+whose estimate predicts; of several they are those of `dither.learn._softmax`. Both are imported
+when a model is fitted, since inference brings its tests and intervals along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import _checks as check
+from dither._checks import Number
+from dither._subjects import Subject
+from dither.errors import ArgumentError
+from dither.learn._columns import places_in
+from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
+from dither.learn._linear import in_units
+from dither.learn._noise import Asked
+from dither.learn._rows import Encoding, declared
+from dither.numeric import sqrt_lower
+from dither.privacy import Neighbours
+
+__all__ = ["LogisticRegression"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class LogisticRegression(Classifier):
+    """A linear score of each class, trained by a few noisy steps.
+
+    Parameters
+    ----------
+    epsilon, delta : number
+        What fitting costs; delta in (0, 1), far below one over the number of rows.
+    bounds : pair of (float or array of float)
+        The least and the largest possible value of each column of numbers; others are moved there,
+        and what is missing counts as the middle.
+    classes : sequence
+        The labels that are possible, two or more. A row with another does not count.
+    categories : mapping, optional
+        Of columns of categories, by name or position: the values that are possible.
+    neighbours : Neighbours or str
+        ``"add-remove"``, or ``"replace"`` where the number of rows is public.
+    radius : number, optional
+        In (0, 1]: rows longer than this share of the longest possible one weigh less, for less
+        noise. Without it, by a rule that looks at the numbers of columns alone.
+
+    Attributes
+    ----------
+    loss_ : Loss
+        What fitting cost.
+    classes_ : array
+    coef_ : array, shape (1 or classes, features)
+        In the columns' own units; a column of categories has one feature a category.
+    intercept_ : array, shape (1 or classes,)
+    features_ : tuple of str
+        Names of the coefficients.
+
+    Raises
+    ------
+    ArgumentError
+        By ``fit``, before any row is read. What values the rows have raises nothing.
+
+    Notes
+    -----
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named. *Proof*:
+    `dither.inference._descent` and `dither.learn._softmax`. For coefficients with intervals and
+    p-values there is `dither.inference.logistic_regression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import learn
+    >>> age = np.repeat(np.arange(20, 80), 50)
+    >>> X, y = age[:, None], (age > 50).astype(int)
+    >>> model = learn.LogisticRegression(epsilon=1, delta=1e-6, bounds=(0, 100), classes=[0, 1])
+    >>> model.fit(X, y).predict([[25], [75]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        bounds: Any = None,
+        classes: Sequence[Any],
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        radius: Number | None = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
+        self.categories, self.neighbours, self.radius = categories, neighbours, radius
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit, once, at the cost of epsilon and delta.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (n, d)
+        y : array, shape (n,)
+
+        Returns
+        -------
+        LogisticRegression
+            This one.
+        """
+        from dither.inference._descent import DescentRelease
+        from dither.inference._formula import MISSING
+        from dither.inference._inputs import Bounds, Target
+        from dither.inference._regression import length_of
+        from dither.inference._scores import ScoreModel
+        from dither.learn._softmax import SoftmaxRelease
+
+        found = Asked.of(self.epsilon, self.delta, self.neighbours, pure=False)
+        asked = Target(found.epsilon, found.delta, found.neighbours)
+        share = None if self.radius is None else check.exact("radius", self.radius, above=0, most=1)
+        classes = distinct(self.classes)
+        encoding = Encoding(declared(X, self.bounds, self.categories))
+        size, terms = encoding.starts[-1], len(encoding.columns)
+        k = len(classes)
+        if share is None:
+            # A list of categories makes a row longer by 1, and a number by little: most lie nearer
+            # to the middle of what is possible than they would if they were spread evenly.
+            square = 1 + (terms - encoding.numbers) + Fraction(encoding.numbers, 10)
+            share = sqrt_lower(square / (terms + 1))
+        reach = length_of(terms, share)
+        release: Any
+        if k == 2:
+            release = DescentRelease(size, terms, asked, reach)
+        else:
+            release = SoftmaxRelease(size, terms, k, asked, reach)
+        points, labels = encoding.points(X, Bounds.steps), places_in(classes, y)
+        if len(points) != len(labels):
+            raise ArgumentError("y must have one value for each row of X")
+        signs = np.where(labels == 0, -Bounds.steps, Bounds.steps)
+        rows = np.column_stack([points, np.where(labels < k, signs, MISSING)])
+        if k == 2:
+            model = ScoreModel(release.release(rows))
+            self._slopes = (model.at + model.slopes)[None]
+        else:
+            self._slopes = release.release(rows, labels)
+        self.encoding_, self.loss_, self.features_ = encoding, release.loss, encoding.names
+        self.n_features_in_ = terms
+        self.classes_ = labels_of(classes)
+        return self
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes in the columns' own units."""
+        self._check_fitted()
+        return in_units(self.encoding_, self._slopes)[:, 1:]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Scores where every number is 0 and no category is listed."""
+        self._check_fitted()
+        return in_units(self.encoding_, self._slopes)[:, 0]
+
+    def decision_function(self, X: Any) -> Floats:
+        """The scores: of the second class, shape (n,), or of each of several, shape (n, m)."""
+        self._check_fitted()
+        points = self.encoding_.points(X, 1 << 20) / (1 << 20)
+        found = self._slopes[:, 0] + points @ self._slopes[:, 1:].T
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities of the classes, shape (n, classes)."""
+        return probabilities(self.decision_function(X))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls, of several classes; inference declares what two are released by."""
+        from dither.learn._softmax import SoftmaxRelease
+
+        yield from SoftmaxRelease.audit_subjects()

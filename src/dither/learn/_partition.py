@@ -1,0 +1,81 @@
+"""Rows into disjoint parts, each by a coin of its own.
+
+The part of a row, or of all rows of a unit, is drawn uniformly and independently of every other's
+and of all values. So a unit that is added, removed or replaced changes one part, and the others
+keep the same law: given everybody's parts they hold the same rows on both tables. (Parts cut by
+position do not do that: one row fewer would move a row out of each.) Whether the parts are known
+does not matter to what is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import noise
+from dither.errors import ArgumentError
+
+__all__ = ["how_many", "parts_of", "rows_at"]
+
+Integers = npt.NDArray[np.int64]
+
+
+def how_many(table: Any, name: str = "X") -> int:
+    """The number of rows.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a table, an array or a list.
+    """
+    try:
+        return int(table.shape[0]) if hasattr(table, "shape") else len(table)
+    except (TypeError, IndexError):
+        raise ArgumentError(f"{name} must be a table, an array or a list of rows") from None
+
+
+def parts_of(rows: int, parts: int, groups: Any = None) -> Integers:
+    """The part of each row, drawn; rows of one group are in the same part.
+
+    Parameters
+    ----------
+    rows, parts : int
+    groups : sequence, optional
+        Of each row whose it is; values that cannot be hashed are one group.
+
+    Raises
+    ------
+    ArgumentError
+        There is not one group for each row.
+    """
+    if groups is None:
+        return noise.below(parts, rows)
+    listed = groups.to_list() if hasattr(groups, "to_list") else list(groups)
+    if len(listed) != rows:
+        raise ArgumentError("groups must have one value for each row of X")
+    places: dict[Hashable, int] = {}
+    found = [places.setdefault(_key(group), len(places)) for group in listed]
+    drawn = noise.below(parts, len(places))
+    return np.asarray(drawn[np.array(found, dtype=np.int64)])
+
+
+def _key(group: Any) -> Hashable:
+    try:
+        hash(group)
+    except TypeError:
+        return None
+    # NaN is not itself: all of them are one unit.
+    return group if group == group else None
+
+
+def rows_at(table: Any, places: Integers) -> Any:
+    """Some rows of an array, a data frame, a series or a list, as the same kind of thing."""
+    if hasattr(table, "iloc"):
+        return table.iloc[places]
+    if hasattr(table, "shape"):
+        return table[places]
+    listed: Sequence[Any] = table
+    return [listed[i] for i in places.tolist()]
