@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dither.lab.attack import Membership
-    from dither.lab.audit import Audit, Claim
+    from dither.lab.audit import Audit, CanaryAudit, Claim
 
-__all__ = ["draw_audit", "draw_membership"]
+__all__ = ["draw_audit", "draw_canaries", "draw_membership"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,6 +121,63 @@ def draw_membership(
         f"Prior: one in two is a member."
     )
     return finish(figure, title=title or "Who was in the data?", foot=foot, path=path)
+
+
+def draw_canaries(
+    found: Sequence[CanaryAudit],
+    path: str | Path | None = None,
+    *,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw what canaries certify against what was claimed: no point may lie above the line.
+
+    Parameters
+    ----------
+    found : sequence of CanaryAudit
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+    labels : sequence of str, optional
+        What each training is called.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = new_figure(WIDTH * 0.72, 4.6)
+    axes = figure.subplots()
+    most = 1.12 * max(one.claimed for one in found)
+    axes.plot([0, most], [0, most], color=INK, linewidth=1.4, linestyle="--", label="claimed")
+    axes.plot(
+        [0, most], [0, 0.6 * most], color=MUTED, linewidth=1, linestyle=":", label="60 % of it"
+    )
+    claimed = [one.claimed for one in found]
+    within = [(one.claimed, one.within) for one in found if one.within is not None]
+    if within:
+        x, y = np.array(within).T
+        axes.plot(x, y, "o", color=COLOURS[0], markersize=8, label="certified within the family")
+    axes.plot(
+        claimed, [one.lower for one in found], "D", color=COLOURS[1], markersize=6,
+        label="certified without assumptions",
+    )  # fmt: skip
+    for one, label in zip(found, labels or [""] * len(found), strict=True):
+        axes.annotate(
+            label, (one.claimed, one.claimed), (-6, 4), textcoords="offset points", ha="right",
+            size=9, color=INK,
+        )  # fmt: skip
+    axes.set(xlim=(0, most), ylim=(0, most))
+    tidy(axes, values="y")
+    axes.spines["left"].set_visible(True)
+    axes.set_xlabel("ε that is claimed", color=INK)
+    axes.set_ylabel("ε that canaries prove", color=INK)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    first = found[0]
+    foot = (
+        f"At δ = {first.delta:g}, each at {level(first.confidence)} confidence, from "
+        f"{first.plays:,} plays of canaries."
+    )
+    return finish(figure, title=title or "Canaries in training", foot=foot, path=path)
 
 
 def _rates(axes: Axes, low: float, bottom: float) -> None:

@@ -387,6 +387,11 @@ def test_samplers_are_recognised():
     assert by_name.samples == 2_000
     assert audit(listed, 0, 1, samples=2_000, vectorised=True).lower > 0.5
 
+    def with_more(data, size, *, scale=1, words=words):
+        return data + scale * discrete_laplace(Fraction(1), size, words=words)
+
+    assert audit(with_more, 0, 1, samples=2_000).lower > 0.5
+
 
 BATCHES = {
     "bool": lambda n, rng: rng.random(n) < 0.5,

@@ -10,6 +10,7 @@ control that must succeed and one that must fail. Releases are black boxes.
   and `background` read their answers from classes in which they hide.
 - `differencing` subtracts two counts that differ in one person.
 - `membership` tells who was in the data of a statistic or of a model.
+- `gradient_inversion` and `label_leak` read a client's record and label from its update.
 - `synthetic` tells who was in the table that synthetic rows were made of.
 """
 
@@ -33,6 +34,10 @@ from dither.lab.attack._game import Experiment as Experiment
 from dither.lab.attack._game import Game as Game
 from dither.lab.attack._generators import drawn_again as drawn_again
 from dither.lab.attack._generators import pairs_kept as pairs_kept
+from dither.lab.attack._gradients import Inversion as Inversion
+from dither.lab.attack._gradients import LabelLeak as LabelLeak
+from dither.lab.attack._gradients import SimulatedClient as SimulatedClient
+from dither.lab.attack._gradients import gradient_inversion, label_leak
 from dither.lab.attack._homogeneity import Homogeneity as Homogeneity
 from dither.lab.attack._homogeneity import homogeneity
 from dither.lab.attack._linkage import Linkage as Linkage
@@ -61,7 +66,9 @@ __all__ = [
     "background",
     "census",
     "differencing",
+    "gradient_inversion",
     "homogeneity",
+    "label_leak",
     "linkage",
     "membership",
     "reconstruct_table",

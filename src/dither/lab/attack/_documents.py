@@ -99,7 +99,7 @@ def read_statistics(source: str | Path | Mapping[str, Any] | Statistics) -> Stat
         return source
     if not isinstance(source, Mapping):
         source = _parsed(source)
-    return _Reader(source).statistics()
+    return _DocumentReader(source).statistics()
 
 
 def _parsed(source: str | Path) -> Mapping[str, Any]:
@@ -117,7 +117,7 @@ def _parsed(source: str | Path) -> Mapping[str, Any]:
         raise ArgumentError(f"statistics must be TOML: {error}") from error
 
 
-class _Reader:
+class _DocumentReader:
     def __init__(self, body: Mapping[str, Any]) -> None:
         _known(body, "statistics", _TOP)
         self.body = body

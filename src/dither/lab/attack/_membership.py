@@ -14,6 +14,7 @@ run must not be distinguished from others. What refutes a loss is tested in `_ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ from dither.lab.attack._shadows import (
     confidences,
     folds,
     play_statistic,
+    takes_size,
     trained_on,
 )
 from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
@@ -50,7 +52,7 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Membership", "membership", "of_scores"]
+__all__ = ["Membership", "membership", "of_scores", "of_two"]
 
 METHODS = ("lira", "loss")
 
@@ -301,16 +303,19 @@ def _judged(
     bare: str,
     confidence: float,
     cuts: Floats | None = None,
+    game: str = "was the record in the data",
 ) -> Membership:
     above = None
     roc = _roc(played, confidence)
     if allowed is not None:
-        if roc.auc().low > allowed.area:
+        # An area of 1 in n plays has no spread, and is not known better than to 1/n for it.
+        known = 1.0 - 1.0 / min(len(roc.members), len(roc.others))
+        if min(roc.auc().low, known) > allowed.area:
             above = "the area"
         elif roc.tpr(0.01).low > float(allowed.tpr(0.01)):
             above = "the true alarms"
     verdict = judge(
-        game="was the record in the data",
+        game=game,
         release=name,
         attack={"lira": "likelihood ratio", "loss": "loss threshold"}.get(method, method),
         score=_score(played),
@@ -335,6 +340,34 @@ def of_scores(
     """The result of scores of one release that promises nothing, of as many members as others."""
     found = [(x[None], m[None], g[None]) for x, m, g in (played, control, null)]
     return _judged(found[0], found[1], found[2], None, None, None, attack, name, bare, confidence)
+
+
+def of_two(
+    release: Callable[..., Any], undefended: Callable[..., Any] | None, *, game: str, name: str,
+    loss: Loss | None, plays: int, generator: np.random.Generator, confidence: float,
+) -> Membership:  # fmt: skip
+    """Which of two secrets a release was made of: ``release(second)``, or of (second, size).
+
+    The adversary knows both, and sees a vector of numbers.
+    """
+
+    def of(one: Callable[..., Any]) -> Callable[..., Any]:
+        if takes_size(one):
+            return lambda rows, size: one(len(rows) == 2, size)
+        return lambda rows: one(len(rows) == 2)
+
+    found = play_statistic(
+        of(release), None if undefended is None else of(undefended), np.array([[0.0], [1.0]]), 1,
+        "lira", plays, generator,
+    )  # fmt: skip
+    allowed, refuted = None, None
+    if loss is not None:
+        allowed = Allowed.of(loss)
+        refuted = refuted_by_plays(found.played, found.cuts, loss, allowed, 1.0 - confidence)
+    return _judged(
+        found.played, found.control, found.null, refuted, loss, allowed, "lira", name, found.bare,
+        confidence, found.cuts, game,
+    )  # fmt: skip
 
 
 def _rows(data: Any) -> Floats:

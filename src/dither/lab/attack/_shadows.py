@@ -47,6 +47,7 @@ __all__ = [
     "confidences",
     "folds",
     "play_statistic",
+    "takes_size",
     "trained_on",
 ]
 
@@ -229,13 +230,17 @@ Draw = Callable[[Floats, int], Floats]
 Scorer = Callable[[Floats], tuple[Floats, Mask]]
 
 
+def takes_size(release: Callable[..., Any], place: int = 1) -> bool:
+    """Whether the argument at a place is called ``size``: how many draws are wanted at once."""
+    try:
+        return list(inspect.signature(release).parameters)[place : place + 1] == ["size"]
+    except (TypeError, ValueError):
+        return False
+
+
 def _drawer(statistic: Callable[..., Any], name: str = "model_or_statistic") -> Draw:
     """Many outputs as rows of numbers."""
-    try:
-        second = list(inspect.signature(statistic).parameters)[1:2]
-    except (TypeError, ValueError):
-        second = []
-    many = second == ["size"]
+    many = takes_size(statistic)
 
     def draw(rows: Floats, size: int) -> Floats:
         if many:

@@ -6,6 +6,8 @@ false; it never shows that one is true.
 
 from dither.lab._verdicts import Outcome as Outcome
 from dither.lab.audit._audit import audit
+from dither.lab.audit._canaries import CanaryAudit as CanaryAudit
+from dither.lab.audit._canaries import audit_canaries as audit_canaries
 from dither.lab.audit._claims import Claim as Claim
 from dither.lab.audit._claims import samples_needed
 from dither.lab.audit._events import Event as Event

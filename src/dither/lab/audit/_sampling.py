@@ -86,14 +86,16 @@ class _Side:
 
 
 def is_vectorised(mechanism: Callable[..., Any], stated: bool | None) -> bool:
-    """Whether a mechanism takes (data, size): as stated, or if its second argument is ``size``."""
+    """Whether a mechanism takes (data, size): as stated, or if its second argument is ``size``, and
+    whatever comes after it has a default."""
     if stated is not None:
         return stated
     try:
-        names = list(inspect.signature(mechanism).parameters)
+        found = list(inspect.signature(mechanism).parameters.values())
     except (TypeError, ValueError):
         return False
-    return len(names) == 2 and names[1] == "size"
+    named = len(found) > 1 and found[1].name == "size"
+    return named and all(p.default is not p.empty for p in found[2:])
 
 
 def draw_both(
