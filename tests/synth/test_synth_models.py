@@ -326,7 +326,7 @@ def test_where_the_budget_went(session, tmp_path, method):
     model = session.table("people").synthesize(epsilon=1, method=method)
     assert model.spending["columns"].to_list() == [list(names) for names in model.measured]
     share = model.spending["share"].sum()
-    assert share == pytest.approx(1 if method == "independent" else 2 / 3, rel=1e-9)
+    assert share == pytest.approx(1 if method == "independent" else 7 / 8, rel=1e-9)
     model.plot(tmp_path / "spent.png")
     assert (tmp_path / "spent.png").stat().st_size > 10_000
 
@@ -346,3 +346,16 @@ def test_edges_are_those_between_cells(session):
     for names, far in found.tables.select("columns", "distance").iter_rows():
         if names[0] in model.edges:
             assert far < 0.02
+
+
+def test_a_refusal_says_what_would_fit(tmp_path):
+    """Beside what was spent before; and that epsilon fits, while one a tenth larger does not."""
+    with opened(tmp_path, people(200), epsilon=1) as session:
+        table = session.table("people")
+        table.synthesize("0.7", "1e-6", method="independent", cells=4)
+        with pytest.raises(BudgetError, match="fits with epsilon = ") as refused:
+            table.synthesize(1, "1e-6", method="independent", cells=4)
+        fits = F(str(refused.value).rsplit("= ", 1)[1].rstrip("."))
+        with pytest.raises(BudgetError):
+            table.synthesize(fits * F(11, 10), "1e-6", method="independent", cells=4)
+        table.synthesize(fits, "1e-6", method="independent", cells=4)

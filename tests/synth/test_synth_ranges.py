@@ -14,9 +14,8 @@ import dither as dt
 from dither.errors import ArgumentError, BoundsError, BudgetError, UnknownNameError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Neighbours
-from dither.query._tables import Budget
-from dither.synth._asked_ranges import planned
 from dither.synth._divided import noises_of
+from dither.synth._range_plan import planned
 from dither.synth._range_tree import RangeTree
 
 N = 400
@@ -100,7 +99,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(session, delta) -> None:
     """90 % intervals of three ranges in each of 300 releases, false alarm below 1e-5."""
     asked = session.table("people").ranges("age", epsilon=1)
     leaves = np.bincount(AGES, minlength=100)
-    plan = planned(asked._question, Budget(F(1), delta, (F(1), delta)), 100)
+    asking = asked._question
+    plan = planned(100, F(1), delta, (asking.l1, asking.l2_squared), asking.neighbours)
     first, end = np.array([0, 13, 50]), np.array([100, 78, 51])
     width = plan.half_width(first, end, 0.9)
     variance = plan.tree.variance(first, end, plan.variances)

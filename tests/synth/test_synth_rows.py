@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from dither.synth import _rows
 from dither.synth._graph import GraphModel, Marginal
 from dither.synth._rows import rounded, rows_of
 
@@ -73,26 +74,45 @@ def test_pairs_that_were_not_measured_are_those_of_the_model() -> None:
         assert (np.abs(mean - expected) < 5 * np.sqrt(expected / 20 + 1)).all()
 
 
-def test_rows_in_the_order_of_another_column_are_caught() -> None:
-    """The classic mistake: without an order of chance in each group, siblings go up together."""
+def test_values_laid_out_in_the_order_of_another_column_are_caught(monkeypatch) -> None:
+    """The classic mistake: where values stand in blocks, siblings go up together."""
     n = 20_000
     model = star(n)
 
-    class InOrder:
-        """Numbers that decide nothing."""
+    def off(seed: int) -> float:
+        rows = rows_of(model, n, np.random.default_rng(seed))
+        return float(np.abs(counted(rows, (1, 2)) - model.marginal((1, 2))).sum() / (2 * n))
 
-        def __init__(self) -> None:
-            self.fair = np.random.default_rng(5)
+    assert off(6) < 0.02
+    monkeypatch.setattr(_rows, "_spread", lambda counts, sizes, rng: np.arange(counts.sum()))
+    assert off(6) > 0.1
 
-        def random(self, size: object = None) -> object:
-            """Zeros where rows are put in order."""
-            return np.zeros(size) if isinstance(size, int) else self.fair.random(size)
 
-    rows = rows_of(model, n, InOrder())  # type: ignore[arg-type]
-    off = np.abs(counted(rows, (1, 2)) - model.marginal((1, 2))).sum() / (2 * n)
-    right = rows_of(model, n, np.random.default_rng(6))
-    assert off > 0.1
-    assert np.abs(counted(right, (1, 2)) - model.marginal((1, 2))).sum() / (2 * n) < 0.02
+def test_no_value_prefers_rows_by_their_other_columns() -> None:
+    """In small groups too, where a value's places are few, and regular ones would be seen."""
+    n, times = 60, 1000
+    model = GraphModel((3, 3, 5), [(0,), (1,), (2,)], n)
+    shares = np.array([0.1, 0.1, 0.2, 0.25, 0.35])
+    model.fit([Marginal((2,), n * shares, 1e-3)], tolerance=1e-4)
+    mean = np.zeros((3, 3, 5))
+    for seed in range(times):
+        rows = rows_of(model, n, np.random.default_rng(seed))
+        np.add.at(mean, tuple(rows.T), 1 / times)
+    expected = n / 9 * shares[None, None, :]
+    # A cell varies by no more than a multinomial one; 45 cells, five deviations.
+    assert (np.abs(mean - expected) < 5 * np.sqrt(expected / times)).all()
+
+
+def test_tables_that_no_clique_holds_are_nearer_than_by_chance() -> None:
+    """Three independent columns: their tables are off by less than half of what draws leave."""
+    n = 20_000
+    model = GraphModel((5, 6, 7), [(0,), (1,), (2,)], n)
+    off = [
+        np.abs(np.bincount(rows[:, 1] * 7 + rows[:, 2], minlength=42) - n / 42).mean()
+        for rows in (rows_of(model, n, np.random.default_rng(seed)) for seed in range(5))
+    ]
+    # The mean distance of a draw is 0.8 roots of its expectation.
+    assert np.mean(off) < 0.4 * (n / 42) ** 0.5
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -7,7 +7,6 @@ what comes out is kept in the ledger, so that a token gives the same model again
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -17,16 +16,19 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
-from dither._format import cost_text, loss_text, number_text, percent
+from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss, zcdp
-from dither.query._display import Explanation, Node, table
+from dither.query._display import Explanation, Node, Unreleased, table
 from dither.query._domain import CELLS, Clique, Domain, domain_of
-from dither.query._tables import Counts, TablesQuestion
+from dither.query._tables import Counts, TablesQuestion, heard
+from dither.synth._inside import INSIDE, FinerBins, finer_of, measured_inside
 from dither.synth._plans import (
     CHOOSING,
     METHODS,
+    OF_CHOICES,
+    OF_COLUMNS,
     ROUNDS,
     Measurements,
     SynthProgress,
@@ -34,9 +36,10 @@ from dither.synth._plans import (
     measured_by,
     total_of,
 )
-from dither.synth._result import SyntheticModel, packed
+from dither.synth._result import SyntheticModel
 from dither.synth._rules import rules_of
 from dither.synth._spending import Spending
+from dither.synth._stored import packed
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -54,10 +57,15 @@ WIDE = 30
 
 Workload = int | Sequence[Sequence[str]] | Mapping[tuple[str, ...], int]
 
+_WIDE_WAY = (
+    "ask marginals(2, ...) for all pairs: its release has rows without a model, by "
+    "nonnegative().sample()"
+)
+
 _MEAN = math.sqrt(2 / math.pi)
 
 
-class Synthesis:
+class Synthesis(Unreleased):
     """A synthesis: explained and previewed free of charge, released at its price.
 
     Made by ``session.table("adult").synthesis(...)``; ``synthesize`` is its ``release``.
@@ -66,10 +74,13 @@ class Synthesis:
     -----
     *Guarantee.* (epsilon, delta)-differential privacy for the policy's unit and neighbours. The
     mechanism sees the table through one `Spending`, whose text proves that it is rho-zCDP, with rho
-    the largest that (epsilon, delta) holds (`rho_of_epsilon`). The cells, the workload and all
-    limits follow from public facts; the number of rows is read from noisy tables, unless it is
+    the largest that (epsilon, delta) holds (`rho_of_epsilon`); where trees of finer bins are asked
+    for, they have a part of that rho, and a `Spending` of their own. Cells, workload and limits
+    follow from public facts; the number of rows is read from noisy tables, unless it is
     public under the policy's neighbours. Whatever is made of the measurements costs nothing.
     """
+
+    _RESULTS = frozenset(name for name in dir(SyntheticModel) if not name.startswith("_"))
 
     def __init__(
         self,
@@ -86,24 +97,36 @@ class Synthesis:
         zeros: Sequence[Mapping[str, Any]] = (),
         known: Mapping[Any, Mapping[Any, Any]] | None = None,
         total: Any = None,
+        inside: str = "uniform",
     ) -> None:
+        if method == "residual":
+            raise ArgumentError(f"method: residuals are not a model of all columns; {_WIDE_WAY}")
         self.method = check.choice("method", method, METHODS)
         self.domain: Domain = domain_of(rows, columns, cells)
-        self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
+        check.choice("inside", inside, ("uniform", "tree"))
+        self._finer = finer_of(self.domain.attributes) if inside == "tree" else {}
+        if inside == "tree" and not self._finer:
+            raise ArgumentError("inside: no column has bins to be divided; leave it out")
+        self._question = TablesQuestion(
+            rows, self.domain, max_rows=max_rows, also=tuple(self._finer.values())
+        )
         self.budget = self._question.budget(epsilon, delta)
         row_epsilon, row_delta = self.budget.of_a_row
         if row_delta == 0:
             raise ArgumentError(
-                "delta must be above 0: the noise of a synthesis is Gaussian; give [budget] a delta"
+                "delta must be above 0: the noise of a synthesis is Gaussian, and its parts are "
+                "counted as zCDP; give delta, or [budget] one. Ranges and hierarchies take 0"
             )
         self.rho = rho_of_epsilon(row_epsilon, row_delta)
+        self._of_trees = self.rho * INSIDE if self._finer else Fraction(0)
+        self._of_cells = self.rho - self._of_trees
         self.max_bytes = check.whole("max_bytes", max_bytes, 8)
         self.max_cells = self.max_bytes // 8
         singles = max(self.domain.sizes)
         if sum(self.domain.sizes) > self.max_cells:
             raise ArgumentError(
                 f"max_bytes: the columns by themselves take {8 * sum(self.domain.sizes):,} bytes "
-                f"(one has {singles:,} cells); raise it, or cut them with cells = ..."
+                f"(one has {singles:,} cells); raise it, cut them with cells = ..., or {_WIDE_WAY}"
             )
         self.rules = rules_of(self.domain, self.max_cells, zeros=zeros, known=known, total=total)
         self.workload = _workload(workload, self.domain)
@@ -111,7 +134,7 @@ class Synthesis:
             raise ArgumentError(
                 f"workload: {len(candidates_of(self.workload)):,} tables are too many to choose "
                 f"from in every round, at most {MOST_CANDIDATES:,}; ask for pairs (workload=2), "
-                "name the tables that matter, or take method='mst'"
+                f"name the tables that matter, take method='mst', or {_WIDE_WAY}"
             )
 
     # --- before it is paid for --------------------------------------------------------------------
@@ -132,21 +155,22 @@ class Synthesis:
     def _steps(self) -> list[tuple[str, int, Fraction, Fraction]]:
         """What is measured or chosen: how often, at which part of the budget all together, and the
         rho of one measurement."""
-        columns, rho = len(self.domain.sizes), self.rho
+        columns, rho = len(self.domain.sizes), self._of_cells
+        all_ = rho / self.rho
         if self.method == "independent":
-            return [("columns", columns, Fraction(1), rho / columns)]
+            return [("columns", columns, all_, rho / columns)]
         if self.method == "mst":
-            third, pairs = Fraction(1, 3), max(columns - 1, 1)
+            pairs, each = max(columns - 1, 1), 1 - OF_COLUMNS - OF_CHOICES
             return [
-                ("columns", columns, third, rho / 3 / columns),
-                ("choices of a pair", pairs, third, rho / 3 / pairs),
-                ("pairs", pairs, third, rho / 3 / pairs),
+                ("columns", columns, all_ * OF_COLUMNS, rho * OF_COLUMNS / columns),
+                ("choices of a pair", pairs, all_ * OF_CHOICES, rho * OF_CHOICES / pairs),
+                ("pairs", pairs, all_ * each, rho * each / pairs),
             ]
         each = rho * (1 - CHOOSING) / (ROUNDS * columns)
         first = min(each * columns, rho / 2)
         return [
-            ("columns", columns, first / rho, first / columns),
-            ("chosen tables, the first of them", 1, 1 - first / rho, each),
+            ("columns", columns, first / self.rho, first / columns),
+            ("chosen tables, the first of them", 1, all_ - first / self.rho, each),
         ]
 
     def _deviation(self, rho: Fraction) -> float:
@@ -182,6 +206,14 @@ class Synthesis:
         ]
         if self.method == "aim":
             noise.append(("later tables", "less noise, as rounds with much of it tell too little"))
+        if self._finer:
+            noise.append(
+                (
+                    "finer bins",
+                    f"{count_text(len(self._finer), 'tree')}, {percent(INSIDE)} of the budget; "
+                    "discrete Gaussian, divided over the levels",
+                )
+            )
         cost = (
             ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta)),
             ("rho", f"{loss_text(self.rho)} (zCDP), of which every step takes a part"),
@@ -236,7 +268,7 @@ class Synthesis:
     def _rho_of(self, order: int) -> Fraction:
         """What one table of so many columns would get."""
         if self.method == "aim" and order > 1:
-            return self.rho * (1 - CHOOSING) / (2 * len(self.domain.sizes))
+            return self._of_cells * (1 - CHOOSING) / (2 * len(self.domain.sizes))
         return self._steps[0 if order == 1 else -1][3]
 
     def _notes(self) -> list[str]:
@@ -252,7 +284,14 @@ class Synthesis:
         ]
         if given:
             found.append(f"taken as public, and not protected: {', '.join(given)}")
-        found.append("numbers and dates are spread evenly inside their cells")
+        if self._finer:
+            names = ", ".join(self.domain.names[v] for v in self._finer)
+            found.append(
+                f"inside their cells, {names} lie as a private tree of finer bins says, and evenly "
+                "where it says no more than noise; all else is spread evenly"
+            )
+        else:
+            found.append("numbers and dates are spread evenly inside their cells")
         found.append(
             "columns that are not measured together are taken to have no more to do with each "
             "other than what was measured says"
@@ -281,40 +320,48 @@ class Synthesis:
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        if progress is not None and not callable(progress):
-            raise ArgumentError("progress must be a function of one argument")
+        tell = heard(progress)
         asked = {
             "what": "synthetic data",
             "method": self.method,
             "workload": [[list(c), str(w)] for c, w in self.workload.items()],
             "max_cells": str(self.max_cells),
             "rules": self.rules.to_dict(),
+            "inside": "tree" if self._finer else "uniform",
         }
-        wanted: list[Clique] = [(v,) for v in range(len(self.domain.sizes))]
+        counted = len(self.domain.sizes) + len(self._finer)
+        wanted: list[Clique] = [(v,) for v in range(counted)]
         measurements = [
             {"what": name, "number": str(number), "share": str(share)}
             for name, number, share, _ in self._steps
         ]
+        if self._finer:
+            trees = {"what": "finer bins", "number": str(len(self._finer)), "share": str(INSIDE)}
+            measurements.append(trees)
         released = self._question.release(
             self.budget,
             self._loss,
             asked,
-            lambda counts: self._measure(counts, progress),
+            lambda counts: self._measure(counts, tell),
             wanted=wanted,
             measurements=measurements,
             token=token,
         )
         return SyntheticModel(released.content, replayed=released.replayed)
 
-    def _measure(
-        self, counts: Counts, progress: Callable[[SynthProgress], None] | None
-    ) -> dict[str, Any]:
+    def _measure(self, counts: Counts, tell: Callable[[SynthProgress], None]) -> dict[str, Any]:
         """What is released, as plain data."""
         question = self._question
         rules, total = self.rules, self.rules.total
         if total is None and question.public_size:
             total = float(counts([()])[()])
-        spending = Spending(counts, self.rho, question.l1, question.l2_squared)
+        bounds = question.l1, question.l2_squared
+        inside: dict[int, FinerBins] = {}
+        if self._finer:
+            columns = self.domain.attributes
+            places = {v: len(columns) + i for i, v in enumerate(self._finer)}
+            inside = measured_inside(counts, self._of_trees, bounds, columns, self._finer, places)
+        spending = Spending(counts, self._of_cells, *bounds)
         found = measured_by(
             self.method,
             self.domain.sizes,
@@ -324,7 +371,7 @@ class Synthesis:
             total=total,
             known=rules.known,
             forbidden=rules.forbidden,
-            tell=_safely(progress),
+            tell=tell,
         )
         return {
             "kind": "synthetic data",
@@ -335,40 +382,20 @@ class Synthesis:
             "rules": rules.to_dict(),
             "rho": str(self.rho),
             "l2_squared": str(question.l2_squared),
-            "spent": str(spending.spent),
+            "spent": str(spending.spent + self._of_trees),
             "measured": [
                 {"clique": list(m.clique), "sigma2": str(m.sigma2), "values": packed(m.values)}
                 for m in found.measured
             ],
             "merged": {str(v): packed(to) for v, to in found.merged.items()},
             "shares": {str(v): s.tolist() for v, s in found.shares.items()},
+            "inside": {str(v): bins.to_dict() for v, bins in inside.items()},
             "uniform": says_nothing(found, total),
             "notes": self._notes(),
         }
 
     def __repr__(self) -> str:
         return f"<synthesis, not released yet: {', '.join(self.domain.names)}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
-
-
-def _safely(progress: Callable[[SynthProgress], None] | None) -> Callable[[SynthProgress], None]:
-    """What is told of progress must not end a run that is paid for: what it raises is a warning."""
-    listening = progress is not None
-
-    def tell(found: SynthProgress) -> None:
-        nonlocal listening
-        if listening and progress is not None:
-            try:
-                progress(found)
-            except Exception as error:
-                listening = False
-                warnings.warn(
-                    f"progress raised {type(error).__name__}, and is told no more", stacklevel=2
-                )
-
-    return tell
 
 
 def says_nothing(found: Measurements, total: float | None) -> bool:

@@ -22,7 +22,7 @@ from dither.errors import ArgumentError
 from dither.lab._frames import released
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss
-from dither.query._display import Explanation, Node
+from dither.query._display import Explanation, Node, Unreleased
 from dither.query._domain import CELLS, Clique, Domain, domain_of
 from dither.query._tables import Counts, TablesQuestion
 from dither.synth._compared import MeasuredDistances, apart, codes_of, counted
@@ -58,8 +58,10 @@ class ComparisonPreview(Printable):
         return "\n".join(lines)
 
 
-class ComparisonQuestion:
+class ComparisonQuestion(Unreleased):
     """Distances that may be explained and previewed free of charge, and released at their price."""
+
+    _RESULTS = frozenset(name for name in dir(MeasuredDistances) if not name.startswith("_"))
 
     def __init__(
         self,
@@ -188,9 +190,6 @@ class ComparisonQuestion:
 
     def __repr__(self) -> str:
         return f"<distances, not released yet: {count_text(len(self._tables), 'table')}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
 
 
 def compared(

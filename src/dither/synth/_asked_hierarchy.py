@@ -7,6 +7,7 @@ once, after the charge, as one table of counts of the last level.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,13 @@ from dither.query._display import Explanation, Node, Unreleased
 from dither.query._domain import Domain, domain_of
 from dither.query._explain import UNCOUNTED
 from dither.query._levels import PublicLevels, place_attribute, public_levels
-from dither.query._tables import Budget, Counts, TablesQuestion
+from dither.query._tables import Budget, Counts, TablesQuestion, heard
 from dither.synth._divided import loss_of, parameter_of
 from dither.synth._hierarchy import Division, Hierarchy, LevelNoise, plan_hierarchy
 from dither.synth._hierarchy_counts import HierarchyCounts
 from dither.synth._hierarchy_preview import HierarchyPreview, LevelPreview
 from dither.synth._marginals import packed
+from dither.synth._plans import SynthProgress, Tell
 from dither.synth._spine import Spine
 
 if TYPE_CHECKING:
@@ -207,7 +209,7 @@ class HierarchyQuestion(Unreleased):
         cost = cost_text(charge.epsilon, charge.delta)
         return HierarchyPreview(tuple(found), cells, inside, cost)
 
-    def release(self, *, token: str | None = None) -> HierarchyCounts:
+    def release(self, *, token: str | None = None, progress: Tell | None = None) -> HierarchyCounts:
         """Charge the ledger, count, add noise, and make counts that add up.
 
         Parameters
@@ -215,6 +217,8 @@ class HierarchyQuestion(Unreleased):
         token : str, optional
             Names the request. Asked again with the same token, the stored answer comes back and
             nothing is charged.
+        progress : callable, optional
+            Told what is being done, and after how many seconds.
 
         Returns
         -------
@@ -234,9 +238,17 @@ class HierarchyQuestion(Unreleased):
         at = {place: i for i, place in enumerate(leaf.values)}
         order = np.array([at[place] for place in plan.spine.places[-1]], dtype=np.int64)
 
+        tell, started = heard(progress), time.monotonic()
+
+        def said(stage: str, share: float) -> None:
+            tell(SynthProgress(stage, 0, share, time.monotonic() - started))
+
         def measure(counts: Counts) -> dict[str, Any]:
+            said("counting rows", 0.0)
             exact = counts([clique])[clique]
+            said("adding noise", 0.0)
             measured = plan.measure(exact.reshape(len(exact), -1)[order])
+            said("making counts that add up", 1.0)
             return {
                 "levels": [_stored(level) for level in plan.levels],
                 "cells": [packed(level) for level in measured.cells],

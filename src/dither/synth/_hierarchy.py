@@ -32,7 +32,7 @@ person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -43,6 +43,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._format import display_text
+from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError, BoundsError, nearest
 from dither.mechanisms import DiscreteLaplace
@@ -126,6 +127,29 @@ class Hierarchy:
             noise = level.total
             totals.append(None if noise is None else each + noise.draw(len(each)))
         return Measured(found, totals)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        spine = Spine.of(["state", "county"], [("N", "a"), ("S", "c"), ("N", "b")])
+        made = plan_hierarchy(
+            spine,
+            2,
+            epsilon=Fraction(1),
+            delta=Fraction(0),
+            l1=1,
+            l2_squared=1,
+            neighbours=Neighbours.ADD_REMOVE,
+        )
+
+        def run(leaves: Integers) -> list[int]:
+            found = made.measure(leaves)
+            tables = [*found.cells, *(t for t in found.totals if t is not None)]
+            return [int(n) for one in tables for n in one.ravel()]
+
+        here, there = np.zeros((2, 3, 2), dtype=np.int64)
+        there[1, 1] = 1
+        yield Subject("hierarchy of counts", run, here, there)
 
     @property
     def laplace(self) -> bool:

@@ -18,7 +18,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query._certificate import Certificate
 from dither.query._display import table as shown_table
 from dither.query._domain import Domain
-from dither.query._tables import Released
+from dither.query._tables import ReleasedTables
 from dither.synth._hierarchy import Hierarchy, LevelNoise, Measured
 from dither.synth._marginals import unpacked
 from dither.synth._spine import Spine
@@ -58,7 +58,7 @@ class HierarchyCounts(Printable):
         spine: Spine,
         cells: Domain,
         known: Sequence[Integers | None],
-        released: Released,
+        released: ReleasedTables,
         loss: Loss,
     ) -> None:
         self._spine, self._domain = spine, cells

@@ -26,8 +26,8 @@ TOLERANCE = 0.05
 MOST_GIVEN = 2_000
 """Different rows that a sample may be drawn beside."""
 
-STEPS = 500
-"""Steps of the last fit, at most."""
+STEPS = 300
+"""Steps of the last fit, at most; what more of them change is far below the noise."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -21,11 +21,21 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from dither._subjects import Subject
+from dither.accounting import rho_of_epsilon
 from dither.synth._graph import GraphModel, Marginal
-from dither.synth._junction import Clique, cells_of
+from dither.synth._junction import Clique, cells_beside
 from dither.synth._spending import Candidate, Measured, Spending
 
-__all__ = ["METHODS", "Measurements", "SynthProgress", "candidates_of", "measured_by", "total_of"]
+__all__ = [
+    "METHODS",
+    "Measurements",
+    "Run",
+    "SynthProgress",
+    "candidates_of",
+    "measured_by",
+    "total_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -34,6 +44,8 @@ METHODS = ("aim", "mst", "independent")
 
 CERTAIN = 3.0
 """MST keeps a value apart whose noisy count is so many deviations above 0."""
+OF_COLUMNS, OF_CHOICES = Fraction(1, 4), Fraction(1, 8)
+"""What MST spends on columns and on choosing pairs; the pairs themselves have the rest."""
 ROUNDS = 4
 """AIM starts as if it measured so many tables for each column."""
 CHOOSING = Fraction(1, 10)
@@ -156,7 +168,7 @@ def measured_by(
     tell : callable
         Told how far it is.
     """
-    run = _Run(tuple(sizes), spending, known, forbidden or {}, total, tell)
+    run = Run(tuple(sizes), spending, known, forbidden or {}, total, tell)
     match method:
         case "independent":
             return run.independent()
@@ -167,8 +179,8 @@ def measured_by(
     raise ValueError(method)
 
 
-class _Run:
-    """One run of a method."""
+class Run:
+    """One run of a method; parameters are those of `measured_by`."""
 
     def __init__(
         self,
@@ -183,6 +195,29 @@ class _Run:
         self.public, self._tell, self._started = total, tell, time.monotonic()
         self.found = Measurements()
         self.columns = [(v,) for v in range(len(sizes))]
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: a whole synthesis, on neighbours that use the whole claim."""
+        sizes, delta = (2, 2, 2), Fraction(1, 100)
+        rho = rho_of_epsilon(Fraction(1), delta)
+        pairs = list(combinations(range(3), 2))
+
+        def run(rows: int) -> list[int]:
+            def counts(cliques: Sequence[Clique]) -> dict[Clique, Integers]:
+                found = {c: np.zeros([2] * len(c), dtype=np.int64) for c in cliques}
+                for c, table in found.items():
+                    table[(0,) * len(c)] = rows
+                return found
+
+            spending = Spending(counts, rho, 1, 1)
+            found = measured_by("mst", sizes, spending, workload={}, max_cells=64)
+            # Of each pair also whether it was chosen.
+            made = {m.clique: m.values.ravel().tolist() for m in found.measured}
+            ones = [n for v in range(3) for n in made[v,]]
+            return ones + [n for p in pairs for n in (p in made, *made.get(p, [0] * 4)[:4])]
+
+        yield Subject("synthesis by MST", run, 0, 1, delta=delta)
 
     def tell(self, stage: str) -> None:
         share = float(self.spending.spent / self.spending.rho)
@@ -215,11 +250,11 @@ class _Run:
     def mst(self, max_cells: int) -> Measurements:
         """Each column; then a tree of pairs that tells most, chosen pair by pair; then the pairs.
 
-        A third of the budget each. Values that are rare beside the noise are counted together in
+        A quarter of the budget goes into columns, an eighth into choosing, the rest into pairs.
+        Values that are rare beside the noise are counted together in
         all that follows the first step.
         """
-        part = self.spending.rho / 3
-        self._columns(part)
+        self._columns(self.spending.rho * OF_COLUMNS)
         self._merge()
         sizes = self._merged_sizes()
         total = self.total
@@ -229,19 +264,21 @@ class _Run:
         chosen: list[Clique] = []
         if len(sizes) > 1 and pairs:
             self.spending.read(pairs)
-            each = part / (len(sizes) - 1)
+            each = self.spending.rho * OF_CHOICES / (len(sizes) - 1)
             offers = {
                 (a, b): Candidate((a, b), total * np.outer(singles[a], singles[b]))
                 for a, b in pairs
             }
-            joined = list(range(len(sizes)))
+            joined, room = list(range(len(sizes))), max_cells
             while True:
+                # A tree of pairs has the cells of its pairs.
                 left = [p for p in pairs if joined[p[0]] != joined[p[1]]]
-                left = [p for p in left if cells_of(sizes, [*chosen, p]) <= max_cells]
+                left = [p for p in left if sizes[p[0]] * sizes[p[1]] <= room]
                 if not left:
                     break
                 new = left[self.spending.choose([offers[p] for p in left], each)]
                 chosen.append(new)
+                room -= sizes[new[0]] * sizes[new[1]]
                 old, kept = joined[new[1]], joined[new[0]]
                 joined = [kept if j == old else j for j in joined]
                 self.tell("choosing pairs")
@@ -364,11 +401,8 @@ class _Run:
         most = 2 * self.total / (_MEAN * sigma)
         small = [c for c in offers if prod(self.sizes[v] for v in c) <= most]
         small = small or [c for c in offers if len(c) == 1]
-        return [
-            c
-            for c in small
-            if _held(c, model) or cells_of(self.sizes, [*model.cliques, c]) <= max_cells
-        ]
+        cells = cells_beside(self.sizes, model.cliques)
+        return [c for c in small if _held(c, model) or cells(c) <= max_cells]
 
 
 def _held(clique: Clique, model: GraphModel) -> bool:

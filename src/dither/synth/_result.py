@@ -1,21 +1,13 @@
-"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals.
-
-The file is long because what the ledger keeps of a model is written and read in one place.
-"""
+"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals."""
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import gzip
 import html
 import json
 import math
-import os
-import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -26,21 +18,25 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._files import written
 from dither._format import cost_text, count_text, number_text, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError, DitherError
 from dither.query._certificate import Certificate
-from dither.query._domain import Attribute, Domain
+from dither.query._domain import Domain
+from dither.synth._inside import FinerBins
 from dither.synth._model import Fitted
 from dither.synth._plans import Measurements
 from dither.synth._rules import Rules
 from dither.synth._spending import Measured
+from dither.synth._stored import unpacked
+from dither.synth._values import values_of
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-__all__ = ["SimulatedRows", "SyntheticModel", "load", "packed", "unpacked"]
+__all__ = ["SimulatedRows", "SyntheticModel", "load"]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -64,19 +60,6 @@ class SimulatedRows:
         if seed is None:
             return np.random.Generator(np.random.PCG64DXSM())
         return np.random.Generator(np.random.PCG64DXSM(check.whole("seed", seed)))
-
-
-def packed(values: npt.NDArray[Any]) -> dict[str, Any]:
-    """Whole numbers as text, for JSON."""
-    found = np.ascontiguousarray(values, dtype="<i8")
-    text = base64.b64encode(zlib.compress(found.tobytes(), 6)).decode("ascii")
-    return {"shape": list(values.shape), "int64": text}
-
-
-def unpacked(found: Mapping[str, Any]) -> Integers:
-    """What ``packed`` made."""
-    raw = zlib.decompress(base64.b64decode(found["int64"]))
-    return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(found["shape"])
 
 
 class SyntheticModel:
@@ -170,6 +153,12 @@ class SyntheticModel:
         )
 
     @cached_property
+    def _finer(self) -> dict[int, FinerBins]:
+        columns = self.domain.attributes
+        stored = self._content.get("inside", {})
+        return {int(v): FinerBins.from_dict(b, columns[int(v)]) for v, b in stored.items()}
+
+    @cached_property
     def _fitted(self) -> Fitted:
         rules = Rules.from_dict(self._content["rules"], self.domain)
         return Fitted.of(
@@ -205,8 +194,9 @@ class SyntheticModel:
         Returns
         -------
         polars.DataFrame
-            Numbers are spread evenly inside their bins, on the policy's step where it has one, and
-            dates inside their periods: what the model knows is the bin. What is missing is null.
+            Numbers are spread inside their bins, on the policy's step where it has one, and dates
+            inside their periods: evenly, since what the model knows is the bin, or as a tree of
+            finer bins says (``inside="tree"``). What is missing is null.
 
         Notes
         -----
@@ -230,10 +220,17 @@ class SyntheticModel:
         made = [
             given[attribute.name]
             if given is not None and v in held
-            else _column(attribute, found[:, v], rng)
+            else self._values(v, found[:, v], rng)
             for v, attribute in enumerate(self.domain.attributes)
         ]
         return pl.DataFrame(made)
+
+    def _values(self, v: int, cells: Integers, rng: np.random.Generator) -> Any:
+        """The values of a column's cells: inside bins as a tree says, where there is one."""
+        finer = self._finer.get(v)
+        if finer is None:
+            return values_of(self.domain.attributes[v], cells, rng)
+        return values_of(finer.attribute, finer.placed(cells, rng), rng)
 
     def _held(self, given: pl.DataFrame) -> dict[int, Integers]:
         """The cells of columns that are given."""
@@ -419,26 +416,6 @@ class SyntheticModel:
         return target
 
 
-def written(target: Path, body: bytes) -> None:
-    """Write a file under its name once all of it is on the disk."""
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError:
-        raise ArgumentError(
-            f"{str(target)!r} cannot be written; name a file in a folder that you may write to"
-        ) from None
-
-
 def load(path: str | Path) -> SyntheticModel:
     """Read a model that `SyntheticModel.save` wrote.
 
@@ -465,90 +442,3 @@ def load(path: str | Path) -> SyntheticModel:
     except Exception:
         raise ArgumentError(f"{str(path)!r} is not a model, or is damaged") from None
     return found
-
-
-# --- values of cells ----------------------------------------------------------------------------
-
-
-def _column(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> Any:
-    """The values of a column's cells, drawn inside them."""
-    import polars as pl
-
-    kind = attribute.kind.value
-    missing = cells >= attribute.inner
-    inner = np.where(missing, 0, cells)
-    types: dict[str, Any] = {
-        "text": pl.String,
-        "integer": pl.Int64,
-        "boolean": pl.Boolean,
-        "date": pl.Date,
-        "timestamp": pl.Datetime("us"),
-        "real": pl.Float64,
-    }
-    if attribute.edges is not None:
-        values: Any = _inside(attribute, inner, rng)
-    elif attribute.period is not None:
-        values = _within_periods(attribute, inner, rng)
-    else:
-        listed = pl.Series(list(attribute.values or ()), dtype=types[kind])
-        values = listed.gather(pl.Series(inner, dtype=pl.UInt32))
-    series = pl.Series(attribute.name, values).cast(types[kind])
-    if missing.any():
-        series = pl.select(
-            pl.when(pl.Series(~missing)).then(series).otherwise(None).alias(attribute.name)
-        ).to_series()
-    return series
-
-
-def _inside(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> Any:
-    """Numbers spread evenly inside bins."""
-    edges = attribute.edges
-    assert edges is not None
-    if attribute.kind.value == "integer":
-        # The whole numbers of a bin; the last also has its upper edge, where that is in bounds.
-        top = attribute.bounds[1] if attribute.bounds else edges[-1]
-        low = [math.ceil(e) for e in edges[:-1]]
-        high = [math.ceil(e) - 1 for e in edges[1:-1]] + [math.floor(min(edges[-1], top))]
-        first = np.array(low, dtype=np.int64)
-        # A bin without a whole number stands for its lower edge.
-        last = np.maximum(np.array(high, dtype=np.int64), first)
-        return rng.integers(first[cells], last[cells], endpoint=True)
-    ends = np.array([float(e) for e in edges])
-    found = ends[cells] + rng.random(len(cells)) * (ends[cells + 1] - ends[cells])
-    if attribute.step is not None:
-        # The multiples of a bin, and not the nearest ones, which may lie in the next bin.
-        step = attribute.step
-        least = np.array([math.ceil(e / step) for e in edges[:-1]], dtype=np.int64)
-        most = np.array([math.ceil(e / step) - 1 for e in edges[1:]], dtype=np.int64)
-        most[-1] = math.floor(edges[-1] / step)
-        drawn = rng.integers(least[cells], np.maximum(most, least)[cells], endpoint=True)
-        digits = max(0, 15 - math.ceil(math.log10(max(abs(ends).max(), 1.0))))
-        on = np.round(drawn * float(step), digits)
-        # A bin without a multiple has its numbers anywhere inside.
-        found = np.where((most >= least)[cells], on, found)
-    return found
-
-
-def _within_periods(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> Any:
-    """Days spread evenly inside periods and bounds; of timestamps, moments."""
-    assert attribute.values is not None
-    assert attribute.bounds is not None
-    lower, upper = attribute.bounds
-    moments = attribute.kind.value == "timestamp"
-    kind = "datetime64[us]" if moments else "datetime64[D]"
-    last = _after(attribute.values[-1], attribute.period or "day")
-    # As whole days, or microseconds, since 1970.
-    edges = np.array([*attribute.values, last], dtype=kind).astype(np.int64)
-    low, high = np.array([lower, upper], dtype=kind).astype(np.int64)
-    starts = np.maximum(edges[:-1], low)
-    ends = np.maximum(np.minimum(edges[1:] - 1, high), starts)
-    return rng.integers(starts[cells], ends[cells], endpoint=True).astype(kind)
-
-
-def _after(start: Any, period: str) -> dt.date:
-    """The first day after a period."""
-    days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[period]
-    if dt.date.max.toordinal() - start.toordinal() < days:
-        return dt.date.max
-    day: dt.date = start + dt.timedelta(days=days)
-    return day if period in ("day", "week") else day.replace(day=1)

@@ -3,15 +3,24 @@
 Columns are filled along the junction tree, each given the columns of its clique that are filled
 already. Rows that agree on those are a group, and of a group's m rows each value gets m·p, rounded
 to a whole number next to it so that the numbers add up to m: systematic sampling, which moves no
-count by 1 or more, where independent draws would move it by the root of m·p. Which rows of the
-group get which value is then decided by chance. Were rows left in the order that earlier columns
-gave them, two columns filled from the same group would go up together, and pairs that no clique
-holds would come out wrong although every measured marginal is right.
+count by 1 or more, where independent draws would move it by the root of m·p.
+
+Which rows of the group get which value must have nothing to do with the columns that are filled
+already and not given: were values laid out in the order of another column, two columns filled from
+the same group would go up together, and pairs that no clique holds would come out wrong although
+every measured marginal is right. Nor need it be left to chance alone. Rows are sorted by those
+columns, and a value's c places are spread over the group: one in each c-th part of it, anywhere in
+that part. The sequence then begins at a row of chance, so that each row gets each value with the
+probability that the value has in the group, whatever its other columns are: no table is biased.
+And as rows that are alike lie side by side, each value has nearly its share among them, so that
+tables that no clique holds are off by less than draws would leave them (stratified sampling).
 
 Everything here follows from what was released already; it costs no privacy.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +31,8 @@ __all__ = ["rounded", "rows_of"]
 
 Whole = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+_ROOM = 2**62
 
 
 def rows_of(model: GraphModel, n: int, rng: np.random.Generator) -> Whole:
@@ -50,21 +61,58 @@ def rows_of(model: GraphModel, n: int, rng: np.random.Generator) -> Whole:
             group = np.zeros(n, dtype=np.int64)
             if given:
                 group = np.ravel_multi_index(tuple(found[:, u] for u in given), shape)
-            found[:, v] = _filled(group, chances.reshape(-1, tree.sizes[v]), rng)
+            beside = [(found[:, u], tree.sizes[u]) for u in sorted(filled - set(given))]
+            found[:, v] = _filled(group, chances.reshape(-1, tree.sizes[v]), rng, beside)
             filled.add(v)
     return found
 
 
-def _filled(group: Whole, chances: Floats, rng: np.random.Generator) -> Whole:
-    """A value for each row, given its group; row g of ``chances`` is that of group g."""
-    # In each group in an order of chance.
-    order = np.lexsort((rng.random(group.size), group))
-    held, sizes = np.unique(group, return_counts=True)
+def _filled(
+    group: Whole,
+    chances: Floats,
+    rng: np.random.Generator,
+    beside: Sequence[tuple[Whole, int]] = (),
+) -> Whole:
+    """A value for each row, given its group; row g of ``chances`` is that of group g.
+
+    ``beside`` has the columns whose tables with this one should be even, and how many values each
+    has.
+    """
+    held, at, sizes = np.unique(group, return_inverse=True, return_counts=True)
     counts = rounded(_shares(chances[held]) * sizes[:, None], sizes, rng)
+    order = rng.permutation(group.size)
+    order = order[np.argsort(_key(at, held.size, beside, rng)[order], kind="stable")]
     values = np.tile(np.arange(chances.shape[1]), held.size)
+    values = np.repeat(values, counts.ravel())[_spread(counts, sizes, rng)]
+    # From a start of chance.
+    turn = np.floor(rng.random(held.size) * sizes).astype(np.int64)
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    inside = np.arange(group.size) - first + np.repeat(turn, sizes)
     found = np.empty(group.size, dtype=np.int64)
-    found[order] = np.repeat(values, counts.ravel())
+    found[order] = values[first + inside % np.repeat(sizes, sizes)]
     return found
+
+
+def _spread(counts: Whole, sizes: Whole, rng: np.random.Generator) -> Whole:
+    """An order in which, of a value's c places in a group, one lies in each c-th part of it."""
+    each = counts.ravel()
+    n = int(each.sum())
+    inside = np.arange(n) - np.repeat(np.cumsum(each) - each, each)
+    place = (inside + rng.random(n)) / np.repeat(each, each)
+    return np.argsort(np.repeat(np.arange(len(sizes)), sizes) + place)
+
+
+def _key(
+    group: Whole, groups: int, beside: Sequence[tuple[Whole, int]], rng: np.random.Generator
+) -> Whole:
+    """What rows are sorted by: their group, then as many other columns as a number has room for."""
+    key, room = group.astype(np.int64), _ROOM // max(groups, 1)
+    for i in rng.permutation(len(beside)).tolist():
+        column, size = beside[i]
+        if size > room:
+            break
+        key, room = key * size + column, room // size
+    return key
 
 
 def _shares(weights: Floats) -> Floats:

@@ -124,6 +124,7 @@ class Spending:
         self.spent = Fraction(0)
         self._held: dict[Clique, Integers] = {}
         self._maps: dict[int, Integers] = {}
+        self._scored: dict[Clique, tuple[Floats, int]] = {}
 
     @property
     def left(self) -> Fraction:
@@ -141,7 +142,7 @@ class Spending:
         The maps must follow from what was released. Attributes without one stay as they are.
         """
         self._maps = dict(maps)
-        self._held = {}
+        self._held, self._scored = {}, {}
 
     def read(self, cliques: Sequence[Clique]) -> None:
         """Count tables, all in as few readings as the engine needs, and keep them for later."""
@@ -149,11 +150,6 @@ class Spending:
         if new:
             for clique, table in self._counts(new).items():
                 self._held[clique] = self._merged(clique, table)
-
-    def forget(self, keep: Sequence[Clique]) -> None:
-        """Drop exact tables that are not needed any more."""
-        wanted = set(keep)
-        self._held = {c: t for c, t in self._held.items() if c in wanted}
 
     def _merged(self, clique: Clique, table: Integers) -> Integers:
         for axis, attribute in enumerate(clique):
@@ -185,9 +181,16 @@ class Spending:
         return Exponential.for_loss(epsilon, sensitivity=sensitivity).draw(scores)
 
     def _score(self, candidate: Candidate) -> int:
-        near = np.rint(LATTICE * candidate.expected).astype(np.int64)
-        far = int(np.abs(LATTICE * self._held[candidate.clique] - near).sum())
-        return candidate.weight * (far - round(LATTICE * candidate.offset))
+        return candidate.weight * (self._far(candidate) - round(LATTICE * candidate.offset))
+
+    def _far(self, candidate: Candidate) -> int:
+        """How far a table is from what is expected, which often is what it was the last time."""
+        expected, far = self._scored.get(candidate.clique, (None, 0))
+        if expected is not candidate.expected:
+            near = np.rint(LATTICE * candidate.expected).astype(np.int64)
+            far = int(np.abs(LATTICE * self._held[candidate.clique] - near).sum())
+            self._scored[candidate.clique] = candidate.expected, far
+        return far
 
 
 def root_below(square: Any) -> Fraction:

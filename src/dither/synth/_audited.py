@@ -1,0 +1,42 @@
+"""What ``dither audit --all`` reads of this room: all that adds noise, whole as it is released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dither._subjects import Subject
+from dither.synth._hierarchy import Hierarchy
+from dither.synth._planner import plan
+from dither.synth._plans import Run
+from dither.synth._range_plan import RangePlan
+from dither.synth._residuals import measured
+
+__all__ = ["AUDITED", "AuditedMarginals"]
+
+Integers = npt.NDArray[np.int64]
+
+
+class AuditedMarginals:
+    """A release of marginals, of tables as small as an audit needs."""
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        delta = Fraction(1, 100)
+        made = plan((2, 3), [(0, 1), (1,)], Fraction(1), delta)
+
+        def run(cells: Integers) -> list[int]:
+            held = {(0, 1): cells, (1,): cells.sum(axis=0)}
+            found = measured(lambda wanted: {t: held[t] for t in wanted}, made)
+            return [int(n) for one in found.values() for n in one.ravel()]
+
+        here, there = np.zeros((2, 2, 3), dtype=np.int64)
+        there[0, 1] = 1
+        yield Subject("marginals", run, here, there, delta=delta)
+
+
+AUDITED = (Run, AuditedMarginals, Hierarchy, RangePlan)
