@@ -16,7 +16,7 @@ import pytest
 from conformance.postgres import postgres_bench
 from conformance.spark import SparkBench
 from conformance.sqlite import AVAILABLE, SQLiteEngine
-from dither.plan.job import ExactAnswer, Histogram, Job
+from dither.plan.job import CellsInUse, ExactAnswer, Histogram, Job
 from dither.plan.schema import Schema
 from engines.hostile import Bench
 from engines.reference import answer
@@ -65,8 +65,6 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[Runs]:
 
 def spark(request: pytest.FixtureRequest) -> Iterator[Runs]:
     """The one session of the tests."""
-    if needs_spark.args[0]:
-        pytest.skip(needs_spark.kwargs["reason"])
     yield SparkBench()
 
 
@@ -80,17 +78,20 @@ class Entry:
         Yields the engine once; skips the test where it is not on this machine.
     share : int
         One in so many examples is tried: Spark takes a hundred times longer than others.
+    marks : sequence of MarkDecorator
+        Of the tests on it.
     """
 
     opened: Callable[[pytest.FixtureRequest], Iterator[Runs]]
     share: int = 1
+    marks: Sequence[pytest.MarkDecorator] = ()
 
 
 ENGINES: Mapping[str, Entry] = {
     "duckdb": Entry(duckdb),
     "sqlite": Entry(sqlite),
     "postgres": Entry(postgres),
-    "spark": Entry(spark, share=5),
+    "spark": Entry(spark, share=5, marks=needs_spark),
 }
 
 
@@ -112,12 +113,15 @@ class Tried:
 
 def by_group(found: ExactAnswer) -> dict[Any, list[Any]]:
     """An answer as the reference gives it."""
-    places = sorted(found.values)
-    columns = [
-        v.dense().tolist() if isinstance(v, Histogram) else [int(n) for n in v]
-        for v in (found.values[p] for p in places)
-    ]
+    columns = [_listed(found.values[place]) for place in sorted(found.values)]
     return {key: [column[i] for column in columns] for i, key in enumerate(found.keys)}
+
+
+def _listed(values: Any) -> list[Any]:
+    """The numbers of one measurement, by group."""
+    if isinstance(values, CellsInUse):
+        return [values.tolist()]
+    return values.dense().tolist() if isinstance(values, Histogram) else [int(n) for n in values]
 
 
 def expected(job: Job, schema: Schema, rows: Tables) -> dict[Any, list[Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.job import Cells, Job, Sides
+from dither.plan.job import Cells, Job, ListedCells, Sides
 from dither.plan.lower import lower
 from dither.plan.schema import Schema
 from dither.sql import parse_query
@@ -38,6 +38,10 @@ PLANS = {
     "tables of counts by unit": "SELECT b, g, DATE_TRUNC('year', e) AS j, "
     "BIN(i, 0, 3, 110) AS m, CLAMP(i, 2, 4) AS k, COUNT(*) AS n FROM visits "
     "GROUP BY b, g, j, m, k",
+    "listed cells": "SELECT g, b, CLAMP(i, 0, 9) AS k, BIN(x, -10, 0, 5, 1000) AS m, "
+    "DATE_TRUNC('year', e) AS j, COUNT(*) AS n FROM people GROUP BY g, b, k, m, j",
+    "listed cells by unit": "SELECT b, g, DATE_TRUNC('year', e) AS j, BIN(i, 0, 3, 110) AS m, "
+    "COUNT(*) AS n FROM visits GROUP BY b, g, j, m",
     "rows": "SELECT COUNT(*) AS n FROM people",
     "rows by unit": "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us FROM visits",
     "public keys": "SELECT g, COUNT(*) AS n FROM visits GROUP BY g",
@@ -66,6 +70,9 @@ PLANS = {
     "SUM(CASE WHEN b THEN i WHEN x > 1 THEN x ELSE 0 END) AS b FROM visits",
     "distinct values": "SELECT g, COUNT(DISTINCT w) AS a, COUNT(DISTINCT x) AS b, "
     "COUNT(DISTINCT i) FILTER (WHERE b) AS c, COUNT(DISTINCT d) AS e FROM visits GROUP BY g",
+    "distinct rows of values": "SELECT g, COUNT(DISTINCT w, x, i) AS a, "
+    "COUNT(DISTINCT d, b) FILTER (WHERE i > 0) AS c FROM visits GROUP BY g",
+    "distinct rows of values of rows": "SELECT COUNT(DISTINCT x, w) AS a FROM people",
     "distinct values of rows": "SELECT COUNT(DISTINCT w) AS a, COUNT(DISTINCT x) AS b FROM people",
     "units with a row": "SELECT g, COUNT(DISTINCT u) FILTER (WHERE x > 1) AS n "
     "FROM visits GROUP BY g",
@@ -236,6 +243,9 @@ TABLES = {
 }
 """Tables of counts, by the places of their columns among the keys."""
 
+LISTED = ("listed cells", "listed cells by unit")
+"""Tables of counts of all keys, listed."""
+
 
 @cache
 def job(name: str) -> Job:
@@ -250,6 +260,9 @@ def job(name: str) -> Job:
     if name in TABLES:
         tables = tuple(Cells.of(made.keys, axes) for axes in TABLES[name])
         made = replace(made, measurements=tables, max_groups=1)
+    if name in LISTED:
+        every = ListedCells.of(made.keys, range(len(made.keys)))
+        made = replace(made, measurements=(every, Cells.of(made.keys, (0,))), max_groups=1)
     return made
 
 

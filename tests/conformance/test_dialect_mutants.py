@@ -177,8 +177,6 @@ def server(request):
 @pytest.fixture(scope="module")
 def cluster():
     """The one Spark of the tests."""
-    if needs_spark.args[0]:
-        pytest.skip(needs_spark.kwargs["reason"])
     return SparkBench()
 
 
@@ -191,7 +189,7 @@ def test_a_mistake_in_postgres_is_seen(construct, server, monkeypatch):
     assert not agrees(server, plan)
 
 
-@pytest.mark.parametrize("construct", ON_SPARK)
+@pytest.mark.parametrize("construct", [pytest.param(name, marks=needs_spark) for name in ON_SPARK])
 def test_a_mistake_in_spark_is_seen(construct, cluster, monkeypatch):
     """The plan agrees, and no longer does."""
     place, name, mistake, plan = ON_SPARK[construct]

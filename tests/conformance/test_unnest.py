@@ -34,15 +34,19 @@ PLANS = (
     "SELECT k, COUNT(*) AS n FROM (SELECT u, k FROM baskets, UNNEST(kinds) AS t(k) UNION ALL "
     "SELECT u, w FROM baskets, UNNEST(words) AS t(w)) AS q GROUP BY k",
     "SELECT COUNT(*) AS n FROM baskets, UNNEST(whole) AS t(a), UNNEST(whole) AS s(b) WHERE a < b",
+    "SELECT k, COUNT(*) AS n, SUM(i) AS s FROM crates, UNNEST(kinds) AS t(k), UNNEST(whole) AS "
+    "s(i) GROUP BY k",
+    "SELECT AVG(r) AS m, COUNT(DISTINCT g, r) AS d FROM (SELECT g, x, r FROM crates, UNNEST(reals) "
+    "AS t(r)) AS q WHERE r > -1",
 )
 
 
-@pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
+@pytest.fixture(
+    scope="module", params=["duckdb", "postgres", pytest.param("spark", marks=needs_spark)]
+)
 def bench(request):
     """The engines that have lists."""
     if request.param == "spark":
-        if needs_spark.args[0]:
-            pytest.skip(needs_spark.kwargs["reason"])
         yield SparkBench(SCHEMA)
         return
     made = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -40,7 +41,13 @@ LABELS = Table(
     private=False,
     unique=frozenset({"code"}),
 )
-SCHEMA = Schema({"baskets": BASKETS, "labels": LABELS})
+CRATES = Table(
+    "crates",
+    {n: f for n, f in BASKETS.columns.items() if n != "u"},
+    lists={n: replace(f, max_items=2) for n, f in BASKETS.lists.items()},
+)
+"""In which a row is a person, of whose lists two elements count."""
+SCHEMA = Schema({"baskets": BASKETS, "crates": CRATES, "labels": LABELS})
 
 ELEMENTS = {
     "words": ("", "a", "A", "é", "o'b", "\\", None, "😀z"),
@@ -76,4 +83,5 @@ def rows(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
         {"code": "b", "label": None},
         {"code": None, "label": "y"},
     ]
-    return {"baskets": made, "labels": labels}
+    crates = [{n: v for n, v in row.items() if n != "u"} for row in made]
+    return {"baskets": made, "crates": crates, "labels": labels}

@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
@@ -21,6 +21,7 @@ from dither.plan.job import (
     Distinct,
     Job,
     Leaves,
+    ListedCells,
     Rows,
     Total,
     UnitProducts,
@@ -272,7 +273,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
             return [
                 row | {ex.Column(one.alias, one.name): clean(value, facts)}
                 for row in rows_of(source, schema, tables, evaluate)
-                for value in row[ex.Column(one.table, one.column)] or ()
+                for value in (row[ex.Column(one.table, one.column)] or ())[: one.most]
             ]
         case Filter(source=source, predicate=predicate):
             rows = rows_of(source, schema, tables, evaluate)
@@ -425,20 +426,26 @@ def answer(job: Job, schema: Schema, tables) -> dict:
     }
 
 
-def _table(table: Cells, job: Job, schema: Schema, tables, evaluate) -> list[int]:
-    """A table of counts, where no unit has more rows than count."""
-    found = [0] * table.bins
+def _table(table: Cells, job: Job, schema: Schema, tables, evaluate) -> list:
+    """A table of counts, where no unit has more rows than count; or its cells in use."""
+    places = Counter(_places(table, job, schema, tables, evaluate))
+    if isinstance(table, ListedCells):
+        return sorted(places.items())
+    return [places[cell] for cell in product(*map(range, table.shape))]
+
+
+def _places(table: Cells, job: Job, schema: Schema, tables, evaluate):
+    """Of each row the place in every key of a table."""
     for row in rows_of(job.relation, schema, tables, evaluate):
         if job.unit is not None and row[job.unit] is None:
             continue
-        cell = 0
+        cell = []
         for axis, size in zip(table.axes, table.shape, strict=True):
             key = job.keys[axis]
             value = evaluate(key.expression, row, key.kind)
             listed = [float(v) if key.kind is Kind.REAL else v for v in key.values]
-            cell = cell * size + (listed.index(value) if value in listed else size - 1)
-        found[cell] += 1
-    return found
+            cell.append(listed.index(value) if value in listed else size - 1)
+        yield tuple(cell)
 
 
 class Kept(frozenset):
@@ -488,8 +495,9 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
         case Values(operand=operand, once=once):
             found = sum(evaluate(operand, row) is not None for row in rows)
             return min(found, 1 if once else max_rows)
-        case Distinct(operand=operand):
-            values = {evaluate(operand, row) for row in rows} - {None}
+        case Distinct(operands=parts):
+            values = {tuple(evaluate(part, row) for part in parts) for row in rows}
+            values = {value for value in values if None not in value}
             return Kept(values) if len(values) <= max_rows else Kept(values, max_rows)
         case Total():
             return _total(measurement, rows, max_rows, evaluate)

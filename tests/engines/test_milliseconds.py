@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt_
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,13 @@ def test_two_columns_of_one_name_are_refused_before_anything_is_charged(tmp_path
     pq.write_table(pa.table([times, [1], [2]], ["t", "x", "x"]), tmp_path / "t.parquet")
     with pytest.raises(PolicyError, match="one name"):
         opened(tmp_path, tmp_path / "t.parquet")
+
+
+def test_arrow_is_left_alone_where_nothing_needs_it(tmp_path, monkeypatch):
+    """It is large, and files of numbers, texts and dates are read without it."""
+    path = tmp_path / "plain.parquet"
+    days = [DAY.date()] * 3
+    pl.DataFrame({"i": [1, 2, 3], "w": ["a", None, "b"], "d": days}).write_parquet(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with opened(tmp_path, path, columns={"i": {"bounds": [0, 9]}}) as session:
+        assert count(session, "SELECT COUNT(*) AS n FROM t WHERE i > 1") == 2

@@ -191,6 +191,7 @@ def test_own_types_are_read_as_what_they_are_made_of(postgres):
         kinds = engine.describe("t")
         assert [kinds[n] for n in "abcj"] == [Kind.REAL, Kind.TEXT, Kind.TEXT, Kind.TEXT]
         assert all(kinds[n] is None for n in "defghi")
+        assert engine.labels("t") == {"b": ("low", "high")}
         assert "store it as text" in engine.unread("t")["d"]
         assert sorted(engine.public_values("t", ColumnFacts("b", Kind.TEXT))) == ["high", "low"]
         # Told apart by their bytes, whatever the column's collation says.

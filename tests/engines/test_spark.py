@@ -13,9 +13,9 @@ import dither as dt
 from dither.engines import TableSource, backend
 from dither.errors import ArgumentError, DitherError, EngineError, PolicyError
 from dither.plan.schema import ColumnFacts, Kind
-from spark_session import needs_spark, spark_session
+from spark_session import JAVA_OPTIONS, needs_spark, spark_session
 
-pytestmark = needs_spark
+pytestmark = [*needs_spark]
 
 ROWS = pl.DataFrame(
     {
@@ -279,7 +279,7 @@ from dither.errors import EngineError, PolicyError
 source, folder = sys.argv[1], sys.argv[2]
 quiet = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.driver.memory": "512m",
          "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
-         "spark.driver.extraJavaOptions": "-Xss8m"}
+         "spark.driver.extraJavaOptions": sys.argv[3]}
 builder = SparkSession.builder.master("local[1]")
 for name, value in quiet.items():
     builder = builder.config(name, value)
@@ -318,7 +318,7 @@ os._exit(0)  # what pyspark does at exit waits for Java
 def test_spark_that_is_killed(rows, tmp_path):
     """During a release: paid for, and the one message. Before one: told so, and free."""
     made = subprocess.run(
-        [sys.executable, "-c", KILLED, str(rows), str(tmp_path)],
+        [sys.executable, "-c", KILLED, str(rows), str(tmp_path), JAVA_OPTIONS],
         capture_output=True,
         text=True,
         timeout=500,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -22,6 +23,22 @@ def policy(folder, columns, **table):
 
 
 ROWS = pl.DataFrame({"u": [1, 1, 1, 2], "g": ["a", "a", "b", "a"], "x": [1.0, 5.0, 50.0, -9.0]})
+
+
+def test_declared_values_are_held_against_the_labels_of_a_type(tmp_path):
+    """An enumeration lists its values; what is declared beside them cannot occur."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as made:
+        made.execute("CREATE TYPE sides AS ENUM ('north', 'o''hare', 'a, b')")
+        made.execute("CREATE TABLE t (u INT, g sides)")
+    source = {"duckdb": str(tmp_path / "t.duckdb"), "table": "t"}
+    declared = policy(tmp_path, {"g": {"values": ["North", "o'hare"]}}, source=source)
+    found = [(f.level, f.text) for f in dt.check(declared).findings if "label" in f.text]
+    assert found == [
+        ("warning", "'North' is not among the labels of its type; did you mean 'north'?")
+    ]
+    (note,) = [f.text for f in dt.check(declared).findings if "also has" in f.text]
+    assert note == "its type also has 'north', 'a, b'; rows of these are in no group"
+
 
 CASES = {
     "a column that is not there": ({"xx": {}}, "error", "no such column"),

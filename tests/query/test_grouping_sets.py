@@ -126,14 +126,17 @@ def test_the_set_with_most_keys_is_drawn(session):
             "64 sets",
         ),
         (
-            "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region) HAVING "
-            "GROUPING(region) = 0",
-            "GROUPING",
+            "SELECT region, COUNT(*) AS n FROM visits GROUP BY region HAVING GROUPING(region) = 0",
+            "one set",
         ),
         (
-            "SELECT region, GROUPING(region) + 1 AS g, COUNT(*) AS n FROM visits GROUP BY ROLLUP "
-            "(region)",
-            "GROUPING",
+            "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region) HAVING "
+            "GROUPING(region, age) = 0",
+            "HAVING: GROUPING takes keys",
+        ),
+        (
+            "SELECT region, GROUPING(region) + 1 AS g FROM visits GROUP BY ROLLUP (region)",
+            "add an aggregate",
         ),
     ],
 )
@@ -141,6 +144,35 @@ def test_refusals(session, text, words):
     """What cannot be asked, by name."""
     with pytest.raises(dt.errors.DitherError, match=words):
         session.sql(text)
+
+
+@pytest.mark.parametrize("condition", ["GROUPING(region, smoker) = 1", "level = 1"])
+def test_having_tells_sets_apart(session, condition):
+    """By GROUPING or its name in SELECT; the groups of other sets are left out."""
+    question = session.sql(ROLLUP.replace(" ORDER", f" HAVING {condition} AND n > 10 ORDER"))
+    assert session.sql(question.sql)._plan == question._plan
+    frame = question.release(LARGE).frame
+    assert frame["region"].to_list() == sorted(REGIONS)
+    assert set(frame["level"]) == {1}
+
+
+def test_grouping_is_a_released_value_like_others(session):
+    """Calculated with, ranked by, sorted by; it is public, so that its interval has no width."""
+    question = session.sql(
+        "SELECT region, 10 * GROUPING(region) + 1 AS g, CASE WHEN GROUPING(region) = 1 THEN 0 ELSE "
+        "COUNT(*) END AS n, RANK() OVER (ORDER BY GROUPING(region)) AS r FROM visits GROUP BY "
+        "ROLLUP (region) ORDER BY GROUPING(region) DESC, n"
+    )
+    assert session.sql(question.sql)._plan == question._plan
+    frame = question.release(LARGE).frame
+    for name in ("g", "g_lower", "g_upper"):
+        assert frame[name].to_list() == pytest.approx([11, 1, 1, 1, 1])
+    assert frame["n"][0] == 0
+    assert frame["r"].to_list() == [5, 1, 1, 1, 1]
+    shown = question.preview(1)
+    assert list(shown.by_set) == ["region", "(all)"]
+    assert shown.by_set["(all)"]["n"] == (0.0, 0.0, 0.0)
+    assert shown.frame["g"].to_list() == pytest.approx([0] * 6, abs=1e-12)
 
 
 def test_each_set_counts_once_and_ranks_are_alone(session):
@@ -195,10 +227,18 @@ def test_consistent_levels_are_right_and_said(session):
     (mean,) = frame.filter(pl.col("level") == 3)["a"].to_list()
     assert mean == pytest.approx(visits()["cost"].clip(0, 5000).mean(), rel=0.02)
     release = question.release(1).frame
-    halves = ((release["n_upper"] - release["n_lower"]) / 2).to_list()
+    preview = question.preview(1)
+    assert list(preview.by_set) == ["region, smoker", "region", "smoker", "(all)"]
     (place,) = [i for i, _ in question._plan.recipes[0].terms]
-    alone = plan_noise(question._plan, Fraction(1), Fraction(0)).noises[place].half_width(0.95)
-    assert max(halves) == pytest.approx(question.preview(1).frame["n"][0])
+    noise_plan = question._noise_plan(1, None)
+    for name, noises in zip(preview.by_set, noise_plan.levels, strict=True):
+        shown = preview.frame.filter(pl.col("keys") == name)["n"][0]
+        assert shown == pytest.approx(noises[place].half_width(0.95))
+    assert "region, smoker" in str(preview)
+    assert preview.plot() is not None
+    halves = ((release["n_upper"] - release["n_lower"]) / 2).to_list()
+    alone = noise_plan.noises[place].half_width(0.95)
+    assert max(halves) == pytest.approx(preview.widths["n"][0])
     assert max(halves) < alone
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dates
+import re
 
 import polars as pl
 import pyarrow as pa
@@ -39,7 +40,7 @@ def policy(folder, **changes):
     }
 
 
-@pytest.fixture(params=["frame", "parquet", "integers", "duckdb", "arrow"])
+@pytest.fixture(params=["frame", "fixed", "parquet", "integers", "duckdb", "arrow"])
 def session(request, tmp_path):
     """The same rows from each source; with people named by text, by Arrow's reader."""
     rows, declared = ROWS, policy(tmp_path)
@@ -52,6 +53,10 @@ def session(request, tmp_path):
         case "parquet":
             rows.write_parquet(tmp_path / "t.parquet")
             source = tmp_path / "t.parquet"
+        case "fixed":
+            # Lists of one length are a type of their own.
+            marks = pl.Series("marks", [[1, 2], [3, None], None, [None, 9], None, [100, None]])
+            source = rows.with_columns(marks.cast(pl.Array(pl.Int64, 2)))
         case "arrow":
             rows.write_ipc(tmp_path / "t.arrow")
             source = tmp_path / "t.arrow"
@@ -143,10 +148,35 @@ def test_a_row_that_is_a_person_has_no_elements(tmp_path):
         session.sql("SELECT COUNT(*) FROM t, UNNEST(tags) AS u(x)")
 
 
+def test_a_row_that_is_a_person_counts_with_so_many_elements(tmp_path):
+    """The first ones; noise is for one of them, and the charge for all that may count."""
+    declared = policy(tmp_path, unit=None, max_groups=None, max_rows=None)
+    declared["tables"]["t"]["columns"]["tags"]["max_items"] = 3
+    with dt.open(declared, sources={"t": ROWS}) as session:
+        question = session.sql(
+            "SELECT tag, COUNT(*) AS n FROM t, UNNEST(tags) AS tag(tag) GROUP BY 1"
+        )
+        built = session.table("t").unnest("tags", "tag").group_by("tag").agg(n=dt.count())
+        assert session.sql(question.sql)._plan == question._plan == built._plan
+        text = re.sub(r"\W+", " ", str(question.explain(epsilon=3)))
+        assert "of the first 3 elements of t tags stability 3 the elements of a row" in text
+        assert "charged for 3 elements the most that one row of t has" in text
+        release = question.release(LARGE, 0)
+        assert dict(release.frame.select("tag", "n").iter_rows()) == {"x": 3, "y": 4, "z": 0}
+        assert release.certificate.to_dict()["loss"]["epsilon"] == str(LARGE)
+        assert question.loss(3, 0).epsilon(0).upper == pytest.approx(3)
+        alone = session.sql("SELECT region, COUNT(*) AS n FROM t GROUP BY region")
+        thrice = [q.preview(e, 0).frame["n"][0] for q, e in ((question, 3), (alone, 1))]
+        assert thrice[0] == thrice[1]
+        with pytest.raises(QueryError, match="UNNEST"):
+            session.table("t").unnest("tags", "tag").infer(epsilon=1).mean("1")
+
+
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
         ({"marks": {"values": ["x"]}}, "marks"),
+        ({"region": {"values": ["north"], "max_items": 2}}, "for columns that hold lists"),
         ({"tags": {"bounds": [0, 1]}}, "tags"),
         ({"at": {"values": ["x"]}}, "at"),
         (

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 import dither as dt
 from dither.plan import aggregates as ag
-from dither.plan import expanded
+from dither.plan import expanded, recipes
 from dither.plan import expressions as ex
 from dither.sql import aggregates, select
 
@@ -82,6 +82,7 @@ def _other_end(found: ag.Aggregate) -> str:
 
 REAL_SUFFIX = select.suffix
 REAL_PAIR = expanded._Pair
+REAL_DISTINCT = recipes.Distinct
 REAL_APPLIED = expanded.apply
 COUNTED = "SELECT COUNT(*) FILTER (WHERE t) AS x, SUM(a) FILTER (WHERE NOT t) AS y FROM r"
 
@@ -145,6 +146,36 @@ PLANTED: dict[str, Planted] = {
         lambda self, part: ag.Variance(self.y, sample=False),
         "SELECT REGR_SLOPE(b, a) AS x, REGR_INTERCEPT(b, a) AS y FROM r",
         (MOVED / A.var(), B.mean() - MOVED / A.var() * A.mean()),
+    ),
+    "REGR_INTERCEPT": Planted(
+        REAL_PAIR,
+        "_slope",
+        lambda self: REAL_APPLIED("/", self._covariance(), self._variance(self.y)),
+        "SELECT REGR_INTERCEPT(b, a) AS x FROM r",
+        (B.mean() - MOVED / A.var() * A.mean(),),
+    ),
+    # Of the rows in which one of the two is known.
+    "REGR_COUNT": Planted(
+        REAL_PAIR,
+        "statistic",
+        lambda self, word: ag.CountValues(ex.Column("r", "b")),
+        "SELECT REGR_COUNT(b, a) AS x FROM r",
+        (len(A),),
+    ),
+    "REGR_AVGX": Planted(
+        REAL_PAIR,
+        "statistic",
+        lambda self, word: ag.Mean(self.y if word == "REGR_AVGX" else self.x),
+        "SELECT REGR_AVGX(b, a) AS x, REGR_AVGY(b, a) AS y FROM r",
+        (float(A.mean()), float(B.mean())),
+    ),
+    "COUNT(DISTINCT a, b)": Planted(
+        recipes,
+        "Distinct",
+        lambda operand, others: REAL_DISTINCT(operand),
+        # Rows in which one is NULL do not count, as they would of the first alone.
+        "SELECT COUNT(DISTINCT z, a) AS x, COUNT(DISTINCT a, b) AS y FROM r",
+        (10, 4),
     ),
     "REGR_R2": Planted(
         expanded,

@@ -36,7 +36,17 @@ import pyarrow.parquet as pq
 from dither.engines.duckdb import FileSource
 from dither.plan.schema import ColumnFacts, Kind, Schema
 from engines.hostile import TYPES
-from soundness.tables import DOCTOR_ROWS, HOSTILE, TARGET, Pair, Row, drawn_row, schema_of
+from soundness.tables import (
+    DOCTOR_ROWS,
+    HOSTILE,
+    PUBLIC,
+    TARGET,
+    WARD_ROWS,
+    Pair,
+    Row,
+    drawn_row,
+    schema_of,
+)
 
 # --- who is protected ---------------------------------------------------------------------------
 
@@ -125,10 +135,12 @@ def drawn_files(seed: int, units: Units, *, replace_one: bool, most: int, calm: 
     return Pair(version(True), version(replace_one))
 
 
-def doctors(lies: Sequence[str]) -> list[Row]:
-    """The public table, with codes that occur twice where they are falsely said to be unique."""
+def public(lies: Sequence[str]) -> dict[str, list[Row]]:
+    """The public tables, with keys that occur twice where they are falsely said to be unique."""
+    if "unique" not in lies:
+        return dict(PUBLIC)
     again = [row | {"label": "x", "weight": 2.5} for row in DOCTOR_ROWS]
-    return [*DOCTOR_ROWS, *again] if "unique" in lies else DOCTOR_ROWS
+    return {"doctors": [*DOCTOR_ROWS, *again], "wards": WARD_ROWS * 2}
 
 
 def stored(name: str, rows: Sequence[Row], units: Units, as_text: Sequence[str]) -> pl.DataFrame:
@@ -163,6 +175,7 @@ def _database(path: Path, made: pl.DataFrame, view: str) -> FileSource:
 def _condition(made: pl.DataFrame) -> str:
     """A condition over whatever the table has."""
     by = {"w": "w <> 'a' OR b IS NULL", "v": "v IS NOT NULL", "label": "label IS NOT NULL"}
+    by["beds"] = "kind IS NOT NULL"
     return next(f" WHERE {condition}" for column, condition in by.items() if column in made.columns)
 
 

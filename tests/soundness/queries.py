@@ -188,6 +188,7 @@ def aggregates(draw: st.DrawFn, numbers: tuple[str, ...], unit: str | None) -> s
     values = draw(st.sampled_from((x, "g", "w", "d", "n", "r", "b", "LOWER(w)")))
     forms += [
         *(f"COUNT(DISTINCT {values})",) * 4,
+        *(f"COUNT(DISTINCT {values}, {y})", f"COUNT(DISTINCT b, {values}, {x})"),
         *(f"COUNT_IF({condition})", f"SUM({condition})", f"AVG({condition})"),
         f"{draw(st.sampled_from(SINGLE)).format(x=x)} FILTER (WHERE {condition})",
         f"COUNT(DISTINCT {values}) FILTER (WHERE {condition})",
@@ -211,11 +212,15 @@ def queries(
     unit = "visits.u" if table == "visits" else None
     numbers, keys = NUMBERS + (FOR_LIES * 2 if hostile else ()), KEYS
     source = table
-    joined = draw(st.sampled_from(("", "", "", "inner", "left", "labs")))
+    joined = draw(st.sampled_from(("", "", "", "inner", "left", "labs", "wards", "left wards")))
     if joined == "labs" and unit:
         source += " JOIN labs ON visits.u = labs.u"
         numbers += ("v", "v", "v * i", "v + x")
         keys += ("v",)
+    elif joined.endswith("wards"):
+        source += f"{' LEFT' if joined[:4] == 'left' else ''} JOIN wards ON i = place AND g = kind"
+        numbers += ("beds", "beds * x")
+        keys += ("kind", "place")
     elif joined in ("inner", "left"):
         left = draw(st.sampled_from(("i", "n", "CLAMP(n, 0, 60)")))
         source += f"{' LEFT' if joined == 'left' else ''} JOIN doctors ON {left} = doctors.code"
@@ -360,18 +365,19 @@ UNNESTED = {
 
 
 @st.composite
-def unnested(draw: st.DrawFn) -> str:
-    """One query over the elements of one or two lists."""
+def unnested(draw: st.DrawFn, table: str = "baskets") -> str:
+    """One query over the elements of one or two lists; of ``crates`` a row is a person."""
     columns = draw(st.lists(st.sampled_from(list(UNNESTED)), min_size=1, max_size=2))
-    source = "baskets" + "".join(f", UNNEST({c}) AS t{i}(e{i})" for i, c in enumerate(columns))
-    outputs = ["COUNT(*)", "COUNT(DISTINCT u)", "SUM(x)"]
+    source = table + "".join(f", UNNEST({c}) AS t{i}(e{i})" for i, c in enumerate(columns))
+    unit = table == "baskets"
+    outputs = ["COUNT(*)", *(["COUNT(DISTINCT u)"] if unit else []), "SUM(x)"]
     for i, column in enumerate(columns):
         outputs += [form.format(e=f"e{i}") for form in UNNESTED[column] * 2]
     chosen = draw(st.lists(st.sampled_from(outputs), min_size=1, max_size=3, unique=True))
     keys = ["g", *(f"e{i}" for i, c in enumerate(columns) if c in ("words", "kinds", "flags"))]
     grouped = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
     where = draw(st.sampled_from(("", " WHERE e0 IS NOT NULL", " WHERE x > 0 OR g = 'a'")))
-    if draw(st.sampled_from((False, False, True))):
+    if unit and draw(st.sampled_from((False, False, True))):
         inner = f"SELECT u, e0 AS k, COUNT(*) AS n, SUM(x) AS s FROM {source}{where} GROUP BY u, k"
         return f"SELECT COUNT(*) AS c, SUM(n) AS n, AVG(s) AS s FROM ({inner}) AS q"
     named = [f"{k} AS k{i}" for i, k in enumerate(grouped)]

@@ -10,18 +10,31 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dither.plan import aggregates as ag
-from dither.plan.job import ExactAnswer, Histogram, Job, Units, Votes
+from dither.plan.job import CellsInUse, ExactAnswer, Histogram, Job, Units, Votes
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 from engines.hostile import DOCTORS, LARGEST
 
 F = Fraction
+
+WARDS = Table(
+    "wards",
+    {
+        "place": ColumnFacts("place", Kind.INTEGER),
+        "kind": ColumnFacts("kind", Kind.TEXT, values=("a", "b")),
+        "beds": ColumnFacts("beds", Kind.INTEGER, F(0), F(9)),
+    },
+    private=False,
+    unique=frozenset({("kind", "place")}),
+)
+"""In public, and of which no place nor kind is alone."""
 
 Row = dict[str, Any]
 Rows = Mapping[str, Sequence[Row]]
@@ -73,7 +86,7 @@ def schema_of(
         max_join_rows=max_join_rows,
     )
     people = Table("people", columns)
-    tables = {t.name: t for t in (visits, labs, people, DOCTORS)}
+    tables = {t.name: t for t in (visits, labs, people, DOCTORS, WARDS)}
     return Schema(tables, replace_one=replace_one)
 
 
@@ -110,6 +123,13 @@ DOCTOR_ROWS: list[Row] = [
     {"code": LARGEST, "label": "x", "weight": _INF},
     {"code": None, "label": "y", "weight": 1.0},
 ]
+
+
+WARD_ROWS: list[Row] = [
+    {"place": place, "kind": kind, "beds": 9 - number}
+    for number, (place, kind) in enumerate(product((0, 110, 1, None), ("a", "b", None)))
+]
+PUBLIC: Mapping[str, list[Row]] = {"doctors": DOCTOR_ROWS, "wards": WARD_ROWS}
 
 
 def drawn_row(table: str, unit: int | None, source: random.Random) -> Row:
@@ -153,7 +173,7 @@ def drawn_pair(seed: int, *, replace_one: bool, most: int) -> Pair:
     others["people"] = [drawn_row("people", None, source) for _ in range(source.randrange(10))]
 
     def version(present: bool) -> dict[str, list[Row]]:
-        made: dict[str, list[Row]] = {"doctors": DOCTOR_ROWS}
+        made: dict[str, list[Row]] = dict(PUBLIC)
         for table, rows in others.items():
             count = 1 if table == "people" else 1 + source.randrange(most)
             # Rows of one unit are often alike, so that they meet in one group at one extreme.
@@ -219,6 +239,9 @@ def _cells(answer: ExactAnswer, place: int) -> dict[Any, int]:
     """By group and leaf: the integers of one measurement, those that are not 0 among them."""
     assert len(set(answer.keys)) == len(answer.keys), "a group is told twice"
     values = answer.values[place]
+    if isinstance(values, CellsInUse):
+        assert len({cell for cell, _ in values.tolist()}) == len(values.counts)
+        return {((), cell): count for cell, count in values.tolist()}
     if isinstance(values, Histogram):
         groups, leaves = np.divmod(values.places, values.bins)
         cells = zip(groups.tolist(), leaves.tolist(), values.counts.tolist(), strict=True)
@@ -245,15 +268,17 @@ def summed(plan: Plan, answer: ExactAnswer) -> ExactAnswer:
 def violations(plan: Plan, first: ExactAnswer, second: ExactAnswer) -> list[str]:
     """Where two neighbours' answers differ by more than the plan claims; empty if nowhere."""
     found = []
+    # What is claimed is of a row, where no column says whose the rows of a unit are.
+    several = plan.unit_rows
     levels = [(one if plan.levels is None else summed(plan, one)) for one in (first, second)]
     distances = moved(plan.job, *levels)
     for place, (l1, l2_squared) in enumerate(distances):
         claim = plan.sensitivities[place]
         name = type(plan.job.measurements[place]).__name__
         free = plan.weights[place] == 0
-        if l1 > (0 if free else claim.l1):
+        if l1 > (0 if free else several * claim.l1):
             found.append(f"{name}: L1 {l1} > {claim.l1}")
-        if l2_squared > (0 if free else claim.l2_squared):
+        if l2_squared > (0 if free else several**2 * claim.l2_squared):
             found.append(f"{name}: L2² {l2_squared} > {claim.l2_squared}")
     # Keys that are public all appear in a release: one is new where somebody counts in it.
     listed = all(key.values is not None for key in plan.job.keys)
@@ -262,7 +287,7 @@ def violations(plan: Plan, first: ExactAnswer, second: ExactAnswer) -> list[str]
         if listed:
             places = range(len(plan.job.measurements))
             fresh &= {key for p in places for (key, _), n in _cells(here, p).items() if n}
-        if len(fresh) > plan.job.max_groups:
+        if len(fresh) > several * plan.job.max_groups:
             found.append(f"{len(fresh)} new groups > {plan.job.max_groups}")
         for place, measurement in enumerate(plan.job.measurements):
             if isinstance(measurement, Units) and plan.job.unit is not None:

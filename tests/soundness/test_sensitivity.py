@@ -23,6 +23,7 @@ from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.job import ExactAnswer, Histogram, Total
 from dither.plan.lower import Plan
+from dither.plan.relations import PublicJoin
 from dither.plan.schema import Kind, Schema, Table
 from engines.hostile import KEY, Bench, frame
 from soundness.queries import CONDITIONS, NUMBERS, queries
@@ -30,6 +31,7 @@ from soundness.tables import (
     DOCTOR_ROWS,
     MEASURED,
     TARGET,
+    WARD_ROWS,
     Row,
     Rows,
     drawn_pair,
@@ -221,6 +223,29 @@ def test_levels_that_add_up_reach_every_claim(bench):
     distances = moved(plan.job, *(summed(plan, answer) for answer in answers))
     assert [l1 for l1, _ in distances] == [claim.l1 for claim in plan.sensitivities]
     assert violations(replace(plan, sensitivities=apart.sensitivities), *answers)
+
+
+def test_a_join_on_part_of_a_key_is_caught(bench):
+    """A row of a person meets the row of a public table that all columns of its key name.
+
+    Named by one of them it meets another, and one alone all the same.
+    """
+    plan = planned(
+        "SELECT COUNT(*) AS n, SUM(beds) AS s FROM people JOIN wards ON i = place AND g = kind",
+        schema_of(),
+    )
+    join = plan.job.relation
+    assert isinstance(join, PublicJoin)
+    rows = [{n: v for n, v in row.items() if n != "u"} for row in target_rows("a", per_group=1)]
+    tables = ({"people": held, "wards": WARD_ROWS} for held in (rows, []))
+    part = replace(plan.job, relation=replace(join, on=join.on[:1]))
+    first, second = ([bench.run(job, bench.schema, t) for job in (plan.job, part)] for t in tables)
+    assert [violations(plan, *both) for both in zip(first, second, strict=True)] == [[], []]
+    (met,) = [row["beds"] for row in WARD_ROWS if row["place"] == 110 and row["kind"] == "a"]
+    found = [[int(answer.values[place][0]) for place in (0, 1)] for answer in first]
+    assert found[0] == [1, met]
+    assert found[1][0] == 1
+    assert found[1][1] != met
 
 
 def test_a_unit_that_is_replaced_reaches_every_claim(bench):

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.schema import Schema
 from engines.hostile import Bench
-from engines.lists import BASKETS, LABELS, SCHEMA, basket
+from engines.lists import BASKETS, CRATES, LABELS, SCHEMA, basket
 from soundness.queries import unnested
 from soundness.tables import TARGET, planned, violations
 
@@ -74,6 +75,50 @@ def test_no_list_moves_an_answer_further_than_claimed(bench, sql, groups, rows, 
         raise
     answers = [bench.run(plan.job, schema, rows) for rows in pair(seed, replaced=replaced)]
     assert violations(plan, *answers) == []
+
+
+def people(seed: int, *, replaced: bool) -> list[dict[str, list[dict[str, Any]]]]:
+    """The same of a table in which a row is a person: one of the target's rows, or none."""
+    both = [tables["baskets"] for tables in pair(seed, replaced=replaced)]
+    others = [row for row in both[0] if row["u"] != TARGET]
+    own = [[row for row in rows if row["u"] == TARGET][:1] for rows in both]
+    return [
+        {"crates": [{n: v for n, v in row.items() if n != "u"} for row in [*others, *rows]]}
+        for rows in own
+    ]
+
+
+@SETTINGS
+@given(sql=unnested("crates"), replaced=st.booleans(), seed=st.integers(0, 2**32))
+def test_no_list_of_a_person_moves_an_answer_further_than_claimed(bench, sql, replaced, seed):
+    """Of one row as many elements count as are declared, and the price is of so many."""
+    schema = Schema({"crates": CRATES, "labels": LABELS}, replace_one=replaced)
+    try:
+        plan = planned(sql, schema)
+    except DitherError:
+        assume(False)
+        raise
+    assert plan.unit_rows == 2 ** sql.count("UNNEST")
+    answers = [bench.run(plan.job, schema, rows) for rows in people(seed, replaced=replaced)]
+    assert violations(plan, *answers) == []
+
+
+def test_a_list_of_a_person_that_is_not_cut_or_not_paid_for_is_seen(bench, monkeypatch):
+    """The planted mistakes: all elements are read; a person is charged for as one row."""
+    schema = Schema({"crates": CRATES, "labels": LABELS})
+    plan = planned(SQL.replace("baskets", "crates"), schema)
+    row = basket(random.Random(1), TARGET) | {"kinds": ["a", "b", "o'b"] * 30, "x": 999.0}
+    del row["u"]
+
+    def found(asked: Any) -> list[str]:
+        answers = (bench.run(asked.job, schema, {"crates": rows}) for rows in ([row], []))
+        return violations(asked, *answers)
+
+    assert found(plan) == []
+    monkeypatch.setattr(DuckDBDialect, "first_items", lambda self, value, most: value)
+    assert found(plan) != []
+    monkeypatch.undo()
+    assert found(replace(plan, unit_rows=1)) != []
 
 
 SQL = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM baskets, UNNEST(kinds) AS t(k) GROUP BY k"

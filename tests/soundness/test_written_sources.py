@@ -26,9 +26,9 @@ from soundness.adversary import (
     UNITS,
     WRITERS,
     Units,
-    doctors,
     drawn_files,
     lying,
+    public,
     stored,
 )
 from soundness.queries import queries
@@ -100,9 +100,9 @@ def faults(
     """Every question whose answers move further than is claimed, or that fails."""
     as_text = [c.name for c in MEASURED if c.name in "nxdbt"] if "types" in lies else []
     as_text = [*as_text, "v"] if "types" in lies else as_text
-    public = {"doctors": doctors(lies)}
+    known = public(lies)
     sides = [
-        opened(folder / side, form, {**rows, **public}, units, as_text, group)
+        opened(folder / side, form, {**rows, **known}, units, as_text, group)
         for side, rows in (("one", pair.first), ("other", pair.second))
     ]
     found = []

@@ -207,6 +207,7 @@ AGGREGATES = {
     "COUNT(1)": ("count", ag.Count()),
     "COUNT(age)": ("count_age", ag.CountValues(AGE)),
     "COUNT(DISTINCT pid)": ("units", ag.CountUnits()),
+    "COUNT(DISTINCT age, cost)": ("distinct_age", ag.CountDistinct(AGE, (COST,))),
     "SUM(cost)": ("sum_cost", ag.Sum(COST)),
     "SUM(cost / 2)": ("sum", ag.Sum(ex.Arithmetic("/", COST, lit(2)))),
     "AVG(cost)": ("avg_cost", ag.Mean(COST)),

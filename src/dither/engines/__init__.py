@@ -49,6 +49,10 @@ class Engine(ABC):
         """The columns of a table that hold lists, and the kinds of their elements."""
         return {}
 
+    def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
+        """The columns of a table whose type lists its own values (an enumeration), and these."""
+        return {}
+
     @abstractmethod
     def complete(self, table: str) -> bool:
         """Whether every row of the table is read, whatever it holds.

@@ -43,6 +43,9 @@ class SeveralEngines(Engine):
     def lists(self, table: str) -> Mapping[str, Kind]:
         return self._of(table).lists(table)
 
+    def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
+        return self._of(table).labels(table)
+
     def complete(self, table: str) -> bool:
         return self._of(table).complete(table)
 

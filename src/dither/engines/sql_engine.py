@@ -41,12 +41,14 @@ from dither.engines.writer.within import QuerySource
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import (
     Cells,
+    CellsInUse,
     Distinct,
     ExactAnswer,
     Histogram,
     Integers,
     Job,
     Leaves,
+    ListedCells,
     Measurement,
     Total,
     UnitProducts,
@@ -140,6 +142,10 @@ class SQLEngine(Engine):
             if kind is not None:
                 found[name] = kind
         return found
+
+    def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
+        """The columns of a table whose type lists its own values, and these."""
+        return self._table(table).labels
 
     def complete(self, table: str) -> bool:
         """Whether every row is read, whatever it holds."""
@@ -349,6 +355,9 @@ class SQLEngine(Engine):
             for at, table in tables.items():
                 own = np.array([axis in table.axes for axis in axes], dtype=bool)
                 rows = np.flatnonzero((had == own[:, None]).all(axis=0))
+                if isinstance(table, ListedCells):
+                    values[at] = CellsInUse(found[own][:, rows].T, counts[rows])
+                    continue
                 cells = np.zeros(len(rows), dtype=np.int64)
                 for place, size in zip(found[own][:, rows], table.shape, strict=True):
                     cells = cells * size + place

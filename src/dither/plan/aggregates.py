@@ -45,6 +45,10 @@ __all__ = [
 MOST_OUTPUTS = 200
 MOST_SETS = 64
 """Sets of keys that one question groups by."""
+ONE_SET = (
+    "GROUPING tells sets of keys apart, and there is one set; leave it out, or write GROUP BY "
+    "ROLLUP(...)"
+)
 MOST_CONTRIBUTED = 2**31
 """Groups of one unit, and rows of it in one, that a question may let count."""
 
@@ -84,9 +88,13 @@ class CountUnits(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct(Aggregate):
-    """``COUNT(DISTINCT x)``: distinct values; of each unit at most ``max_rows`` in a group."""
+    """``COUNT(DISTINCT x)``: distinct values; of each unit at most ``max_rows`` in a group.
+
+    With ``others``, as in ``COUNT(DISTINCT x, y)``: distinct rows of values, none of them NULL.
+    """
 
     operand: Expression
+    others: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +245,8 @@ def sql_of(
             return units
         case CountUnits(where=condition) if condition is not None:
             return f"{units} FILTER (WHERE {show(condition)})"
-        case CountDistinct(operand=x):
-            return f"COUNT(DISTINCT {show(x)})"
+        case CountDistinct(operand=x, others=others):
+            return f"COUNT(DISTINCT {', '.join(map(show, (x, *others)))})"
         case Paired(word=word, y=y, x=x):
             return f"{word}({show(y)}, {show(x)})"
         case CountValues(operand=x):
@@ -398,10 +406,7 @@ class Query:
 
     def _check_sets(self) -> None:
         if self.flags and not self.sets:
-            raise QueryError(
-                "GROUPING tells sets of keys apart, and there is one set; leave it out, or write "
-                "GROUP BY ROLLUP(...)"
-            )
+            raise QueryError(ONE_SET)
         if self.consistent and not self.sets:
             raise QueryError(
                 "consistent makes the levels of a question add up, and there is one; leave it out, "

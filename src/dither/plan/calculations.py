@@ -15,10 +15,19 @@ from dither.errors import QueryError
 from dither.plan.aggregates import Aggregate, Output
 from dither.plan.expressions import Expression
 from dither.plan.recipes import Build, Linear, RatioRecipe, Recipe
-from dither.plan.released import Apply, Constant, KeyValue, Rank, leaves
+from dither.plan.released import Apply, Constant, Grouping, KeyValue, Rank, leaves
 from dither.plan.text import show
 
-__all__ = ["Applied", "Calculated", "KeyRead", "Known", "Ranked", "combined", "sources"]
+__all__ = [
+    "Applied",
+    "Calculated",
+    "KeyRead",
+    "KeysLeftOut",
+    "Known",
+    "Ranked",
+    "combined",
+    "sources",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,17 @@ class KeyRead(Recipe):
     """The released value of a key, by its place among the keys."""
 
     place: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeysLeftOut(Recipe):
+    """Which keys, by their places, are not in the set of a group: GROUPING."""
+
+    places: tuple[int, ...]
+
+    def of(self, one: Sequence[int]) -> int:
+        """Of the groups by one set of keys, given by its places."""
+        return sum((key not in one) << i for i, key in enumerate(reversed(self.places)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +141,7 @@ def _quotient(left: Recipe, right: Recipe) -> Recipe | None:
 def sources(recipe: Recipe) -> tuple[Recipe, ...]:
     """The recipes of what was measured that another one reads, each once."""
     match recipe:
-        case Known() | KeyRead():
+        case Known() | KeyRead() | KeysLeftOut():
             return ()
         case Applied(operands=inner):
             pass
@@ -168,10 +188,12 @@ class Calculated:
             case Constant():
                 return Known(node)
             case KeyValue():
-                return KeyRead(self._place(node))
+                return KeyRead(self._place(node.expression))
+            case Grouping(keys=keys):
+                return KeysLeftOut(tuple(map(self._place, keys)))
             case Rank(word=word, order=order, by=by):
                 sorted_by = tuple((self.recipe(x), down) for x, down in order)
-                return Ranked(word, sorted_by, tuple(self._place(key) for key in by))
+                return Ranked(word, sorted_by, tuple(self._place(key.expression) for key in by))
             case Apply(op=op, operands=operands):
                 return combined(op, tuple(self.recipe(x) for x in operands))
         if node not in self._made:
@@ -193,10 +215,10 @@ class Calculated:
                 self._made[leaf] = free
         return self.recipe(node)
 
-    def _place(self, key: KeyValue) -> int:
-        if key.expression not in self._keys:
+    def _place(self, key: Expression) -> int:
+        if key not in self._keys:
             raise QueryError(
-                f"{show(key.expression)} is not grouped by, so it has no one value in a group; put "
+                f"{show(key)} is not grouped by, so it has no one value in a group; put "
                 "it into GROUP BY, or into an aggregate"
             )
-        return self._keys.index(key.expression)
+        return self._keys.index(key)

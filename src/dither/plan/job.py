@@ -48,10 +48,10 @@ numbers of parts of at least 0, so m is the ‖·‖₁ of a unit's leaves in it
 when all rows fall into one leaf. It is a vector over leaves even where there is a single group.
 Under replacement the entries of u and of v are of one sign, so ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂².
 
-A table of counts (``Cells``) has no groups: of each unit at most m = ``max_rows`` rows are counted,
-each in one cell of every table. So a unit adds to a table whole numbers of at least 0 whose sum is
-at most m: ‖·‖₁ <= m and ‖·‖₂² <= m², met when all of its rows lie in one cell. Replacing it, u - v
-with both of one sign, ‖u - v‖₁ <= 2m and ‖u - v‖₂² <= 2m².
+A table of counts (``Cells``, ``ListedCells``) has no groups: of each unit at most m = ``max_rows``
+rows are counted, each in one cell of every table. So a unit adds to a table whole numbers of at
+least 0 whose sum is at most m: ‖·‖₁ <= m and ‖·‖₂² <= m², met when all of its rows lie in one cell.
+Replacing it, u - v with both of one sign, ‖u - v‖₁ <= 2m and ‖u - v‖₂² <= 2m².
 
 A histogram of units (``UnitSizes``) holds each unit in one cell: adding or removing it changes one
 entry by 1, replacing it two entries by at most 1, so that ‖·‖₁ and ‖·‖₂² are 1, or 2, whatever the
@@ -91,12 +91,14 @@ NOTHING = Literal(None)
 
 __all__ = [
     "Cells",
+    "CellsInUse",
     "Distinct",
     "ExactAnswer",
     "GroupKey",
     "Histogram",
     "Job",
     "Leaves",
+    "ListedCells",
     "Measurement",
     "MeasurementSensitivity",
     "Rows",
@@ -145,10 +147,18 @@ class Distinct(Measurement):
     """Distinct values of the operand in the group, NULL left out.
 
     Of each unit's distinct values in the group the ``max_rows`` with the smallest keyed hash of
-    (unit, group, value) count; the measurement is the size of the union of what is kept.
+    (unit, group, value) count; the measurement is the size of the union of what is kept. With
+    ``others`` a value is a row of values, left out where any of them is NULL: which rows there are,
+    and how many, is all that this rests on, so that a unit changes it by ``max_rows`` at most.
     """
 
     operand: Expression
+    others: tuple[Expression, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """All that makes a value."""
+        return (self.operand, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +341,15 @@ class Cells(Measurement):
 
 
 @dataclass(frozen=True, slots=True)
+class ListedCells(Cells):
+    """A table of counts of which the cells that are not empty are listed, each by its places.
+
+    So a table may have more cells than there are whole numbers of 64 bits, as one of all columns
+    has; it is as long as there are different rows among those that are kept.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Sides(Measurement):
     """A histogram of a few cells, whose edges are found in another one once that is released.
 
@@ -505,6 +524,27 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
+class CellsInUse:
+    """The cells of ``ListedCells`` that are not empty, in no particular order.
+
+    Parameters
+    ----------
+    places : array of int64, shape (cells, axes)
+        No two rows are the same.
+    counts : array of int64, shape (cells,)
+        Above 0.
+    """
+
+    places: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    def tolist(self) -> list[tuple[tuple[int, ...], int]]:
+        """All cells with their counts, in order, for people and tests."""
+        found = zip(map(tuple, self.places.tolist()), self.counts.tolist(), strict=True)
+        return sorted(found)
+
+
+@dataclass(frozen=True, slots=True)
 class ExactAnswer:
     """What an engine hands back: exact, so it must never leave ``dither.query`` without noise.
 
@@ -516,7 +556,8 @@ class ExactAnswer:
         In no particular order.
     values : mapping of int to array
         By position in ``Job.measurements``: int64 or object (Python int), shape (groups,); for
-        ``Leaves``, ``UnitSizes`` and ``Cells``, a ``Histogram``. A job of tables has one group.
+        ``Leaves``, ``UnitSizes`` and ``Cells``, a ``Histogram``; for ``ListedCells``,
+        ``CellsInUse``. A job of tables has one group.
     """
 
     keys: Sequence[tuple[Value | float | None, ...]]

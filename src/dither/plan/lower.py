@@ -43,10 +43,10 @@ from dither.plan.relations import (
     base,
     scans,
 )
-from dither.plan.released import KeyValue, kind_of, leaves, ranks
+from dither.plan.released import KeyValue, groupings, kind_of, leaves, ranks
 from dither.plan.schema import Kind, Schema, Table, Value
 from dither.plan.text import brief, number, show
-from dither.plan.units import declared_limits, limits, unit_of
+from dither.plan.units import declared_limits, limits, rows_of_unit, unit_of
 
 __all__ = [
     "Plan",
@@ -90,6 +90,8 @@ class Plan:
         How many keys the release has; ``None`` where they are discovered.
     public_size : bool
         The measurement ``Rows`` is the table's size, public under these neighbours.
+    unit_rows : int
+        The rows of one unit that are read, where no column says whose they are.
     levels : Levels or None
         The levels that are made to add up: what the job gives is then the whole table, of which
         they are sums.
@@ -109,6 +111,7 @@ class Plan:
     order: tuple[tuple[str | Recipe, bool], ...]
     public_keys: int | None
     public_size: bool
+    unit_rows: int
     levels: Levels | None
     notes: tuple[str, ...]
 
@@ -172,6 +175,8 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     beside = [x for x, _ in query.order if isinstance(x, ag.Aggregate)]
     if query.having is not None:
         beside.append(query.having)
+    if not query.sets and any(map(groupings, (*(o.aggregate for o in query.outputs), *beside))):
+        raise QueryError(ag.ONE_SET)
     kinds = _kinds(query, keys, scope)
     beside = [expanded(x, scope) for x in beside]
     outputs = [replace(o, aggregate=expanded(o.aggregate, scope)) for o in query.outputs]
@@ -238,6 +243,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         order=order,
         public_keys=public_keys,
         public_size=public_size,
+        unit_rows=rows_of_unit(query.relation, schema),
         levels=levels,
         notes=tuple(dict.fromkeys(notes)),
     )

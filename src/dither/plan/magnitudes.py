@@ -19,13 +19,13 @@ from functools import cached_property
 from dither.plan import expressions as ex
 from dither.plan.schema import Kind
 
-__all__ = ["GRIDS", "SIZES", "Grid"]
+__all__ = ["GRIDS", "SIZES", "MagnitudeGrid"]
 
 STEPS = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), Fraction(7))
 
 
 @dataclass(frozen=True)
-class Grid:
+class MagnitudeGrid:
     """A grid of numbers.
 
     Parameters
@@ -102,10 +102,10 @@ def _steps(first: int, last: int) -> tuple[Fraction, ...]:
 
 
 GRIDS = {
-    Kind.INTEGER: Grid(
+    Kind.INTEGER: MagnitudeGrid(
         tuple(s for s in _steps(0, 18) if s.denominator == 1), Fraction(2**62), whole=True
     ),
-    Kind.REAL: Grid(_steps(-9, 15), Fraction(10) ** 300, whole=False),
+    Kind.REAL: MagnitudeGrid(_steps(-9, 15), Fraction(10) ** 300, whole=False),
 }
 """By kind of column."""
 

@@ -34,7 +34,7 @@ from dither.plan.job import (
     Values,
     Votes,
 )
-from dither.plan.magnitudes import GRIDS, SIZES, Grid
+from dither.plan.magnitudes import GRIDS, SIZES, MagnitudeGrid
 from dither.plan.schema import Kind, Value
 from dither.plan.text import brief, number, show
 
@@ -156,7 +156,7 @@ class CellsRecipe(Recipe):
     cells: int
     sides: int
     parts: int
-    grid: Grid | None
+    grid: MagnitudeGrid | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +262,11 @@ class Build:
                 infer(held, self.scope)
                 place = self.measure(Values(held, once=self.has_unit), weight)
                 return Linear(((place, one),), Fraction(0))
-            case ag.CountDistinct(operand=operand):
-                infer(operand, self.scope)
-                return Linear(((self.measure(Distinct(operand), weight), one),), Fraction(0))
+            case ag.CountDistinct(operand=operand, others=others):
+                distinct = Distinct(operand, others)
+                for part in distinct.operands:
+                    infer(part, self.scope)
+                return Linear(((self.measure(distinct, weight), one),), Fraction(0))
             case ag.CountValues(operand=operand):
                 count = self._count(operand, infer(operand, self.scope), weight)
                 return Linear(((count, one),), Fraction(0))
@@ -418,7 +420,7 @@ class Build:
         return self._in_cells(UnitSizes(by, groups, SIZES), 1, None, weight)
 
     def _in_cells(
-        self, found: Leaves | UnitSizes, parts: int, grid: Grid | None, weight: Fraction
+        self, found: Leaves | UnitSizes, parts: int, grid: MagnitudeGrid | None, weight: Fraction
     ) -> CellsRecipe:
         cells = self.measure(found, weight * (1 - OUTSIDE))
         return CellsRecipe(cells, self.measure(Sides(found), weight * OUTSIDE), parts, grid)

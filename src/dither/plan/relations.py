@@ -103,12 +103,14 @@ class Elements(Relation):
     """``UNNEST(table.column) AS alias(name)``: the elements of a list that a row of a table holds.
 
     It stands beside the rows of that table alone, in an ``Unnest``; ``table`` is its alias there.
+    ``most``: of each list the first so many elements, the others as if they were not there.
     """
 
     table: str
     column: str
     alias: str
     name: str
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,13 @@ class Unnest(Relation):
     whom the row belongs to, and follows from it alone. So adding, removing or replacing a unit
     changes the rows of that unit and no others: stability is 1 in units, however long lists are.
     What bounds a unit is applied to the rows that come out: ``max_rows`` of them count in a group,
-    in ``max_groups`` groups. A row that is a person of its own would become several rows of nobody,
-    so that the table must have a column that says whose its rows are.
+    in ``max_groups`` groups.
+
+    A row that is a person of its own becomes several rows, and no column says whose they are. So
+    ``elements.most`` is needed there: that person then has at most so many rows, or the product
+    where lists stand beside each other, and of a replaced person as many rows at most become others
+    or none. What is promised of one row of the result holds of that person as of a group of so
+    many: ``dither.plan.units.rows_of_unit``.
     """
 
     source: Relation

@@ -22,9 +22,11 @@ __all__ = [
     "RANKS",
     "Apply",
     "Constant",
+    "Grouping",
     "KeyValue",
     "Rank",
     "apply",
+    "groupings",
     "kind_of",
     "leaves",
     "ranks",
@@ -72,6 +74,21 @@ class KeyValue(Released):
     def sql(self, inner: Inner, show: Show) -> str:
         """As SQL."""
         return show(self.expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping(Released):
+    """``GROUPING(a, b)``: which of these keys are not in the set of a group.
+
+    It is a whole number with a bit for each key, the last one's the lowest, that is 1 where the
+    group's set of keys has not this one. What the sets are is public.
+    """
+
+    keys: tuple[Expression, ...]
+
+    def sql(self, inner: Inner, show: Show) -> str:
+        """As SQL."""
+        return f"GROUPING({', '.join(map(show, self.keys))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +199,7 @@ def leaves(node: Aggregate) -> tuple[Aggregate, ...]:
     (Count(),)
     """
     match node:
-        case Constant() | KeyValue():
+        case Constant() | KeyValue() | Grouping():
             return ()
         case Apply(operands=operands):
             inner: Iterable[Aggregate] = operands
@@ -191,6 +208,16 @@ def leaves(node: Aggregate) -> tuple[Aggregate, ...]:
         case _:
             return (node,)
     return tuple(dict.fromkeys(leaf for x in inner for leaf in leaves(x)))
+
+
+def groupings(node: Aggregate) -> bool:
+    """Whether a GROUPING stands in it."""
+    match node:
+        case Apply(operands=operands):
+            return any(map(groupings, operands))
+        case Rank(order=order):
+            return any(groupings(x) for x, _ in order)
+    return isinstance(node, Grouping)
 
 
 def ranks(node: Aggregate) -> bool:
@@ -219,6 +246,8 @@ def kind_of(
             return None if value is None else kind_of_value(value)
         case KeyValue():
             return kind_of_key(node)
+        case Grouping():
+            return Kind.INTEGER
         case Rank(order=order):
             for x, _ in order:
                 _numeric(node.word, kind(x))

@@ -103,6 +103,8 @@ class ColumnFacts:
         found all the same counts as the middle of the bounds.
     unit : str, optional
         The unit of measurement, for tables and axes.
+    max_items : int, optional
+        Of a list: so many of its elements count, its first ones.
     assumed : bool
         Of a column that a query makes: nobody declared its bounds, which suppose that no unit has
         more than ``max_rows`` rows. ``CLAMP`` may reach beyond them.
@@ -118,6 +120,7 @@ class ColumnFacts:
     nullable: bool = True
     unit: str | None = None
     assumed: bool = False
+    max_items: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

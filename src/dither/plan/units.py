@@ -36,6 +36,7 @@ __all__ = [
     "limits",
     "most_rows",
     "padded",
+    "rows_of_unit",
     "traced",
     "unit_of",
 ]
@@ -144,6 +145,33 @@ def traced(column: Column, relation: Relation, schema: Schema) -> tuple[Scan, st
 
 
 # --- how many rows a unit can have ------------------------------------------------------------
+
+
+def rows_of_unit(relation: Relation, schema: Schema) -> int:
+    """The most rows of one unit, where no column says whose they are; else 1.
+
+    Those that a table may have of it, times the elements of each list that is unnested. A row that
+    is public adds none, and neither ``UNION ALL`` nor a join of private tables is of such rows.
+    """
+    match relation:
+        case Scan(table=name):
+            return schema.table(name).unit_rows
+        case Unnest(source=source, elements=elements):
+            if unit_of(source, schema) is not None:
+                return 1
+            if elements.most is None:
+                raise AssertionError("a list of any length beside a row that is a person")
+            return elements.most * rows_of_unit(source, schema)
+        case (
+            Filter(source=source)
+            | KeyFilter(source=source)
+            | PublicJoin(source=source)
+            | Derived(source=source)
+        ):
+            return rows_of_unit(source, schema)
+    if unit_of(relation, schema) is None:
+        raise AssertionError("rows of nobody that are joined, or stand one after another")
+    return 1
 
 
 def most_rows(relation: Relation) -> int | None:

@@ -50,6 +50,7 @@ from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
     from dither.inference._asked import Inference
+    from dither.learn._asked import Learning
     from dither.synth._asked import Synthesis
     from dither.synth._asked_compared import ComparisonQuestion
     from dither.synth._asked_hierarchy import HierarchyQuestion
@@ -514,12 +515,13 @@ class TableQuery:
         Raises
         ------
         QueryError
-            Where the column is not a list, or a row of the table is a person.
+            Where the column is not a list, or a row of the table is a person and the policy does
+            not say how many elements count (``max_items``).
 
         Notes
         -----
         Rows whose list is empty or NULL are left out. ``max_rows`` counts the rows that come out,
-        however long lists are.
+        however long lists are. Of a column with ``max_items`` the first elements count.
         """
         self._before_keys("unnest")
         self._check_steps()
@@ -707,6 +709,28 @@ class TableQuery:
 
         self._before_keys("infer")
         return Inference(self, check.positive("epsilon", epsilon), delta)
+
+    def learn(self, epsilon: Any, delta: Any = None, *, max_rows: int | None = None) -> Learning:
+        """Ask for a model of these rows: explained, previewed, charged once, and handed out.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            What each release may cost; delta is the policy's ``release_delta`` where left out, and
+            must be above 0.
+        max_rows : int, optional
+            How many rows of one unit count, in place of the policy's limit; never above its cap.
+
+        Returns
+        -------
+        Learning
+            Its methods (``.additive("readmitted ~ age + cost")``, ...) give questions that are
+            explained and previewed free of charge, and released at this price.
+        """
+        from dither.learn._asked import Learning
+
+        self._before_keys("learn")
+        return Learning(self, epsilon, delta, max_rows)
 
     def marginals(
         self,
@@ -906,6 +930,7 @@ class TableQuery:
         zeros: Sequence[Mapping[str, Any]] = (),
         known: Mapping[Any, Mapping[Any, Any]] | None = None,
         total: Any = None,
+        inside: str = "uniform",
         token: str | None = None,
         progress: Callable[[Any], None] | None = None,
     ) -> SyntheticModel:
@@ -937,6 +962,9 @@ class TableQuery:
             count of each value, or tuple of values. They must not come from the data.
         total : number, optional
             The number of rows, where it is public.
+        inside : {"uniform", "tree"}
+            Where numbers lie inside their bins: anywhere, or as a private tree of finer bins says,
+            which takes a tenth of the budget.
         token : str, optional
             Names the request. Asked again with it, the stored model comes back, and nothing is
             charged.
@@ -971,6 +999,7 @@ class TableQuery:
             zeros=zeros,
             known=known,
             total=total,
+            inside=inside,
         )
         return asked.release(token=token, progress=progress)
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.plan.calculations import Applied, KeyRead, Known, Ranked
+from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
 from dither.plan.recipes import Linear, MeanRecipe, ModeRecipe, RatioRecipe, Recipe
 from dither.plan.schema import Kind
 from dither.query._estimates import GroupEstimates
@@ -52,7 +52,7 @@ Leaf = Callable[[Recipe, float], GroupEstimates]
 def claims(recipe: Recipe) -> tuple[Recipe, ...]:
     """The intervals that a calculation rests on, each once."""
     match recipe:
-        case Known() | KeyRead() | ModeRecipe():
+        case Known() | KeyRead() | KeysLeftOut() | ModeRecipe():
             # Of a mode nothing is claimed that could be wrong: it may be any of its values.
             return ()
         case Applied(operands=operands):
@@ -73,12 +73,16 @@ class Calculation:
         The estimate of a recipe that is measured, at a confidence.
     rows : array of int
         The groups that are kept, among which ranks are counted.
+    sets : sequence of sequence of int
+        By group: the places of the keys that it is grouped by, where there are several sets of
+        them; none where they are not known yet.
     """
 
     groups: int
     keys: Sequence[Sequence[Any]]
     leaf: Leaf
     rows: npt.NDArray[np.int64]
+    sets: Sequence[Sequence[int]] = ()
     _made: dict[tuple[Recipe, float], Post] = field(default_factory=dict, repr=False)
 
     def __call__(self, recipe: Recipe, confidence: float) -> Post:
@@ -97,6 +101,8 @@ class Calculation:
                 return self._constant(constant.value)
             case KeyRead(place=place):
                 return self._key(place)
+            case KeysLeftOut():
+                return self._left_out(recipe)
             case Applied(op=op, operands=operands):
                 with np.errstate(all="ignore"):
                     return applied(op, [self._read(x, each) for x in operands])
@@ -133,6 +139,14 @@ class Calculation:
         found = np.array([np.nan if v is None else float(v) for v in values], dtype=float)
         null = np.isnan(found)
         return Post(found, np.where(null, np.inf, found), np.where(null, -np.inf, found), null)
+
+    def _left_out(self, recipe: KeysLeftOut) -> Post:
+        never = np.zeros(self.groups, dtype=bool)
+        if not self.sets:
+            lower, upper = np.zeros(self.groups), np.full(self.groups, float(recipe.of(())))
+            return Post(upper, lower, upper, never)
+        found = np.array([recipe.of(one) for one in self.sets], dtype=float)
+        return Post(found, found, found, never)
 
     def _chosen(self, mode: ModeRecipe, places: Sequence[int]) -> Post:
         """A value that was chosen; the one that most rows have may be any, or none."""

@@ -44,7 +44,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
         "unit join",
         ("left", "right", "left_unit", "right_unit", "on", "keep_all"),
     ),
-    rel.Elements: ("elements", ("table", "column", "alias", "name")),
+    rel.Elements: ("elements", ("table", "column", "alias", "name", "most")),
     rel.Unnest: ("unnest", ("source", "elements")),
     rel.Derived: ("derived", ("source", "alias", "columns")),
     rel.UnitValue: ("unit value", ("function", "operand", "step", "lower", "upper")),
@@ -53,7 +53,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Count: ("count", ()),
     ag.CountValues: ("count values", ("operand",)),
     ag.CountUnits: ("count units", ("where",)),
-    ag.CountDistinct: ("count distinct", ("operand",)),
+    ag.CountDistinct: ("count distinct", ("operand", "others")),
     ag.Paired: ("paired", ("word", "y", "x")),
     ag.Sum: ("sum", ("operand",)),
     ag.Mean: ("mean", ("operand",)),
@@ -67,6 +67,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Ratio: ("ratio", ("numerator", "denominator")),
     rv.Constant: ("constant", ("value",)),
     rv.KeyValue: ("key value", ("expression",)),
+    rv.Grouping: ("grouping", ("keys",)),
     rv.Apply: ("apply", ("op", "operands")),
     rv.Rank: ("rank", ("word", "order", "by")),
     ag.Output: ("output", ("name", "aggregate", "weight")),
@@ -76,7 +77,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     jb.Rows: ("rows", ()),
     jb.Units: ("units", ()),
     jb.Values: ("values", ("operand", "once")),
-    jb.Distinct: ("distinct", ("operand",)),
+    jb.Distinct: ("distinct", ("operand", "others")),
     jb.Total: (
         "total",
         (
@@ -95,6 +96,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     jb.UnitSizes: ("histogram of unit sizes", ("by", "groups", "edges")),
     jb.Sides: ("sides", ("of",)),
     jb.Cells: ("table of counts", ("axes", "shape")),
+    jb.ListedCells: ("listed table of counts", ("axes", "shape")),
     jb.Leaves: (
         "leaves",
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
@@ -118,6 +120,8 @@ LATER: dict[tuple[str, str], Any] = {
     for field, before in (("max_groups", None), ("max_rows", None), ("having", None), ("offset", 0))
 }
 LATER |= {("count units", "where"): None, ("values", "once"): False}
+LATER |= {("count distinct", "others"): (), ("distinct", "others"): ()}
+LATER |= {("elements", "most"): None}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
 LATER |= {(query, "consistent"): False for query in ("query", "query of units")}
 LATER |= {

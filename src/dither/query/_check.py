@@ -116,8 +116,9 @@ def check(
     -------
     Checked
         Does each column exist, and can it be read as declared; do declared values look like
-        spellings of each other; what will questions lack. Where the policy itself cannot be read,
-        that is the one finding.
+        spellings of each other, and are they labels of the column's type where it lists its own
+        (an enumeration of DuckDB or PostgreSQL); what will questions lack. Where the policy itself
+        cannot be read, that is the one finding.
 
     Notes
     -----
@@ -177,6 +178,7 @@ def _table(
     engine = connect(policy, given, connections if len(connections) == 1 else {})
     try:
         kinds, unread, lists = engine.describe(name), engine.unread(name), engine.lists(name)
+        labels = engine.labels(name)
         found: list[Finding] = []
         # Of lists the kinds are those of their elements, and so is what is declared.
         known = {**kinds, **lists}
@@ -188,6 +190,7 @@ def _table(
                 found.append(Finding("error", place, str(error).removeprefix(f"{place}: ")))
                 continue
             found += _needs(place, body, facts.kind, known[column], private=declared.private)
+            found += _labelled(f"{place}.values", body, labels.get(column, ()))
         whole = [c for c in declared.columns if c in kinds and c not in unread]
         if not any(f.level == "error" for f in found):
             # Reading what is declared unique would read rows.
@@ -230,6 +233,20 @@ def _needs(
         )
     elif kind is Kind.TEXT:
         yield Finding("note", where, "no values: GROUP BY finds them, at a cost in delta")
+
+
+def _labelled(where: str, body: DeclaredColumn, labels: Sequence[str]) -> Iterator[Finding]:
+    """Declared values held against those that the column's type lists: no others can occur."""
+    if not labels or body.values is None:
+        return
+    for value in body.values:
+        if value not in labels:
+            text = f"{value!r} is not among the labels of its type" + nearest(str(value), labels)
+            yield Finding("warning", where, text)
+    missing = [label for label in labels if label not in body.values]
+    if missing:
+        text = f"its type also has {_listed([*map(repr, missing)])}; rows of these are in no group"
+        yield Finding("note", where, text)
 
 
 def _spellings(where: str, body: DeclaredColumn) -> Iterator[Finding]:

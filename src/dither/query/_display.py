@@ -11,12 +11,17 @@ from typing import Any, ClassVar
 from dither._format import wrapped
 
 __all__ = [
+    "ALL",
     "Explanation",
     "Node",
     "Unreleased",
     "html_table",
     "table",
 ]
+
+
+ALL = "(all)"
+"""What is shown for a key that is not in the set of a group, to tell it from the key NULL."""
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> list[str]:

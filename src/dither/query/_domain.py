@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import prod
+from itertools import pairwise
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
@@ -29,7 +30,7 @@ from dither.sql import Names
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["CELLS", "Attribute", "Domain", "domain_of"]
+__all__ = ["CELLS", "Attribute", "Domain", "columns_in", "cut_finer", "domain_of"]
 
 CELLS = 32
 """Into so many bins at most the bounds of a number, and into so many periods those of a date, are
@@ -75,6 +76,12 @@ class Attribute:
     step: Fraction | None = None
     missing: bool = True
     key: GroupKey | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def clamped(self) -> bool:
+        """Whether numbers beyond the outermost cells lie in them; not known of what was stored."""
+        read = None if self.key is None else self.key.expression
+        return isinstance(read.operand if isinstance(read, ex.Bin) else read, ex.Clamp)
 
     @property
     def inner(self) -> int:
@@ -270,7 +277,7 @@ def domain_of(
     """
     names = Names(rows.relation, rows.schema)
     if columns is None:
-        wanted = [c for c in names.columns if not names.is_unit(c)]
+        wanted = _others(names)
     else:
         if isinstance(columns, str) or not columns:
             raise ArgumentError('columns must be a list of names, such as ["age", "sex"]')
@@ -298,6 +305,44 @@ def domain_of(
         return check.whole("cells", asked, 1)
 
     return Domain(tuple(_attribute(c, scope, most(c.name)) for c in wanted))
+
+
+def columns_in(rows: TableQuery) -> list[str]:
+    """The columns of rows, but for the one that says whose a row is."""
+    return [column.name for column in _others(Names(rows.relation, rows.schema))]
+
+
+def _others(names: Names) -> list[ex.Column]:
+    return [c for c in names.columns if not names.is_unit(c)]
+
+
+def cut_finer(attribute: Attribute, parts: int) -> Attribute:
+    """A column's bins, each cut into so many at most: of whole numbers, and multiples of a step,
+    none without one.
+
+    Examples
+    --------
+    >>> age = Attribute("age", Kind.INTEGER, edges=(Fraction(0), Fraction(4), Fraction(6)))
+    >>> [int(edge) for edge in cut_finer(age, 3).edges]
+    [0, 2, 3, 4, 5, 6]
+    """
+    assert attribute.edges is not None
+    grain = Fraction(1) if attribute.kind is Kind.INTEGER else attribute.step
+    found = list(attribute.edges[:1])
+    for low, high in pairwise(attribute.edges):
+        for i in range(1, parts):
+            edge = low + (high - low) * i / parts
+            if grain is not None:
+                edge = ceil(edge / grain) * grain
+            if found[-1] < edge < high:
+                found.append(edge)
+        found.append(high)
+    edges, key = tuple(found), attribute.key
+    if key is not None:
+        assert isinstance(key.expression, ex.Bin)
+        inner = tuple(range(len(edges) - 1))
+        key = replace(key, expression=replace(key.expression, edges=edges), values=inner)
+    return replace(attribute, edges=edges, key=key)
 
 
 def _attribute(column: ex.Column, scope: Scope, most: int) -> Attribute:
@@ -370,5 +415,5 @@ def _undeclared(facts: ColumnFacts) -> str:
     }[facts.kind]
     return (
         f"{facts.name}: its values are not public, and what occurs in the data is private; declare "
-        f"{what} of it in the policy, or leave it out with columns = [...]"
+        f"{what} of it in the policy, or leave the column out"
     )

@@ -38,7 +38,7 @@ from dither.plan.text import brief, number, show, show_value
 from dither.query._calculated import claims
 from dither.query._display import Explanation, Node
 from dither.query._explained_rows import explained_rows
-from dither.query._noise import NoisePlan, promise_of
+from dither.query._noise import NoisePlan, promise_of, row_of
 
 __all__ = [
     "UNACCOUNTED",
@@ -83,12 +83,14 @@ def explain(
 def _protection(plan: Plan) -> Node:
     who, neighbours = protected(plan)
     facts = [("neighbours", neighbours), ("account", promise_of(plan).unit)]
-    if (rows := plan.table.unit_rows) > 1:
+    if (rows := plan.unit_rows) > 1:
+        own, whose = row_of(plan), plan.table.unit_name or f"row of {plan.table.name}"
+        what = own.partition(" ")[0]
         facts.append(
             (
                 "conversion",
-                f"the noise protects one row of {plan.table.name}; the cost is charged for {rows} "
-                f"rows, the most that one {plan.table.unit_name} has: {rows} times the ε of a row",
+                f"the noise protects one {own}; the cost is charged for {rows} {what}s, the most "
+                f"that one {whose} has: {rows} times the ε of one {what}",
             )
         )
     return Node(f"protects {who}", tuple(facts))
@@ -360,8 +362,8 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             return f"count of distinct {unit}"
         case jb.Values(operand=x, once=True):
             return f"count of distinct {unit} with a row where {show(x)} is not NULL"
-        case jb.Distinct(operand=x):
-            return f"count of distinct values of {show(x)}"
+        case jb.Distinct(operands=parts):
+            return f"count of distinct values of {', '.join(map(show, parts))}"
         case jb.Values(operand=x):
             return f"count of rows where {show(x)} is not NULL"
         case jb.Total(operand=x, square=square):

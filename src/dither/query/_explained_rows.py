@@ -6,7 +6,7 @@ from dither.plan import relations as rel
 from dither.plan.expressions import Column, Expression
 from dither.plan.schema import Schema, Table
 from dither.plan.text import brief, show
-from dither.plan.units import is_unit, join_rows
+from dither.plan.units import is_unit, join_rows, unit_of
 from dither.query._display import Node
 from dither.sql import unit_value
 
@@ -26,11 +26,20 @@ def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
                 (explained_rows(source, schema),),
             )
         case rel.Unnest(source=source, elements=elements):
-            title = f"a row for each element of {elements.table}.{elements.column}"
+            which = "element" if elements.most is None else f"of the first {elements.most} elements"
+            title = f"a row for each {which} of {elements.table}.{elements.column}"
+            named = f"{elements.alias}.{elements.name}"
+            if unit_of(source, schema) is None:
+                stable = f"{elements.most}: the elements of a row that is a person"
+            else:
+                stable, named = (
+                    "1: elements are of the unit whose row holds them",
+                    f"{named}; limits count these rows",
+                )
             facts = (
-                ("stability", "1: elements are of the unit whose row holds them"),
+                ("stability", stable),
                 ("left out", "rows whose list is empty or NULL"),
-                ("named", f"{elements.alias}.{elements.name}; limits count these rows"),
+                ("named", named),
             )
             return Node(title, facts, (explained_rows(source, schema),))
         case rel.KeyFilter(

@@ -214,6 +214,7 @@ class DeclaredColumn:
     unit: str | None
     learned: str | None = None
     """The field, ``bounds`` or ``values``, that the ledger's newest answer stands for."""
+    max_items: int | None = None
 
 
 LEARNED = "learned"
@@ -259,6 +260,7 @@ def read_column(name: str, body: Reader) -> DeclaredColumn:
         nullable=body.flag("nullable", True),
         unit=body.text("unit"),
         learned=learned[0] if learned else None,
+        max_items=body.whole("max_items"),
     )
     body.finish()
     return column
@@ -327,6 +329,7 @@ def resolve(
         edges=declared.edges,
         nullable=declared.nullable,
         unit=declared.unit,
+        max_items=declared.max_items,
     )
 
 

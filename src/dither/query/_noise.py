@@ -52,6 +52,7 @@ __all__ = [
     "plan_noise",
     "promise_of",
     "quantiles_of",
+    "row_of",
     "without_groups",
 ]
 
@@ -106,7 +107,7 @@ class NoisePlan:
     @property
     def rows(self) -> int:
         """The rows of one unit for which what one row loses is charged."""
-        return self.plan.table.unit_rows
+        return self.plan.unit_rows
 
     @property
     def levels(self) -> list[dict[int, Noise | None]]:
@@ -142,7 +143,7 @@ class NoisePlan:
         found = self.allocation.charge if self.allocation is not None else Charge()
         if self.rows == 1:
             return found.promising(self.promise)
-        row = found.promising(Promise(f"row of {self.plan.table.name}", self.promise.neighbours))
+        row = found.promising(Promise(row_of(self.plan), self.promise.neighbours))
         return row.to_group(self.promise.unit, self.rows)
 
     @property
@@ -154,7 +155,13 @@ class NoisePlan:
             found = self.allocation.loss(neighbours=promise.neighbours)
         if self.rows == 1:
             return found.promising(promise)
-        return found.promising(f"row of {self.plan.table.name}").to_group(promise.unit, self.rows)
+        return found.promising(row_of(self.plan)).to_group(promise.unit, self.rows)
+
+
+def row_of(plan: Plan) -> str:
+    """What noise protects where one unit may have several of them: a row that is read."""
+    unnested = plan.unit_rows > plan.table.unit_rows
+    return f"{'element' if unnested else 'row'} of {plan.table.name}"
 
 
 def promise_of(plan: Plan) -> Promise:
@@ -192,7 +199,7 @@ def plan_noise(plan: Plan, epsilon: Fraction, delta: Fraction) -> NoisePlan:
     if not 0 <= delta < 1:
         raise ArgumentError("delta must lie in [0, 1)")
     job = plan.job
-    inner, inner_delta = _of_a_row(epsilon, delta, plan.table.unit_rows)
+    inner, inner_delta = _of_a_row(epsilon, delta, plan.unit_rows)
     # Trees suit one family of noise or the other; both are tried, and the lesser error kept.
     either = delta > 0 and any(isinstance(m, Leaves) for m in job.measurements)
     options = [

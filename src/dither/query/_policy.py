@@ -211,6 +211,8 @@ def schema_of(
         for column, facts in declared.columns.items():
             where = f"tables.{name}.columns.{column}"
             of, into = (elements, unnested) if column in elements else (kinds, columns)
+            if facts.max_items is not None and column not in elements:
+                raise PolicyError(f"{where}.max_items is for columns that hold lists")
             into[column] = resolve(facts, of, where, reasons)
         tables[name] = Table(
             name=name,

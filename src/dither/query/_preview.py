@@ -10,7 +10,7 @@ hypothetical measurements without noise in which every group has n rows, one per
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from dither._stats import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms._combination import Noise
 from dither.mechanisms.refined_quantiles import FIRST
-from dither.plan.calculations import Applied, KeyRead, Known, Ranked
+from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import (
     Linear,
@@ -35,7 +35,7 @@ from dither.plan.recipes import (
 )
 from dither.plan.schema import Kind
 from dither.query._calculated import Calculation, claims
-from dither.query._display import html_table, table
+from dither.query._display import ALL, html_table, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED
 from dither.query._modes import has_mode, shortfalls
@@ -61,12 +61,15 @@ class Preview:
     sizes : tuple of int
         Group sizes, in rows.
     widths : mapping of str to tuple of float
-        By output: the half-width at each size.
+        By output: the half-width at each size; where sets of keys differ in it, the widest.
     missed : tuple of float or None
         Where keys are discovered: the probability that a key with so many units is missed.
     short : mapping of str to float
         By output that is a mode, which has no half-width: how many rows fewer than the most
         frequent value the chosen one has at most, with this confidence.
+    by_set : mapping of str to mapping
+        Where sets of keys differ in their half-widths: those of each set, as ``widths`` has them,
+        by the names of its keys.
     """
 
     epsilon: Fraction
@@ -76,25 +79,34 @@ class Preview:
     widths: Mapping[str, tuple[float, ...]]
     missed: tuple[float, ...] | None
     short: Mapping[str, float] = field(default_factory=dict)
+    by_set: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
 
     @property
     def frame(self) -> pl.DataFrame:
         """A Polars frame: ``size``, one column for each output, and ``missed`` where it applies.
 
-        Where an output has one of those two names, ``size_2`` or ``missed_2`` stands for it.
+        Where sets of keys differ in their half-widths, ``keys`` names the set of each row. Where an
+        output has one of these names, ``size_2``, ``missed_2`` or ``keys_2`` stands for it.
         """
         import polars as pl
 
-        size, missed = free_name("size", [*self.widths]), free_name("missed", [*self.widths])
-        columns: dict[str, Any] = {size: list(self.sizes)}
-        columns |= {name: list(widths) for name, widths in self.widths.items()}
+        size, missed, keys = (free_name(n, [*self.widths]) for n in ("size", "missed", "keys"))
+        sets = self.by_set or {"": self.widths}
+        columns: dict[str, Any] = {}
+        if self.by_set:
+            columns[keys] = [name for name in sets for _ in self.sizes]
+        columns[size] = list(self.sizes) * len(sets)
+        columns |= {
+            name: [width for widths in sets.values() for width in widths[name]]
+            for name in self.widths
+        }
         if self.missed is not None:
-            columns[missed] = list(self.missed)
+            columns[missed] = list(self.missed) * len(sets)
         return pl.DataFrame(columns)
 
     def __str__(self) -> str:
-        heads, rows = self._table()
-        shown = [self._headed(), *table(heads, rows)] if len(heads) > 1 else []
+        lines = table(*self.shown(), left=1 if self.by_set else 0)
+        shown = [self._headed(), *lines] if self.widths or self.missed is not None else []
         texts = (*self._short(), *([UNACCOUNTED] if shown else []))
         return "\n".join([*shown, *(line for text in texts for line in wrapped(text))])
 
@@ -105,7 +117,8 @@ class Preview:
         first, *last = (
             f"<p>{html.escape(t)}</p>" for t in (self._headed(), *self._short(), UNACCOUNTED)
         )
-        return f"<div>{first}{html_table(*self._table())}{''.join(last)}</div>"
+        made = html_table(*self.shown(), left=1 if self.by_set else 0)
+        return f"<div>{first}{made}{''.join(last)}</div>"
 
     def _short(self) -> list[str]:
         return [
@@ -119,25 +132,34 @@ class Preview:
         asked = f"{level(self.confidence)} intervals at {cost_text(self.epsilon, self.delta)}"
         return f"half-widths of the {asked}"
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def shown(self) -> tuple[list[str], list[list[str]]]:
+        """The table as text: its heads, and its rows."""
         heads = ["rows in a group", *(f"{name} ±" for name in self.widths)]
+        heads = ["grouped by", *heads] if self.by_set else heads
         rows = [
-            [f"{n:,}", *(half_width(widths[i]) for widths in self.widths.values())]
+            [
+                *([name] if self.by_set else []),
+                f"{n:,}",
+                *(half_width(widths[output][i]) for output in self.widths),
+                *([] if self.missed is None else [odds(self.missed[i])]),
+            ]
+            for name, widths in (self.by_set or {"": self.widths}).items()
             for i, n in enumerate(self.sizes)
         ]
-        if self.missed is not None:
-            heads.append("key missed")
-            for row, share in zip(rows, self.missed, strict=True):
-                row.append(odds(share))
-        return heads, rows
+        return (heads if self.missed is None else [*heads, "key missed"]), rows
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
         """Draw half-width against group size; see ``dither.plots``."""
         from dither.plots._preview import plot_preview
 
+        each = {
+            f"{output} by {name}": widths[output]
+            for output in self.widths
+            for name, widths in self.by_set.items()
+        }
         return plot_preview(
             self.sizes,
-            self.widths,
+            each or self.widths,
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             confidence=self.confidence,
@@ -150,14 +172,24 @@ def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> P
     """The preview of a plan with its noise."""
     check_sizes(sizes, "sizes")
     confidence = check.confidence(confidence)
-    widths = half_widths(noise_plan, sizes, confidence)
+    by_set = _by_set(noise_plan, sizes, confidence)
     missed = None
     if noise_plan.allocation is not None and noise_plan.allocation.keys is not None:
         rule = noise_plan.allocation.keys
         missed = tuple(float(rule.miss_probability(n)) for n in sizes)
     short = shortfalls(noise_plan, confidence)
+    widths = _widest(by_set.values())
+    if all(one == widths for one in by_set.values()):
+        by_set = {}
     return Preview(
-        noise_plan.epsilon, noise_plan.delta, confidence, tuple(sizes), widths, missed, short
+        noise_plan.epsilon,
+        noise_plan.delta,
+        confidence,
+        tuple(sizes),
+        widths,
+        missed,
+        short,
+        by_set,
     )
 
 
@@ -167,27 +199,49 @@ def check_sizes(sizes: Sequence[int], name: str) -> None:
         raise ArgumentError(f"{name}: the size of a group is a whole number of at least 1")
 
 
-def half_widths(
-    noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
-) -> dict[str, tuple[float, ...]]:
-    """By output name: the half-width of its interval at each group size."""
-    plan = noise_plan.plan
-    outputs = zip(plan.query.outputs, plan.recipes, plan.kinds, strict=True)
+Widths = Mapping[str, tuple[float, ...]]
+"""By output: the half-width of its interval at each group size."""
+
+
+def half_widths(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> Widths:
+    """Half-widths in the groups of the set of keys in which they are widest."""
+    return _widest(_by_set(noise_plan, sizes, confidence).values())
+
+
+def _widest(sets: Iterable[Widths]) -> Widths:
+    first, *others = sets
     return {
-        output.name: _widest(recipe, noise_plan, sizes, confidence)
-        for output, recipe, kind in outputs
-        if has_width(recipe, kind)
+        name: tuple(map(max, zip(widths, *(one[name] for one in others), strict=True)))
+        for name, widths in first.items()
     }
 
 
-def _widest(
-    recipe: Recipe, noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
-) -> tuple[float, ...]:
-    """Half-widths in the groups of the level in which they are widest."""
-    each = [
-        _half_widths(recipe, noise_plan, noises, sizes, confidence) for noises in noise_plan.levels
+def _by_set(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> dict[str, Widths]:
+    """Half-widths by set of keys; of one set where all are alike, as sets of one noise are."""
+    plan = noise_plan.plan
+    outputs = [
+        (output.name, recipe)
+        for output, recipe, kind in zip(plan.query.outputs, plan.recipes, plan.kinds, strict=True)
+        if has_width(recipe, kind)
     ]
-    return tuple(map(max, zip(*each, strict=True)))
+    sets = plan.query.sets or (tuple(range(len(plan.query.keys))),)
+    if plan.levels is None and not any(map(_tells_sets, (recipe for _, recipe in outputs))):
+        sets = sets[:1]
+    levels = noise_plan.levels if plan.levels is not None else noise_plan.levels * len(sets)
+    found: dict[str, Widths] = {}
+    for one, noises in zip(sets, levels, strict=True):
+        called = ", ".join(plan.query.keys[i].name for i in one) or ALL
+        assumed = _Assumed(noise_plan, noises, one, tuple(sizes))
+        found[called] = {name: assumed.half_widths(recipe, confidence) for name, recipe in outputs}
+    return found
+
+
+def _tells_sets(recipe: Recipe) -> bool:
+    """Whether GROUPING stands in it, which differs from set to set."""
+    match recipe:
+        case Applied(operands=operands):
+            return any(map(_tells_sets, operands))
+    return isinstance(recipe, KeysLeftOut)
 
 
 def has_width(recipe: Recipe, kind: Kind | None) -> bool:
@@ -220,41 +274,47 @@ def budget_for(
     return best
 
 
-def _half_widths(
-    recipe: Recipe,
-    noise_plan: NoisePlan,
-    noises: dict[int, Noise | None],
-    sizes: Sequence[int],
-    confidence: float,
-) -> tuple[float, ...]:
-    n = np.asarray(sizes, dtype=np.float64)
-    if isinstance(recipe, Applied | Known | KeyRead):
+@dataclass(frozen=True)
+class _Assumed:
+    """Groups by one set of keys, of public sizes."""
 
-        def leaf(one: Recipe, each: float) -> GroupEstimates:
-            half = np.array(_half_widths(one, noise_plan, noises, sizes, each))
-            middle = _middle(one, noise_plan, n)
-            return GroupEstimates(middle, middle - half, middle + half)
+    noise_plan: NoisePlan
+    noises: dict[int, Noise | None]
+    keys: tuple[int, ...]
+    sizes: tuple[int, ...]
 
-        post = Calculation(len(n), (), leaf, np.arange(len(n)))(recipe, confidence)
-        with np.errstate(invalid="ignore"):
-            half = (post.upper - post.lower) / 2
-        # Where it is surely NULL there is nothing to be wrong about.
-        return tuple(float(w) for w in np.where(half < 0, 0.0, half))
-    if isinstance(recipe, QuantileRecipe):
-        return _quantile_widths(recipe, noise_plan, n, confidence)
-    values: dict[int, Any] = {
-        i: _hypothetical(m, n, recipe)
-        for i, m in enumerate(noise_plan.plan.job.measurements)
-        if not isinstance(m, Leaves)
-    }
-    measured = Measured(values, noises, noise_plan.trees)
-    found = estimate(recipe, measured, confidence, clip=False)
-    half = (found.upper - found.lower) / 2
-    if isinstance(recipe, MeanRecipe | RatioRecipe):
-        low, high = recipe.lower, recipe.upper
-        if low is not None and high is not None:
-            half = np.minimum(half, float(high - low) / 2)
-    return tuple(float(w) for w in half)
+    def half_widths(self, recipe: Recipe, confidence: float) -> tuple[float, ...]:
+        """Of the intervals of what a recipe gives."""
+        n = np.asarray(self.sizes, dtype=np.float64)
+        if isinstance(recipe, Applied | Known | KeyRead | KeysLeftOut):
+            sets = [self.keys] * len(n)
+            post = Calculation(len(n), (), self._estimate, np.arange(len(n)), sets)(
+                recipe, confidence
+            )
+            with np.errstate(invalid="ignore"):
+                half = (post.upper - post.lower) / 2
+            # Where it is surely NULL there is nothing to be wrong about.
+            return tuple(float(w) for w in np.where(half < 0, 0.0, half))
+        if isinstance(recipe, QuantileRecipe):
+            return _quantile_widths(recipe, self.noise_plan, n, confidence)
+        values: dict[int, Any] = {
+            i: _hypothetical(m, n, recipe)
+            for i, m in enumerate(self.noise_plan.plan.job.measurements)
+            if not isinstance(m, Leaves)
+        }
+        measured = Measured(values, self.noises, self.noise_plan.trees)
+        found = estimate(recipe, measured, confidence, clip=False)
+        half = (found.upper - found.lower) / 2
+        if isinstance(recipe, MeanRecipe | RatioRecipe):
+            low, high = recipe.lower, recipe.upper
+            if low is not None and high is not None:
+                half = np.minimum(half, float(high - low) / 2)
+        return tuple(float(w) for w in half)
+
+    def _estimate(self, recipe: Recipe, confidence: float) -> GroupEstimates:
+        half = np.array(self.half_widths(recipe, confidence))
+        middle = _middle(recipe, self.noise_plan, np.asarray(self.sizes, dtype=np.float64))
+        return GroupEstimates(middle, middle - half, middle + half)
 
 
 def _middle(recipe: Recipe, noise_plan: NoisePlan, n: Any) -> Any:

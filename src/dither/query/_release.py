@@ -21,7 +21,7 @@ from dither.plan.aggregates import (
     CountValues,
     Variance,
 )
-from dither.plan.calculations import Applied, KeyRead, Known, Ranked
+from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
 from dither.plan.job import GroupKey, Total
@@ -40,7 +40,7 @@ from dither.plan.schema import Kind
 from dither.plan.text import bin_labels
 from dither.query._calculated import Calculation, encoded, post_columns
 from dither.query._certificate import Certificate
-from dither.query._display import html_table, table
+from dither.query._display import ALL, html_table, table
 from dither.query._estimates import GroupEstimates, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes
@@ -77,20 +77,21 @@ def release_data(
         sortable[key.name] = [group[at] for group in noisy.keys]
         made.append(_key_column(key, sortable[key.name]))
     shown = [[decode(v, c["kind"]) for v in c["values"]] for c in made]
+    sets = [query.sets[at] for *_, at in noisy.keys] if query.sets else []  # type: ignore[index]
     for name, keys in query.flags:
-        sortable[name] = [_flag(query.sets[at], keys) for *_, at in noisy.keys]  # type: ignore[index]
+        sortable[name] = [KeysLeftOut(keys).of(one) for one in sets]
         made.append({"name": name, "kind": "integer", "values": sortable[name], "grouping": True})
 
     def leaf(recipe: Recipe, each: float) -> GroupEstimates:
         return estimate(recipe, measured, each)
 
     every = np.arange(1 if isinstance(plan.recipes[0], RanksRecipe) else len(noisy.keys))
-    calculated = Calculation(len(every), shown, leaf, every)
+    calculated = Calculation(len(every), shown, leaf, every, sets)
     if plan.having is not None:
         kept = np.flatnonzero(calculated(plan.having, confidence).value == 1)
         calculated = replace(calculated, rows=kept)
     for output, recipe, kind in zip(query.outputs, plan.recipes, plan.kinds, strict=True):
-        if isinstance(recipe, Applied | Known | KeyRead | Ranked | ModeRecipe):
+        if isinstance(recipe, Applied | Known | KeyRead | KeysLeftOut | Ranked | ModeRecipe):
             columns = post_columns(output.columns, calculated(recipe, confidence), kind)
         else:
             found = estimate(recipe, measured, confidence)
@@ -110,10 +111,11 @@ def release_data(
     rows = rows if query.limit is None else rows[: query.limit]
     for column in made:
         column["values"] = [column["values"][i] for i in rows]
-    sets: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
     if query.sets:
-        sets["sets"] = [_names_of(noisy.keys[i][-1], plan) for i in rows]
-    return sets | {
+        names = [key.name for key in plan.job.keys]
+        beside["sets"] = [[names[key] for key in sets[i]] for i in rows]
+    return beside | {
         "columns": made,
         "keys": [*(key.name for key in plan.job.keys), *(name for name, _ in query.flags)],
         "outputs": [output.name for output in query.outputs],
@@ -133,16 +135,6 @@ def release_data(
         ],
         "certificate": certificate,
     }
-
-
-def _names_of(at: Any, plan: Plan) -> list[str]:
-    """The keys of the set that a group is of."""
-    return [plan.job.keys[i].name for i in plan.query.sets[at]]
-
-
-def _flag(one: tuple[int, ...], keys: tuple[int, ...]) -> int:
-    """GROUPING: a bit for each key, set where the key is not in the set of the group."""
-    return sum((key not in one) << i for i, key in enumerate(reversed(keys)))
 
 
 def _possible(recipe: Recipe) -> list[float] | None:
@@ -246,8 +238,6 @@ def decode(value: Any, kind: str) -> Any:
     return float(value) if kind == "real" else value
 
 
-ALL = "(all)"
-"""Shown for a key that is not in the set of a row, to tell it from the key NULL."""
 LONGEST = 40
 """Rows that a summary shows."""
 

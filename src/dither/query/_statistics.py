@@ -24,6 +24,7 @@ from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer, listed_value
 from dither.plan.recipes import Linear, RanksRecipe
 from dither.plan.relations import Filter, base
 from dither.plan.schema import Kind, Table
+from dither.plan.units import rows_of_unit
 from dither.query._question import Question
 from dither.query._release import Release
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
 __all__ = [
-    "Grid",
-    "Law",
+    "RankGrid",
+    "SumNoise",
     "Sums",
     "Term",
     "Variable",
@@ -198,7 +199,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Law:
+class SumNoise:
     """The noise of one sum, after its scale: ``step`` times an integer draw, or none at all."""
 
     noise: AdditiveNoise | None
@@ -211,7 +212,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Grid:
+class RankGrid:
     """Where ranks are taken.
 
     Parameters
@@ -253,6 +254,12 @@ def unit_of(rows: TableQuery) -> str | None:
         A person may have several rows and no column says whose they are.
     """
     table = _table(rows)
+    if table.unit is None and rows_of_unit(rows.relation, rows.schema) > table.unit_rows:
+        raise QueryError(
+            f"a row of {table.name} is a person, and lists of it are unnested: no interval can "
+            "count who was sampled; ask without UNNEST, or name the column that tells people apart "
+            "(unit = ...) in the policy"
+        )
     if table.unit_rows > 1:
         raise QueryError(
             f"one {table.unit_name} may have {table.unit_rows} rows of {table.name} and no column "
@@ -323,7 +330,7 @@ def ask(
 
 def laws(
     question: Question, scales: Mapping[str, Fraction], epsilon: Any, delta: Any
-) -> dict[str, Law]:
+) -> dict[str, SumNoise]:
     """The noise of each sum, before anything is spent or read."""
     noise_plan = question._noise_plan(epsilon, delta)
     found = {}
@@ -334,11 +341,11 @@ def laws(
             assert isinstance(recipe, Linear)
             ((place, step),) = recipe.terms
         scale = scales[output.name]
-        found[output.name] = Law(noise_plan.noises[place], float(step / scale))
+        found[output.name] = SumNoise(noise_plan.noises[place], float(step / scale))
     return found
 
 
-def grid(question: Question, epsilon: Any, delta: Any) -> Grid:
+def grid(question: Question, epsilon: Any, delta: Any) -> RankGrid:
     """Where the ranks of a question are taken, before anything is spent or read."""
     (recipe,) = question._plan.recipes
     assert isinstance(recipe, RanksRecipe)
@@ -348,7 +355,7 @@ def grid(question: Question, epsilon: Any, delta: Any) -> Grid:
     if not recipe.exact:
         edges[0], edges[-1] = recipe.lower, recipe.upper
     tree = question._noise_plan(epsilon, delta).trees[recipe.leaves]
-    return Grid(tree, np.array([float(e) for e in edges]), 0.5 if recipe.exact else 0.0)
+    return RankGrid(tree, np.array([float(e) for e in edges]), 0.5 if recipe.exact else 0.0)
 
 
 def public_size(question: Question) -> bool:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,9 @@ import numpy.typing as npt
 
 from dither import __version__
 from dither import _checks as check
+from dither._format import count_text, remaining
+from dither._stats import greatest_decimal
+from dither.accounting import rho_of_epsilon
 from dither.engines import FAILED
 from dither.errors import (
     ArgumentError,
@@ -32,23 +35,23 @@ from dither.errors import (
 )
 from dither.ledger import Charged
 from dither.plan.aggregates import Count, Key, Output, Query
-from dither.plan.job import Cells, Histogram, Job, sensitivity
+from dither.plan.job import Cells, CellsInUse, Histogram, Job, ListedCells, sensitivity
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
 from dither.query._canonical import form
 from dither.query._certificate import FORMAT, TEXT, Request, certified, charge_dict
 from dither.query._display import Node
-from dither.query._domain import Clique, Domain
+from dither.query._domain import Attribute, Clique, Domain
 from dither.query._explain import UNACCOUNTED, protected, protects
 from dither.query._explained_rows import explained_rows
 from dither.query._facts import used_by
-from dither.query._noise import promise_of
+from dither.query._noise import promise_of, row_of
 from dither.query._question import UNSTORED, Question
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["Budget", "Counts", "Released", "TablesQuestion"]
+__all__ = ["Budget", "Counts", "ExactTables", "ReleasedTables", "TablesQuestion", "heard"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -78,7 +81,28 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ExactTables:
+    """The oracle of one run: exact tables, all of the same rows. Called, it gives `Counts`.
+
+    Parameters
+    ----------
+    counts : callable
+    rows : callable
+        Gives the cells of all columns together that are not empty, with their counts: all that the
+        domain tells of the rows that count. What lies in no cell of a column has the place after
+        its last value, also where the policy says that there is none.
+    """
+
+    counts: Counts
+    rows: Callable[[], CellsInUse]
+
+    def __call__(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
+        """Exact tables."""
+        return self.counts(cliques)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedTables:
     """What was released, as the ledger keeps it.
 
     Parameters
@@ -93,6 +117,32 @@ class Released:
     replayed: dt.datetime | None = None
 
 
+def heard(progress: Callable[[Any], None] | None) -> Callable[[Any], None]:
+    """What is told of progress must not end a run that is paid for: what it raises is a warning.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a function.
+    """
+    if progress is not None and not callable(progress):
+        raise ArgumentError("progress must be a function of one argument")
+    listening = progress is not None
+
+    def tell(found: Any) -> None:
+        nonlocal listening
+        if listening and progress is not None:
+            try:
+                progress(found)
+            except Exception as error:
+                listening = False
+                warnings.warn(
+                    f"progress raised {type(error).__name__}, and is told no more", stacklevel=2
+                )
+
+    return tell
+
+
 class TablesQuestion:
     """Tables of counts of one table's rows, to be measured by some mechanism.
 
@@ -104,6 +154,9 @@ class TablesQuestion:
         Of these rows.
     max_rows : int, optional
         How many rows of one unit count, in place of the policy's ``max_rows``; never above its cap.
+    also : sequence of Attribute
+        The domain's columns cut otherwise, which tables may be of as well: their places come after
+        the domain's.
 
     Notes
     -----
@@ -117,14 +170,22 @@ class TablesQuestion:
     ledger, free of charge.
     """
 
-    def __init__(self, rows: TableQuery, domain: Domain, *, max_rows: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: TableQuery,
+        domain: Domain,
+        *,
+        max_rows: int | None = None,
+        also: Sequence[Attribute] = (),
+    ) -> None:
         limit = None if max_rows is None else check.whole("max_rows", max_rows, 1)
         counted = (Output("n", Count()),)
         self._asked: Question = rows.ask(Query(rows.relation, (), counted, max_rows=limit))
         self._plan, self._opened = self._asked._plan, self._asked._opened
         self.domain = domain
-        keys = tuple(a.key for a in domain.attributes if a.key is not None)
-        if not keys or len(keys) < len(domain.attributes):
+        self._counted = Domain((*domain.attributes, *also))
+        keys = tuple(a.key for a in self._counted.attributes if a.key is not None)
+        if not keys or len(keys) < len(self._counted.attributes):
             raise ArgumentError("the domain must be one of these rows, made by domain_of(rows)")
         named = tuple(Key(f"k{i}", key.expression) for i, key in enumerate(keys))
         self._facts = used_by(
@@ -212,7 +273,8 @@ class TablesQuestion:
     def nodes(self) -> tuple[Node, Node, Node]:
         """For an explanation: who is protected, what is read, and the cells of the columns."""
         who, neighbours = protected(self._plan)
-        cells = tuple((a.name, f"{a.size:,} cells") for a in self.domain.attributes)
+        cells = tuple((a.name, count_text(a.size, "cell")) for a in self.domain.attributes)
+        columns, them = count_text(len(cells), "column"), "it" if len(cells) == 1 else "them"
         facts = [("neighbours", neighbours), ("account", self.promise.unit)]
         if self.unit is not None:
             facts.append((f"one {self.unit}", f"counts with at most {self.max_rows} rows"))
@@ -220,7 +282,7 @@ class TablesQuestion:
         return (
             Node(f"protects {who}", tuple(facts)),
             Node("reads", children=(reads,)),
-            Node(f"{len(cells)} columns, cut into cells by what is declared of them", cells),
+            Node(f"{columns}, cut into cells by what is declared of {them}", cells),
         )
 
     def budget(self, epsilon: Any, delta: Any = None) -> Budget:
@@ -232,7 +294,7 @@ class TablesQuestion:
             Where it is out of range.
         """
         asked, share = self._asked._budget(epsilon, delta)
-        rows = self._plan.table.unit_rows
+        rows = self._plan.unit_rows
         if rows == 1:
             return Budget(asked, share, (asked, share))
         wide = group_factor(asked / rows, rows) if share else Fraction(1)
@@ -242,10 +304,10 @@ class TablesQuestion:
 
     def promised(self, loss: Loss) -> Loss:
         """A loss stated for what the mechanism sees, as one about the policy's unit."""
-        rows, promise = self._plan.table.unit_rows, self.promise
+        rows, promise = self._plan.unit_rows, self.promise
         if rows == 1:
             return loss.promising(promise)
-        return loss.promising(f"row of {self._plan.table.name}").to_group(promise.unit, rows)
+        return loss.promising(row_of(self._plan)).to_group(promise.unit, rows)
 
     # --- the release ------------------------------------------------------------------------------
 
@@ -254,12 +316,13 @@ class TablesQuestion:
         budget: Budget,
         loss: Loss,
         asked: Mapping[str, Any],
-        measure: Callable[[Counts], Mapping[str, Any]],
+        measure: Callable[[ExactTables], Mapping[str, Any]],
         *,
         wanted: Iterable[Clique] = (),
+        listed: bool = False,
         measurements: Sequence[Mapping[str, Any]] = (),
         token: str | None = None,
-    ) -> Released:
+    ) -> ReleasedTables:
         """Charge once, count and measure, and keep what came out.
 
         Parameters
@@ -274,6 +337,8 @@ class TablesQuestion:
             it raises becomes the one error that says nothing, since it may depend on data.
         wanted : iterable of Clique
             Some tables that will be counted: the engine tries them before anything is charged.
+        listed : bool
+            The rows of all columns will be listed instead.
         measurements : sequence of mapping
             What the certificate says of the mechanisms, as plain data.
         token : str, optional
@@ -300,7 +365,7 @@ class TablesQuestion:
             earlier = opened.ledger.replay(accounts, token=token, request=request.digest)
             if earlier is not None:
                 return self._replayed(earlier)
-        for job in self._jobs(list(wanted) or [(0,)]):
+        for job in [self._whole] if listed else self._jobs(list(wanted) or [(0,)]):
             opened.engine.prepare(job, self._plan.schema)
         certificate = self._certificate(request, full.charge, measurements)
         try:
@@ -317,14 +382,14 @@ class TablesQuestion:
                 tables=self._asked._tables,
             )
         except BudgetError as error:
-            raise BudgetError(
-                f"{str(error).rstrip('.')}. Ask for a smaller epsilon, or ask the data owner"
-            ) from None
+            fits = self._what_fits(budget, full.charge)
+            raise BudgetError(f"{str(error).rstrip('.')}. {fits}") from None
         if charged.replayed:
             return self._replayed(charged)
         try:
             secret = self._asked._secret(charged)
-            content = dict(measure(lambda cliques: self._count(cliques, secret)))
+            exact = ExactTables(partial(self._count, secret=secret), partial(self._list, secret))
+            content = dict(measure(exact))
             content["certificate"] = certified(certificate, charged)
             written = json.dumps(content)
         except EngineError:
@@ -337,7 +402,30 @@ class TablesQuestion:
         except LedgerError:
             # It is paid for and protected, so it is handed over all the same.
             warnings.warn(UNSTORED, stacklevel=3)
-        return Released(json.loads(written))
+        return ReleasedTables(json.loads(written))
+
+    def _what_fits(self, budget: Budget, charge: Charge) -> str:
+        """The cheapest change: the largest epsilon that every account would still bear."""
+        balances = [(b.caps, b.spent) for b in self._opened.balances([self.promise])]
+        delta, more = budget.delta, Fraction(1)
+        if delta and charge.rho is not None:
+            # Laws that were composed closely have more rho than zCDP's own conversion, and at
+            # another epsilon somewhat more than here.
+            more = charge.rho / rho_of_epsilon(budget.epsilon, delta)
+            more = more if more <= 1 else more * Fraction(3, 2)
+
+        def fits(epsilon: Fraction) -> bool:
+            made = Charge.pure(epsilon)
+            if delta:
+                rho = None if charge.rho is None else rho_of_epsilon(epsilon, delta) * more
+                made = Charge(epsilon=epsilon, delta=delta, rho=rho)
+            made = replace(made, promise=charge.promise)
+            return all(caps.admits(spent + made) for caps, spent in balances)
+
+        best = greatest_decimal(fits, Fraction(1, 1000), budget.epsilon)
+        if best is None:
+            return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
+        return f"The same question fits with epsilon = {remaining(best, 6)}."
 
     def title(self, asked: Mapping[str, Any]) -> str:
         """The question in a line, for the ledger's note."""
@@ -351,7 +439,7 @@ class TablesQuestion:
                 "reads": form(a.key.expression) if a.key else None,
                 "cells": a.to_dict() | {"name": None},
             }
-            for a in self.domain.attributes
+            for a in self._counted.attributes
         ]
         return {
             "node": "tables",
@@ -372,7 +460,7 @@ class TablesQuestion:
             "question": request.question,
             "promise": dict(request.promise),
             "tables": dict(self._asked._tables),
-            "rows": self._plan.table.unit_rows,
+            "rows": self._plan.unit_rows,
             "max_groups": 1,
             "max_rows": self.max_rows,
             "requested": dict(request.requested),
@@ -390,10 +478,10 @@ class TablesQuestion:
             },
         }
 
-    def _replayed(self, charged: Charged) -> Released:
+    def _replayed(self, charged: Charged) -> ReleasedTables:
         assert charged.answer is not None
         when = self._opened.ledger.entry(charged.entry).time
-        return Released(json.loads(charged.answer), when)
+        return ReleasedTables(json.loads(charged.answer), when)
 
     # --- counting ---------------------------------------------------------------------------------
 
@@ -405,7 +493,7 @@ class TablesQuestion:
             table = Cells.of(self._job.keys, clique)
             if table.bins > MOST_CELLS:
                 raise ArgumentError(
-                    f"a table of {', '.join(self.domain.names[v] for v in clique)} has "
+                    f"a table of {', '.join(self._counted.names[v] for v in clique)} has "
                     f"{table.bins:,} cells, more than {MOST_CELLS:,}"
                 )
             if found[-1] and held + table.bins > MOST_CELLS:
@@ -425,8 +513,20 @@ class TablesQuestion:
                 found[table.axes] = self._placed(table, answer.values[place])
         return found
 
+    @cached_property
+    def _whole(self) -> Job:
+        """The job of all columns together."""
+        every = ListedCells.of(self._job.keys, range(len(self._job.keys)))
+        return replace(self._job, measurements=(every,))
+
+    def _list(self, secret: bytes) -> CellsInUse:
+        """All columns of the rows of a run, which are those of its tables."""
+        answer = self._opened.engine.run(self._whole, self._plan.schema, secret)
+        found: CellsInUse = answer.values[0]
+        return found
+
     def _placed(self, table: Cells, counted: Histogram) -> Integers:
         """A table in the domain's shape: what no cell is for is left out."""
         whole: Integers = counted.dense().reshape(table.shape)
-        shape = self.domain.shape(table.axes)
+        shape = self._counted.shape(table.axes)
         return whole[tuple(slice(0, size) for size in shape)].copy()

@@ -103,14 +103,12 @@ def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
     (listed,) = take(node, where, "expressions")
     if not listed:
         raise QueryError(f"{where}: name a column")
-    if len(listed) != 1:
-        raise UnsupportedError(f"{where}: several columns are not offered; name one")
-    operand = inside.read(listed[0])
-    if isinstance(operand, ex.Literal):
+    operand, *others = dict.fromkeys(map(inside.read, listed))
+    if isinstance(operand, ex.Literal) or any(isinstance(x, ex.Literal) for x in others):
         raise QueryError(f"{where}: a constant has one value; name a column")
-    if isinstance(operand, ex.Column) and place.names.is_unit(operand):
+    if not others and isinstance(operand, ex.Column) and place.names.is_unit(operand):
         return ag.CountUnits()
-    return ag.CountDistinct(operand)
+    return ag.CountDistinct(operand, tuple(others))
 
 
 def _quantile(node: exp.Expr, place: Place) -> ag.Aggregate:

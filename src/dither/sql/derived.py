@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -16,7 +17,6 @@ from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
 from dither.plan.relations import (
     Filter,
-    KeyFilter,
     Named,
     NamedExpression,
     Relation,
@@ -128,8 +128,8 @@ def _select(tree: exp.Select, alias: str | None, tables: Tables, unnamed: bool) 
     names = tables.names(rows)
     if where is not None:
         (node,) = take(where, "WHERE", "this")
-        before_where, rows = rows, kept(rows, node, at("WHERE", names))
-        _check_kept(rows, before_where, tables)
+        place = at("WHERE", names)
+        rows = kept(rows, node, place, partial(_condition, place, rows=rows, tables=tables))
     alias = alias or base(rows).table
     if distinct is not None:
         take(distinct, "SELECT DISTINCT")
@@ -141,22 +141,11 @@ def _select(tree: exp.Select, alias: str | None, tables: Tables, unnamed: bool) 
     return _grouped(items or (), group, having, rows, alias, tables, unnamed)
 
 
-def _check_kept(rows: Relation, source: Relation, tables: Tables) -> None:
-    """Refuse a WHERE that is not a condition here, where the message can name the query."""
-    while isinstance(rows, KeyFilter):
-        rows = rows.source
-    if rows is not source and isinstance(rows, Filter):
-        _check_condition("WHERE", rows.predicate, source, tables)
-
-
-def _check_condition(where: str, found: ex.Expression, rows: Relation, tables: Tables) -> None:
-    if infer(found, Scope.of(rows, tables.schema)).kind not in (Kind.BOOLEAN, None):
-        raise QueryError(f"{where}: this is not a condition")
-
-
 def _condition(place: Place, node: exp.Expr, rows: Relation, tables: Tables) -> ex.Expression:
+    """Read a condition, and refuse what is not one here, where the message can name the query."""
     found = place.read(node)
-    _check_condition(place.where, found, rows, tables)
+    if infer(found, Scope.of(rows, tables.schema)).kind not in (Kind.BOOLEAN, None):
+        raise QueryError(f"{place.where}: this is not a condition")
     return found
 
 

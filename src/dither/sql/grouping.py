@@ -14,15 +14,11 @@ from dither.sql.aggregates import aggregates_in
 from dither.sql.allow_list import plain, take
 from dither.sql.items import Item, chosen_key
 from dither.sql.names import Names
+from dither.sql.released import is_flag
 
-__all__ = ["grouping_nodes", "is_flag", "named_sets"]
+__all__ = ["grouping_nodes", "named_sets"]
 
 Set = tuple[exp.Expr, ...]
-
-
-def is_flag(node: exp.Expr) -> bool:
-    """Whether a node is ``GROUPING(...)``, which says of which set a row is."""
-    return isinstance(plain(node), exp.Grouping | exp.GroupingId)
 
 
 def grouping_nodes(

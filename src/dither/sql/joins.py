@@ -223,7 +223,8 @@ def unnest(
     UnknownNameError
         Where no table of the source has such a column.
     QueryError
-        Where it is not a list, or a row of its table is a person.
+        Where it is not a list, or a row of its table is a person and nothing says how many elements
+        count.
     """
     column, table = written
     scans = [scan for scan in visible(source) if isinstance(scan, Scan)]
@@ -247,18 +248,19 @@ def unnest(
         raise UnsupportedError(
             f"UNNEST({column}): {owner.name!r} is public; store a row for each element of its list"
         )
-    if owner.unit is None:
+    most = owner.lists[match].max_items
+    if owner.unit is None and most is None:
         raise QueryError(
             f"UNNEST({column}): a row of {owner.name!r} is a person, who would have a row for each "
-            "element; name the column that tells them apart (unit = ...) in the policy, and "
-            "max_rows, how many elements of one count"
+            f"element; declare in the policy how many of them count (max_items = 10 of {match!r}), "
+            "or the column that tells people apart (unit = ...)"
         )
     if any(isinstance(one, UnitJoin) for one in _joined(source)):
         raise UnsupportedError(
             f"UNNEST({column}) after a join of private tables is not offered; unnest in a query in "
             "the FROM, and join that"
         )
-    elements = Elements(scan.alias, match, alias, name)
+    elements = Elements(scan.alias, match, alias, name, most)
     check_alias(source, elements)
     return Unnest(source, elements)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from dither.errors import QueryError, UnsupportedError
@@ -16,22 +18,37 @@ __all__ = ["kept"]
 _ADVICE = "write x IN (SELECT key FROM table), of one column of a public table and its WHERE alone"
 
 
-def kept(rows: Relation, condition: exp.Expr, place: Place) -> Relation:
+def kept(
+    rows: Relation,
+    condition: exp.Expr,
+    place: Place,
+    read: Callable[[exp.Expr], ex.Expression] | None = None,
+) -> Relation:
     """The rows for which a condition is true.
 
     Lists that are read from public tables stand by themselves among conditions joined by AND; they
     are looked up last, which changes nothing: each keeps a row or does not.
+
+    Parameters
+    ----------
+    rows : Relation
+    condition : sqlglot expression
+    place : Place
+        Reads what is looked up in a list.
+    read : callable, optional
+        Reads every other condition; the place where left out.
 
     Raises
     ------
     QueryError
         Where the condition cannot be read, a table is not public, or kinds differ.
     """
+    read = read or place.read
     parts = operands(condition, exp.And)
     lists = [part for part in parts if _queried(part) is not None]
     if not lists:
-        return Filter(rows, place.read(condition))
-    plain_parts = [place.read(part) for part in parts if _queried(part) is None]
+        return Filter(rows, read(condition))
+    plain_parts = [read(part) for part in parts if _queried(part) is None]
     found = rows
     if plain_parts:
         one = plain_parts[0] if len(plain_parts) == 1 else ex.And(tuple(plain_parts))

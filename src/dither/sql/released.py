@@ -8,7 +8,7 @@ them; rows of the table may not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from sqlglot import exp
@@ -16,12 +16,12 @@ from sqlglot import exp
 from dither.errors import QueryError, UnknownNameError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Aggregate
-from dither.plan.released import Constant, KeyValue, Rank, apply
+from dither.plan.released import Constant, Grouping, KeyValue, Rank, apply
 from dither.sql.aggregates import aggregate, aggregates_in, is_aggregate
 from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.names import Names, find
 
-__all__ = ["Columns", "ReleasedReader", "as_key", "bare_name", "is_column"]
+__all__ = ["Columns", "ReleasedReader", "as_key", "bare_name", "is_column", "is_flag"]
 
 Columns = Mapping[str, Aggregate | ex.Expression]
 """The released columns by name, and what each is."""
@@ -46,6 +46,11 @@ def is_column(name: str, exact: bool, names: Names) -> bool:
     except QueryError:
         pass
     return True
+
+
+def is_flag(node: exp.Expr) -> bool:
+    """Whether a node is ``GROUPING(...)``, which says of which set a row is."""
+    return isinstance(plain(node), exp.Grouping | exp.GroupingId)
 
 
 def as_key(value: ex.Expression, names: Names) -> ex.Expression:
@@ -96,6 +101,8 @@ class ReleasedReader:
             Naming the part that cannot be asked.
         """
         node = plain(node)
+        if is_flag(node):
+            return Grouping(self.flagged(node))
         if is_aggregate(node):
             return aggregate(node, self.place)
         if not aggregates_in(node):
@@ -111,6 +118,23 @@ class ReleasedReader:
                 "it on the released frame, which is free"
             )
         return rule(self, node)
+
+    def flagged(self, node: exp.Expr) -> tuple[ex.Expression, ...]:
+        """The keys that a ``GROUPING(...)`` is about."""
+        where = f"{self.place.where}, in GROUPING"
+        (listed,) = take(plain(node), where, "expressions")
+        reader = replace(self, place=replace(self.place, where=where))
+        found = tuple(map(reader._key, listed or ()))
+        keys = tuple(key for key in found if key in self.grouped)
+        if not keys or keys != found:
+            raise QueryError(f"{self.place.where}: GROUPING takes keys of GROUP BY")
+        return keys
+
+    def _key(self, node: exp.Expr) -> ex.Expression:
+        meant = self._named(node)
+        if isinstance(meant, ex.Expression):
+            return meant
+        return as_key(self.place.read(node), self.place.names)
 
     def _named(self, node: exp.Expr) -> Aggregate | ex.Expression | None:
         """What a bare name among the released columns stands for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
@@ -12,15 +12,15 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key, Output, Query
 from dither.plan.relations import Relation
-from dither.plan.released import Constant, KeyValue
+from dither.plan.released import Constant, Grouping, KeyValue
 from dither.plan.schema import Schema
 from dither.plan.text import Words
 from dither.sql.aggregates import quantiles
 from dither.sql.allow_list import plain, refuse, take
 from dither.sql.derived import named_query, with_queries
 from dither.sql.expressions import at
-from dither.sql.grouping import grouping_nodes, is_flag
-from dither.sql.items import Item, chosen_key, item, ordinal
+from dither.sql.grouping import grouping_nodes
+from dither.sql.items import Item, item, ordinal
 from dither.sql.membership import kept
 from dither.sql.names import (
     Names,
@@ -33,7 +33,7 @@ from dither.sql.names import (
 )
 from dither.sql.options import limited
 from dither.sql.parse import Reading, read_condition, read_statement
-from dither.sql.released import Columns, ReleasedReader, as_key, bare_name, is_column
+from dither.sql.released import Columns, ReleasedReader, as_key, bare_name, is_column, is_flag
 from dither.sql.sources import Tables, relation
 
 __all__ = [
@@ -171,22 +171,23 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     chosen = [item(node) for node in items]
     grouped, sets = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)
-    flags = tuple(_flags(chosen, keys, names))
-    sorted_by = {**columns, **{name: ex.Literal(name) for name, _ in flags}}
+    flags = dict(_flags(chosen, ReleasedReader(at("SELECT", names), columns, grouped)))
+    columns = {**columns, **{name: Grouping(meant) for name, meant in flags.items()}}
     chosen_by = None
     if having is not None:
         (condition,) = take(having, "HAVING", "this")
         chosen_by = ReleasedReader(at("HAVING", names), columns, grouped).read(condition)
+    places = {key.expression: i for i, key in enumerate(keys)}
     return Query(
         rows,
         tuple(keys),
         tuple(outputs),
-        order_of(order, sorted_by, grouped, names),
+        order_of(order, columns, grouped, names),
         limit_of(limit),
         having=chosen_by,
         offset=offset_of(offset),
-        sets=_by_place(sets, keys),
-        flags=flags,
+        sets=_by_place(sets, places),
+        flags=tuple((name, tuple(places[k] for k in meant)) for name, meant in flags.items()),
         words=None if reading is None else _words(reading, names),
     )
 
@@ -241,29 +242,22 @@ def _grouping(
 
 
 def _by_place(
-    sets: Sequence[Sequence[ex.Expression]], keys: Sequence[Key]
+    sets: Sequence[Sequence[ex.Expression]], places: Mapping[ex.Expression, int]
 ) -> tuple[tuple[int, ...], ...]:
     """Sets of keys by their places, each set once; none where no set has a key."""
-    if not keys:
+    if not places:
         return ()
-    places = {key.expression: i for i, key in enumerate(keys)}
     return tuple(dict.fromkeys(tuple(sorted({places[k] for k in one})) for one in sets))
 
 
 def _flags(
-    chosen: Sequence[Item], keys: Sequence[Key], names: Names
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """``GROUPING(a, b)``: its name, and the places of its keys."""
-    places = {key.expression: i for i, key in enumerate(keys)}
+    chosen: Sequence[Item], reader: ReleasedReader
+) -> Iterator[tuple[str, tuple[ex.Expression, ...]]]:
+    """``GROUPING(a, b)`` in a column of its own: its name, and its keys."""
     for node, alias in chosen:
-        if not is_flag(node):
-            continue
-        (listed,) = take(plain(node), "SELECT, in GROUPING", "expressions")
-        meant = [chosen_key(one, chosen, names) for one in listed or ()]
-        found = [_key(one, "SELECT, in GROUPING", names) for one in meant]
-        if not found or any(key not in places for key in found):
-            raise QueryError("SELECT: GROUPING takes keys of GROUP BY")
-        yield alias or f"grouping_{keys[places[found[0]]].name}", tuple(places[k] for k in found)
+        if is_flag(node):
+            found = reader.flagged(node)
+            yield alias or f"grouping_{default_key_name(found[0])}", found
 
 
 def _outputs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
@@ -178,8 +179,8 @@ class DuckDBDialect(Dialect):
         return {"BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE}.get(base)
 
     def element_of(self, stored: str) -> str | None:
-        """Of lists of any length; moments in them could fail as a file is read."""
-        element = stored.removesuffix("[]")
+        """Of lists of any length, and of one; moments in them could fail as a file is read."""
+        element = re.sub(r"\[[0-9]*\]$", "", stored)
         kind = None if element == stored else self.kind_of_type(element)
         return element if kind is not None and kind is not Kind.TIMESTAMP else None
 

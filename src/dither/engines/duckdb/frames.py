@@ -247,6 +247,9 @@ def _readable(column: Any, pa: Any) -> Any:
         return _stamps(column, pa)
     if is_plain(kind, types):
         return column
+    if types.is_fixed_size_list(kind):
+        column = column.cast(pa.large_list(kind.value_type))
+        return _lists(column, pa)
     if types.is_list(kind) or types.is_large_list(kind):
         return _lists(column, pa)
     return column.cast(pa.float32()) if types.is_float16(kind) else None

@@ -57,6 +57,9 @@ ODD = (
     "in microseconds, or hand over a frame"
 )
 
+MOMENTS = "TIMESTAMP"
+"""How the names of all types begin that the engine gives to stored milliseconds."""
+
 EPOCH = dt.datetime(1970, 1, 1)
 FIRST = (dt.datetime(1, 1, 1) - EPOCH) // dt.timedelta(milliseconds=1)
 LAST = (LAST_MOMENT - EPOCH) // dt.timedelta(milliseconds=1)
@@ -151,6 +154,11 @@ def arrow_route(
     quoted : callable
         Writes a name.
     """
+    if types.get(unit or "") != "VARCHAR" and not any(
+        k.startswith(MOMENTS) for k in types.values()
+    ):
+        # Nothing that Arrow could be asked for, so that it need not be loaded: it is large.
+        return None
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -13,8 +13,9 @@ place. So must the list of its files, which ``engines.files`` finds.
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,7 +227,19 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
         route = _read_safely(connection, view, files, found, source.unit, shown)
         unread = dict(route.unread) if route is not None else {}
     stored = Stored(view, found | dict.fromkeys(unread), unread, computed, complete, now, route)
+    if source.format == "duckdb":
+        # Elsewhere a type lists what its writer met among the values.
+        stored = replace(stored, labels=_labels(found))
     return _with_names(stored, shown)
+
+
+def _labels(types: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
+    """The values that enumerations list, from types such as ``ENUM('a', 'b')``."""
+    return {
+        name: tuple(label.replace("''", "'") for label in re.findall(r"'((?:[^']|'')*)'", kind))
+        for name, kind in types.items()
+        if kind is not None and kind.startswith("ENUM(")
+    }
 
 
 def _read_safely(

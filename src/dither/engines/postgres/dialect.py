@@ -246,6 +246,18 @@ class PostgresDialect(Dialect):
         element = stored.removesuffix("[]")
         return element if element != stored and self.kind_of_type(element) else None
 
+    def first_items(self, value: exp.Expression, most: int) -> exp.Expression:
+        """By their places as they are read: indices may begin anywhere, in several dimensions."""
+        item, place = exp.to_identifier("item"), exp.to_identifier("place")
+        listed = exp.Unnest(
+            expressions=[value],
+            alias=exp.TableAlias(this=exp.to_identifier("items"), columns=[item]),
+            offset=place,
+        )
+        found = exp.select(exp.column("item")).from_(listed).order_by(exp.column("place"))
+        found = found.where(binary("<=", exp.column("place"), self.integer(most)))
+        return exp.Array(expressions=[found])
+
     def is_whole(self, stored: str) -> bool:
         """Numbers of any length are: where one is a fraction, its answer is refused."""
         return _base(stored) in WHOLE or stored == "numeric"

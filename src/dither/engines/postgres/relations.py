@@ -73,6 +73,13 @@ WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
 
+LABELS = """
+SELECT a.attname::text, array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
+FROM pg_attribute a JOIN pg_enum e ON e.enumtypid = a.atttypid
+WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+GROUP BY a.attname
+"""
+
 PARTS = """
 WITH RECURSIVE part AS (
     SELECT $1::bigint::oid AS oid
@@ -218,6 +225,7 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         complete=not filtered,
         layout=(kind, definition, *map(tuple, columns)),
         empty=f"empty_{number}",
+        labels={name: tuple(labels) for name, labels in connection.rows(LABELS, [oid])},
     )
     tables = [part for part, of_kind in parts if of_kind not in ("v", "i", "S", "t")]
     return Found(

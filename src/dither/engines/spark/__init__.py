@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dither.engines import Backend, Engine, Format, TableSource
@@ -51,12 +52,20 @@ def _master(where: str, value: Any) -> str:
 MASTERS = ("local", "spark://", "yarn", "k8s://", "sc://")
 
 
-def _is(name: str) -> Any:
-    """Whether an object is of pyspark's class of that name, without importing pyspark."""
-    return lambda given: any(
-        kind.__name__ == name and kind.__module__.startswith("pyspark.sql")
-        for kind in type(given).__mro__
-    )
+PLACES = ("pyspark.sql", "pyspark.sql.connect.dataframe", "pyspark.sql.connect.session")
+
+
+def _is(name: str) -> Callable[[Any], bool]:
+    """Whether an object is of pyspark's class of that name, be it of Spark Connect.
+
+    Nothing is imported for it: an object has the module of its class loaded.
+    """
+
+    def test(given: Any) -> bool:
+        found = (getattr(sys.modules.get(place), name, None) for place in PLACES)
+        return isinstance(given, tuple(kind for kind in found if isinstance(kind, type)))
+
+    return test
 
 
 BACKEND = Backend(

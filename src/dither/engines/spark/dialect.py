@@ -248,6 +248,9 @@ class SparkDialect(Dialect):
     def unnested(self, value: exp.Expression) -> exp.Expression:
         return call("EXPLODE", value)
 
+    def first_items(self, value: exp.Expression, most: int) -> exp.Expression:
+        return call("SLICE", value, exp.Literal.number(1), exp.Literal.number(most))
+
     def one_to_one(self, stored: str, kind: Kind) -> bool:
         """A unit keeps the kind of its type; whole numbers and decimals have one text each.
 

@@ -95,7 +95,7 @@ def read_plan(plan: Any, jvm: Any, shown: str) -> Read:
     PolicyError
         Where it does not take each row by itself: names the part that is in the way.
     """
-    reader = _Reader(jvm, shown)
+    reader = _PlanReader(jvm, shown)
     try:
         reader.node(plan, 0)
     except PolicyError:
@@ -105,7 +105,7 @@ def read_plan(plan: Any, jvm: Any, shown: str) -> Read:
     return reader.read
 
 
-class _Reader:
+class _PlanReader:
     def __init__(self, jvm: Any, shown: str) -> None:
         self._jvm = jvm
         self._shown = shown

@@ -457,6 +457,10 @@ class Dialect(ABC):
         none where the list is empty or NULL."""
         return call("UNNEST", value)
 
+    def first_items(self, value: exp.Expression, most: int) -> exp.Expression:
+        """The first elements of a list, in its order, NULL ones too."""
+        return call("LIST_SLICE", value, self.integer(1), self.integer(most))
+
     def is_whole(self, stored: str) -> bool:
         """Whether all values of a type, as the engine names it in an answer, are whole numbers."""
         return self.kind_of_type(stored) is Kind.INTEGER

@@ -228,33 +228,42 @@ class DistinctQuery(GroupedQuery):
 
     def query(self, measurement: Distinct) -> exp.Select:
         """Key columns, then how many values the kept sets of all units have together."""
-        emitter, operand = self._source.emitter, measurement.operand
-        kind = emitter.facts(operand).kind
-        value = without_negative_zero(self._dialect, emitter.value(operand, kind), kind)
-        rows = self._base([named(value, "v")])
-        keys, found = self._key_columns(), identifier("v")
-        kept = rows if self._job.unit is None else self._of_units(rows)
-        counted = exp.Count(this=exp.Distinct(expressions=[found]))
+        emitter, made = self._source.emitter, []
+        for number, operand in enumerate(measurement.operands):
+            kind = emitter.facts(operand).kind
+            value = without_negative_zero(self._dialect, emitter.value(operand, kind), kind)
+            made.append(named(value, f"v{number or ''}"))
+        names = [f"v{number or ''}" for number in range(len(made))]
+        rows, keys = self._base(made), self._key_columns()
+        kept = rows if self._job.unit is None else self._of_units(rows, names)
+        counted = exp.Count(this=exp.Distinct(expressions=[identifier("v")]))
+        if measurement.others:
+            by = [*keys, *map(identifier, names)]
+            once = selected(by, subquery(kept, "kept"))
+            if self._job.unit is None:
+                once = once.where(*(is_not_null(identifier(n)) for n in names), copy=False)
+            kept = once.group_by(*(c.copy() for c in by), copy=False)
+            keys, counted = [k.copy() for k in keys], exp.Count(this=exp.Star())
         query = selected([*keys, counted], subquery(kept, "kept"))
         return query.group_by(*(k.copy() for k in keys), copy=False) if keys else query
 
-    def _of_units(self, rows: exp.Select) -> exp.Select:
+    def _of_units(self, rows: exp.Select, names: Sequence[str]) -> exp.Select:
         """Of each unit and group the ``max_rows`` values with the smallest keyed hash."""
-        keys = self._key_columns()
-        by = [identifier(UNIT), *keys, identifier("v")]
+        keys, values_of = self._key_columns(), [identifier(name) for name in names]
+        by = [identifier(UNIT), *keys, *values_of]
         values = selected(by, subquery(rows, "rows")).group_by(*(c.copy() for c in by), copy=False)
         if self._chooses_groups:
             # Before values that are NULL go: in which groups a unit counts is the same for all.
             values = self._ranked(values, "values", call("DENSE_RANK"))
         known = selected([exp.Star()], subquery(values, "chosen"))
-        known = known.where(is_not_null(identifier("v")), copy=False)
+        known = known.where(*(is_not_null(v.copy()) for v in values_of), copy=False)
         hashed = self._dialect.keyed_hash(self._seeds, [c.copy() for c in by])
         place = exp.Window(
             this=exp.RowNumber(),
             partition_by=[identifier(UNIT), *(k.copy() for k in keys)],
-            order=exp.Order(expressions=[hashed, identifier("v")]),
+            order=exp.Order(expressions=[hashed, *(v.copy() for v in values_of)]),
         )
-        columns = [*(k.copy() for k in keys), identifier("v")]
+        columns = [*(k.copy() for k in keys), *(v.copy() for v in values_of)]
         return self._dialect.ranked(
             columns, subquery(known, "known"), place, self._job.max_rows, "place"
         )

@@ -79,6 +79,8 @@ class Stored:
         How the engine reaches the rows, where it must make that anew before each run.
     empty : str
         A table of the engine with the same columns and no rows, to try a query on.
+    labels : mapping of str to tuple of str
+        By column whose type lists its own values: these.
     """
 
     view: str
@@ -89,6 +91,7 @@ class Stored:
     layout: tuple[Any, ...] = ()
     route: Any = field(default=None, compare=False)
     empty: str = ""
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def without_negative_zero(
@@ -235,7 +238,10 @@ class RowSource:
         listed = self._lists[ex.Column(elements.table, elements.column)]
         one = f"e{self._aliases.index(elements.alias)}"
         source = subquery(self.select(relation.source), "f")
-        rows = selected([exp.Star(), named(self.dialect.unnested(identifier(listed)), one)], source)
+        held: exp.Expression = identifier(listed)
+        if elements.most is not None:
+            held = self.dialect.first_items(held, elements.most)
+        rows = selected([exp.Star(), named(self.dialect.unnested(held), one)], source)
         column = ex.Column(elements.alias, elements.name)
         if column not in self._names:
             return rows
@@ -384,8 +390,10 @@ def read_columns(job: Job) -> tuple[ex.Column, ...]:
     for key in job.keys:
         found.extend(ex.columns(key.expression))
     for measurement in read_by(job.measurements):
-        if isinstance(measurement, Values | Distinct | Total | Leaves):
+        if isinstance(measurement, Values | Total | Leaves):
             found.extend(ex.columns(measurement.operand))
+        if isinstance(measurement, Distinct):
+            found.extend(c for part in measurement.operands for c in ex.columns(part))
         if isinstance(measurement, UnitSizes):
             found.extend(c for key in measurement.by for c in ex.columns(key))
     found.extend(_columns_of(job.relation))
@@ -413,8 +421,8 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
                 found.extend(ex.columns(operand))
             case UnitSizes(by=by):
                 found.extend(c for key in by for c in ex.columns(key))
-            case Distinct(operand=operand):
-                found.extend(ex.columns(operand))
+            case Distinct(operands=parts):
+                found.extend(c for part in parts for c in ex.columns(part))
             case Total(operand=operand) | Leaves(operand=operand):
                 if not (isinstance(operand, ex.Column) and is_raw_real(operand, job, schema)):
                     found.extend(ex.columns(operand))

@@ -173,7 +173,7 @@ def of_regexp(pattern: str) -> Pattern:
     """
     if len(pattern) > LONGEST_PATTERN:
         raise QueryError(f"a pattern is longer than {LONGEST_PATTERN:,} characters; shorten it")
-    reader = _Reader(pattern)
+    reader = _PatternReader(pattern)
     found = reader.either()
     if reader.at < len(pattern):
         raise reader.fault("')' closes nothing")
@@ -191,7 +191,7 @@ def _size(node: Pattern) -> int:
     return 1
 
 
-class _Reader:
+class _PatternReader:
     """Reads a regular expression from left to right."""
 
     def __init__(self, pattern: str) -> None:
