@@ -15,7 +15,7 @@ import dither as dt
 from dither.errors import ArgumentError, BudgetError, DitherError, QueryError
 from dither.inference import _asked_sums as model
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.query._statistics import Law
+from dither.query._statistics import SumNoise
 from inference.protected import session_over
 
 COLUMNS = {
@@ -431,7 +431,7 @@ numbers = st.floats(-1e15, 1e15) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-300,
 
 def law(noise, step):
     """The noise of a sum."""
-    return Law(noise, step)
+    return SumNoise(noise, step)
 
 
 LAPLACE = law(DiscreteLaplace(F(10**6)), 1e-6)
@@ -483,7 +483,7 @@ def test_hostile_counts_raise_nothing(yes, no):
 # --- coverage and size ------------------------------------------------------------------------
 
 
-def laws_of(epsilon: str) -> dict[str, Law]:
+def laws_of(epsilon: str) -> dict[str, SumNoise]:
     """The noise that a mean of people has."""
     shares = {"total": (1, "0.55"), "square": (F(1, 2), "0.15")}
     found = {

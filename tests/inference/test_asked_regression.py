@@ -17,7 +17,7 @@ from dither.inference._asked_regression import MomentNoise, TableModel
 from dither.inference._asked_sums import drawn
 from dither.inference._linear import LinearErrors
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.query._statistics import Law
+from dither.query._statistics import SumNoise
 from inference.protected import session_over
 
 COLUMNS = {
@@ -233,14 +233,14 @@ def names_of(size: int) -> list[str]:
     return list(sums_of(np.zeros((1, size)), np.zeros(1)))
 
 
-def laws_of(size: int, scale: float, *, public: bool = False) -> dict[str, Law]:
+def laws_of(size: int, scale: float, *, public: bool = False) -> dict[str, SumNoise]:
     """Noise of different deviations, Laplace and Gaussian."""
     found = {}
     for k, name in enumerate(names_of(size)):
         wide = F(repr(scale)) * (1 + k % 3) * 10**6
         noise = DiscreteGaussian(wide**2) if k % 2 else DiscreteLaplace(wide)
-        found[name] = Law(noise, 1e-6)
-    return found | ({"n": Law(None, 1.0)} if public else {})
+        found[name] = SumNoise(noise, 1e-6)
+    return found | ({"n": SumNoise(None, 1.0)} if public else {})
 
 
 def sums_of(z: np.ndarray, t: np.ndarray) -> dict[str, float]:

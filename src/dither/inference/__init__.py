@@ -30,7 +30,7 @@ from dither.inference._ecdf import TreeRelease
 from dither.inference._efficient import EfficientRelease
 from dither.inference._identity import identity_test, uniformity_test
 from dither.inference._kolmogorov import ks_1samp, ks_2samp
-from dither.inference._logistic import LogisticRegression as LogisticRegression
+from dither.inference._logistic import LogisticEstimate as LogisticEstimate
 from dither.inference._logistic import logistic_regression
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means

@@ -33,7 +33,7 @@ from dither.inference._asked_designs import (
     quantile_design,
     table_design,
 )
-from dither.inference._asked_question import Design, InferenceQuestion
+from dither.inference._asked_question import AskedDesign, InferenceQuestion
 from dither.inference._asked_regression import asked_formula, moment_terms, regression_design
 from dither.inference._errors import DRAWS
 from dither.inference._mean import Shape
@@ -363,7 +363,7 @@ class Inference:
     # --- what the methods share ---------------------------------------------------------------
 
     def _made(
-        self, title: str, question: Question, scales: Mapping[str, Fraction], design: Design
+        self, title: str, question: Question, scales: Mapping[str, Fraction], design: AskedDesign
     ) -> InferenceQuestion:
         return InferenceQuestion(title, question, scales, self._epsilon, self._delta, design)
 

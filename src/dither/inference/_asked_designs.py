@@ -12,7 +12,7 @@ import numpy as np
 
 from dither._format import number_text
 from dither.inference import _asked_sums as model
-from dither.inference._asked_question import Design, Laws
+from dither.inference._asked_question import AskedDesign, Laws
 from dither.inference._errors import Errors, SimulatedErrors
 from dither.inference._inputs import Floats
 from dither.inference._mean import Shape
@@ -67,7 +67,7 @@ def mean_design(
     shape: Shape,
     null: float,
     assumed: tuple[str, ...],
-) -> Design:
+) -> AskedDesign:
     """The mean of one group."""
 
     def needed(laws: Laws) -> float:
@@ -90,7 +90,7 @@ def mean_design(
     def expected(n: int) -> st.Sums:
         return _even(n, shape)
 
-    return Design(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
 
 
 def difference_design(
@@ -99,7 +99,7 @@ def difference_design(
     shape: Shape,
     null: float,
     assumed: tuple[str, ...],
-) -> Design:
+) -> AskedDesign:
     """The difference of the means of two groups, the second less the first."""
 
     def needed(laws: Laws) -> float:
@@ -135,7 +135,7 @@ def difference_design(
     def expected(n: int) -> st.Sums:
         return _even(n, shape, 2)
 
-    return Design(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
 
 
 def _on_n(laws: Laws) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def _share_notes(rows: int, needed: float) -> tuple[str, ...]:
     return (too_few_rows("the noise is more than a twentieth of all rows", needed),)
 
 
-def known_share_design(title: str, null: float) -> Design:
+def known_share_design(title: str, null: float) -> AskedDesign:
     """The share of yes among people whose number is public."""
 
     def needed(laws: Laws) -> float:
@@ -193,10 +193,10 @@ def known_share_design(title: str, null: float) -> Design:
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.array([float(n)]), "yes": np.array([float(n // 2)])})
 
-    return Design(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
 
 
-def measured_share_design(title: str, null: float) -> Design:
+def measured_share_design(title: str, null: float) -> AskedDesign:
     """The share of yes, where no and yes are counted with noise."""
 
     def needed(laws: Laws) -> float:
@@ -220,17 +220,17 @@ def measured_share_design(title: str, null: float) -> Design:
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.array([float(n - n // 2), float(n // 2)])})
 
-    return Design(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
 
 
 def quantile_design(
     title: str,
-    grid: st.Grid,
+    grid: st.RankGrid,
     shares: tuple[float, ...],
     names: tuple[str, ...] | None,
     null: float,
     assumed: tuple[str, ...],
-) -> Design:
+) -> AskedDesign:
     """Quantiles, from counts below the edges of a grid."""
 
     def needed(laws: Laws) -> float:
@@ -268,10 +268,10 @@ def quantile_design(
         return float((ends[:, 1] - ends[:, 0]).max() / 2), found._share
 
     reaches = "half-width" if len(shares) == 1 else "half-width of the widest"
-    return Design(read, expected, needed, 0.2, reaches, reach)
+    return AskedDesign(read, expected, needed, 0.2, reaches, reach)
 
 
-def _on_bins(grid: st.Grid) -> tuple[str, ...]:
+def _on_bins(grid: st.RankGrid) -> tuple[str, ...]:
     width = grid.edges[2] - grid.edges[1] if len(grid.edges) > 2 else math.inf
     if grid.trim and width == 1:
         return ()
@@ -285,7 +285,7 @@ def table_design(
     chances: Floats | None,
     draws: int,
     assumed: tuple[str, ...],
-) -> Design:
+) -> AskedDesign:
     """A χ² test of a noisy table: against probabilities, or of independence."""
 
     cells = math.prod(shape)
@@ -313,4 +313,4 @@ def table_design(
         return model.smallest_effect(laws["n"], shape, chances, n), math.nan
 
     reaches = "smallest effect seen (Cohen's w, power 0.8)"
-    return Design(read, expected, needed, 0.25, reaches, reach)
+    return AskedDesign(read, expected, needed, 0.25, reaches, reach)

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
     from dither.query._explain import Explanation
     from dither.query._question import Question
+    from dither.query._release import Release
 
-__all__ = ["Design", "InferencePreview", "InferenceQuestion", "Laws"]
+__all__ = ["AskedDesign", "InferencePreview", "InferenceQuestion", "Laws"]
 
-Laws = Mapping[str, st.Law]
+Laws = Mapping[str, st.SumNoise]
 
 _COUNTED = (
     "intervals and p-values count who was sampled and the noise: not how the sample was drawn, nor "
@@ -36,7 +37,7 @@ _COUNTED = (
 
 
 @dataclass(frozen=True)
-class Design:
+class AskedDesign:
     """How a question's sums are read.
 
     Parameters
@@ -83,7 +84,7 @@ class InferenceQuestion(Unreleased):
         scales: Mapping[str, Fraction],
         epsilon: Fraction,
         delta: Any,
-        design: Design,
+        design: AskedDesign,
     ) -> None:
         self.title = title
         self.epsilon, self.delta = epsilon, delta
@@ -178,9 +179,15 @@ class InferenceQuestion(Unreleased):
         BudgetError
             Where an account cannot bear it; nothing is spent.
         """
-        released = self._question.release(self.epsilon, self.delta, token=token)
-        sums = st.sums_of(released, self._scales)
-        found = self._design.read(sums, self._laws, self.loss)
+        return self.read(self.answer(token))
+
+    def answer(self, token: str | None) -> Release:
+        """The sums alone, charged as `release` does."""
+        return self._question.release(self.epsilon, self.delta, token=token)
+
+    def read(self, released: Release) -> Any:
+        """What those sums say."""
+        found = self._design.read(st.sums_of(released, self._scales), self._laws, self.loss)
         people = self._question._plan.table.unit is not None
         return replace(found, certificate=released.certificate, people=people)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from dither.errors import ArgumentError, QueryError
 from dither.inference import _formula as fm
-from dither.inference._asked_question import Design, Laws
+from dither.inference._asked_question import AskedDesign, Laws
 from dither.inference._asked_sums import drawn
 from dither.inference._inputs import Bounds, Floats
 from dither.inference._linear import LinearModel
@@ -49,7 +49,7 @@ _MOST = 20
 
 def asked_formula(
     rows: TableQuery, formula: str
-) -> tuple[TableQuery, fm.Design, list[st.Variable]]:
+) -> tuple[TableQuery, fm.FormulaDesign, list[st.Variable]]:
     """Rows with declared levels, the formula's design, and its regressors with the response last.
 
     Raises
@@ -235,8 +235,8 @@ class TableModel(LinearModel):
 
 
 def regression_design(
-    title: str, read: fm.Design, assumed: tuple[str, ...], functional: bool = False
-) -> Design:
+    title: str, read: fm.FormulaDesign, assumed: tuple[str, ...], functional: bool = False
+) -> AskedDesign:
     """Linear regression by a formula whose regressors have the bounds of their sums."""
     size = len(read.columns)
 
@@ -269,7 +269,7 @@ def regression_design(
         share = 1.0 - (found.se_sampling[1] / max(found.se[1], 1e-300)) ** 2
         return float(upper - lower) / 2, float(share) if math.isfinite(found.se[1]) else 1.0
 
-    return Design(result, expected, needed, 0.2, f"half-width of {read.names[1]}", reach)
+    return AskedDesign(result, expected, needed, 0.2, f"half-width of {read.names[1]}", reach)
 
 
 def _names(size: int) -> list[str]:

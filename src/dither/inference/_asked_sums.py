@@ -30,7 +30,7 @@ from dither.inference._proportion import KnownRows, MeasuredRows, binomial
 from dither.inference._simulation import SimulatedDraws
 from dither.inference._tables import independent, pearson
 from dither.mechanisms import AdditiveNoise, DiscreteLaplace
-from dither.query._statistics import Law
+from dither.query._statistics import SumNoise
 
 __all__ = ["CountNoise", "GroupMean", "drawn", "known_share", "measured_share", "table_test"]
 
@@ -38,12 +38,12 @@ _WIDE = 200.0
 """Deviations of integer noise from which its lattice no longer matters to a simulation."""
 
 
-def drawn(law: Law, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
+def drawn(law: SumNoise, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
     """Simulated noise of a sum; none where it is public.
 
     Examples
     --------
-    >>> law = Law(DiscreteLaplace(Fraction(3)), 0.5)
+    >>> law = SumNoise(DiscreteLaplace(Fraction(3)), 0.5)
     >>> noise = drawn(law, SimulatedDraws.of(1), 4000)
     >>> bool(abs(noise.std() / law.deviation - 1) < 0.1), set((2 * noise) % 1) == {0.0}
     (True, True)
@@ -69,7 +69,7 @@ def drawn(law: Law, rng: np.random.Generator, shape: int | tuple[int, ...]) -> F
 # --- means ------------------------------------------------------------------------------------
 
 
-def _spread(law: Law) -> float:
+def _spread(law: SumNoise) -> float:
     """The deviation of a noise, above 0 even where epsilon leaves next to none."""
     return max(law.deviation, 1e-9)
 
@@ -78,7 +78,7 @@ def _spread(law: Law) -> float:
 class _Noises:
     """Noise of (Σ t, k·Σ (t² - 1/2), c·below, c·above, c·n): one deviation, laws of their own."""
 
-    laws: tuple[Law, ...]
+    laws: tuple[SumNoise, ...]
     weights: tuple[float, ...]
 
     @property
@@ -129,7 +129,7 @@ class GroupMean:
     """
 
     sums: Mapping[str, float]
-    laws: Mapping[str, Law]
+    laws: Mapping[str, SumNoise]
     ends: tuple[Fraction, Fraction]
     shape: Shape
     model: MeanModel = field(init=False)
@@ -139,7 +139,7 @@ class GroupMean:
         total, square = _spread(laws["total"]), _spread(laws["total"]) / _spread(laws["square"])
         count = total / _spread(laws["below"]) if sides else 1.0
         names = ("total", "square", "below", "above", "n")
-        silent = Law(None, 1.0)
+        silent = SumNoise(None, 1.0)
         noise = _Noises(
             tuple(laws.get(name, silent) for name in names), (1.0, square, count, count, count)
         )
@@ -185,7 +185,7 @@ class CountNoise:
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
         """Simulated noise."""
-        return drawn(Law(self.law, 1.0), rng, shape)
+        return drawn(SumNoise(self.law, 1.0), rng, shape)
 
 
 class _KnownShare(KnownRows):
@@ -198,14 +198,14 @@ class _KnownShare(KnownRows):
         return float(min(1.0, np.sum(law * tail)))
 
 
-def known_share(law: Law, yes: float, n: int) -> KnownRows:
+def known_share(law: SumNoise, yes: float, n: int) -> KnownRows:
     """A share of n people, n being public, whose number of yes was released."""
     assert law.noise is not None
     return _KnownShare(CountNoise(law.noise), yes, n)  # type: ignore[arg-type]
 
 
 def measured_share(
-    law: Law, yes: float, no: float
+    law: SumNoise, yes: float, no: float
 ) -> tuple[MeasuredRows, Callable[[np.random.Generator, int], Errors]]:
     """A share from noisy numbers of yes and of no, and its simulated errors."""
     assert law.noise is not None
@@ -221,7 +221,7 @@ def measured_share(
 
 
 def tables_drawn(
-    law: Law, chances: Floats, rows: int, size: int, rng: np.random.Generator
+    law: SumNoise, chances: Floats, rows: int, size: int, rng: np.random.Generator
 ) -> Floats:
     """Simulated noisy tables of so many people, shape (size, *shape)."""
     flat = chances.ravel() / chances.sum()
@@ -230,7 +230,7 @@ def tables_drawn(
 
 
 def table_test(
-    table: Floats, law: Law, chances: Floats | None, draws: int
+    table: Floats, law: SumNoise, chances: Floats | None, draws: int
 ) -> tuple[float, float, Floats]:
     """Statistic, p-value and the statistics of the null; fitted margins where no null is given."""
     statistic = pearson(chances)
@@ -242,7 +242,7 @@ def table_test(
 
 
 def smallest_effect(
-    law: Law, shape: Sequence[int], chances: Floats | None, rows: int, draws: int = 1000
+    law: SumNoise, shape: Sequence[int], chances: Floats | None, rows: int, draws: int = 1000
 ) -> float:
     """Cohen's w that a test at 0.05 sees four times in five, by simulation; inf where none is."""
     statistic, rng = pearson(chances), SimulatedDraws.of(None)

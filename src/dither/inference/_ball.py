@@ -29,7 +29,7 @@ from dither.inference._errors import closest
 from dither.inference._inputs import Floats, Target
 from dither.inference._release import (
     Noise,
-    Released,
+    NoisyStatistic,
     exact_sum_of_squares,
     fixed_noise,
     gaussian_is_better,
@@ -131,12 +131,12 @@ class BallRelease:
             found.append(self.count * len(points))
         return tuple(found)
 
-    def release(self, rows: Floats, centre: Floats, radius: float) -> Released:
+    def release(self, rows: Floats, centre: Floats, radius: float) -> NoisyStatistic:
         """The statistic with noise: the one step that touches data."""
         if not self.asked.replace:
             rows = rows[~np.isnan(rows).any(axis=1)]
         exact = self.statistic(self.points(rows, centre, radius))
-        return Released(self.noise.release(exact), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(exact), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

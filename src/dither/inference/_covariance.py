@@ -44,7 +44,7 @@ from dither.inference._inputs import Floats, Target, matrix, target
 from dither.inference._means import centre_of, names_of
 from dither.inference._release import (
     Noise,
-    Released,
+    NoisyStatistic,
     exact_products,
     fixed_noise,
     rows_of,
@@ -101,9 +101,9 @@ class CovarianceRelease:
             found.append(self.count * len(points))
         return tuple(found)
 
-    def release(self, points: npt.NDArray[np.int64]) -> Released:
+    def release(self, points: npt.NDArray[np.int64]) -> NoisyStatistic:
         """The statistic with noise: the one step that touches data."""
-        return Released(self.noise.release(self.statistic(points)), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(self.statistic(points)), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

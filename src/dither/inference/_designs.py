@@ -32,7 +32,7 @@ from dither.inference._t_tests import score_width
 from dither.inference._tables import TableRelease, pearson
 from dither.numeric import sqrt_upper
 
-__all__ = ["ALL", "Design"]
+__all__ = ["ALL", "SimulatedDesign"]
 
 _MANY = 400
 """Rows above which sums over pairs are drawn as normal."""
@@ -136,7 +136,7 @@ def _cells(k: int, columns: int, w: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Design:
+class SimulatedDesign:
     """A test of made-up rows, and what it would release of them.
 
     Parameters

@@ -33,7 +33,7 @@ from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, 
 from dither.inference._mean import MeanModel, MeanRelease, Shape
 from dither.inference._release import (
     Noise,
-    Released,
+    NoisyStatistic,
     fixed_noise,
     gaussian_is_better,
     seen_at_best,
@@ -123,9 +123,9 @@ class DifferenceRelease:
             found += shape.statistic(values)
         return tuple(found)
 
-    def release(self, groups: Pair) -> Released:
+    def release(self, groups: Pair) -> NoisyStatistic:
         """The statistics with noise: the one step that touches data."""
-        return Released(self.noise.release(self.statistic(groups)), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(self.statistic(groups)), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

@@ -30,7 +30,7 @@ from dither.inference._tables import codes
 __all__ = [
     "MISSING",
     "Column",
-    "Design",
+    "FormulaDesign",
     "function_of",
     "named_factor",
     "names_of",
@@ -75,7 +75,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Design:
+class FormulaDesign:
     """A formula with what is public about its columns.
 
     Parameters
@@ -179,7 +179,9 @@ class Design:
         return found
 
 
-def read_design(formula: Any, bounds: Any, levels: Any = None, *, binary: bool = False) -> Design:
+def read_design(
+    formula: Any, bounds: Any, levels: Any = None, *, binary: bool = False
+) -> FormulaDesign:
     """Read a formula with one response and an intercept, and what is public of its columns.
 
     Parameters
@@ -223,7 +225,7 @@ def read_design(formula: Any, bounds: Any, levels: Any = None, *, binary: bool =
         response = _ends((answer,), ends)
     standing: set[frozenset[str]] = {frozenset(term) for term in terms} | {frozenset()}
     made = tuple(tuple(_columns(term, standing, ends, known)) for term in terms)
-    return Design(formula.strip(), answer, ends, known, binary, response, made)
+    return FormulaDesign(formula.strip(), answer, ends, known, binary, response, made)
 
 
 def parsed(formula: Any) -> tuple[str, list[tuple[str, ...]]]:

@@ -14,20 +14,20 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.inference._descent import DescentRelease
 from dither.inference._errors import Errors
-from dither.inference._formula import MISSING, Design, read_design
+from dither.inference._formula import MISSING, FormulaDesign, read_design
 from dither.inference._inputs import Bounds, Floats, target
 from dither.inference._objective import ObjectiveRelease
 from dither.inference._regression import Coefficients, coefficients, errors_of, length_of
 from dither.inference._scores import ScoreModel
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["LogisticRegression", "logistic_regression"]
+__all__ = ["LogisticEstimate", "logistic_of", "logistic_regression"]
 
 _NAMED = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogisticRegression(Coefficients):
+class LogisticEstimate(Coefficients):
     """Coefficients of the log odds with errors of sampling and noise, and predictions from them.
 
     ``estimate``, ``se``, ``interval()`` and ``pvalue`` are arrays in the order of ``names``;
@@ -35,7 +35,7 @@ class LogisticRegression(Coefficients):
 
     Parameters
     ----------
-    design : Design
+    design : FormulaDesign
         The formula, with the bounds and levels that it was read with.
     model : object
         Layer 2: what simulates the release.
@@ -86,7 +86,7 @@ def logistic_regression(
     neighbours: Neighbours | str = Neighbours.REPLACE,
     method: str = "descent",
     radius: Number | None = None,
-) -> LogisticRegression:
+) -> LogisticEstimate:
     """Logistic regression by formula: coefficients with intervals, and predictions.
 
     Parameters
@@ -113,7 +113,7 @@ def logistic_regression(
 
     Returns
     -------
-    LogisticRegression
+    LogisticEstimate
         With ``params``, ``bse``, ``conf_int()``, ``pvalues`` and ``predict``.
 
     Raises
@@ -167,7 +167,7 @@ def logistic_regression(
     release = kind(len(design.columns), terms, asked, reach)
     points = design.rows(frame)
     title = f"logistic regression {design.formula}" + ("" if method == "descent" else f", {method}")
-    return _estimate(
+    return logistic_of(
         design,
         ScoreModel(release.release(points)),
         release.loss,
@@ -176,9 +176,10 @@ def logistic_regression(
     )
 
 
-def _estimate(
-    design: Design, model: ScoreModel, loss: Loss, title: str, rows: int
-) -> LogisticRegression:
+def logistic_of(
+    design: FormulaDesign, model: ScoreModel, loss: Loss, title: str, rows: int
+) -> LogisticEstimate:
+    """Layers 2 and 3, of what a release told of rows in memory, or of an engine's."""
     ways, scale, offset = coefficients(design)
     base = ways @ model.at * scale + offset
 
@@ -205,7 +206,7 @@ def _estimate(
         "columns are those clamped to their bounds",
         "no value is missing",
     )
-    return LogisticRegression(
+    return LogisticEstimate(
         title,
         loss,
         assumptions,

@@ -50,7 +50,7 @@ from dither.inference._errors import SimulatedErrors, closest
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
 from dither.inference._release import (
     Noise,
-    Released,
+    NoisyStatistic,
     exact_sum,
     exact_sum_of_squares,
     fixed_noise,
@@ -158,9 +158,9 @@ class MeanRelease:
             found.append(self.count * n)
         return tuple(found)
 
-    def release(self, values: Floats) -> Released:
+    def release(self, values: Floats) -> NoisyStatistic:
         """The statistic with noise: the one step that touches data."""
-        return Released(self.noise.release(self.statistic(values)), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(self.statistic(values)), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

@@ -39,7 +39,7 @@ from dither.inference._inputs import Bounds, Floats, Target, bounds_of, matrix, 
 from dither.inference._mean import MeanModel
 from dither.inference._release import (
     Noise,
-    Released,
+    NoisyStatistic,
     exact_sum,
     exact_sum_of_squares,
     fixed_noise,
@@ -145,9 +145,9 @@ class BoxRelease:
             found.append(self.count * n)
         return tuple(found)
 
-    def release(self, rows: Floats) -> Released:
+    def release(self, rows: Floats) -> NoisyStatistic:
         """The statistic with noise: the one step that touches data."""
-        return Released(self.noise.release(self.statistic(rows)), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(self.statistic(rows)), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
@@ -272,7 +272,7 @@ def centre_of(centre: Any, d: int) -> Floats:
 
 
 def coordinate_models(
-    design: BoxRelease, released: Released, rows: int | None
+    design: BoxRelease, released: NoisyStatistic, rows: int | None
 ) -> tuple[MeanModel, ...]:
     """Of each coordinate of a box, its model."""
     values, d = released.values, len(design.bounds)

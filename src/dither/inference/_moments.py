@@ -71,7 +71,7 @@ from dither.inference._formula import MISSING
 from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._release import (
     Noise,
-    Released,
+    NoisyStatistic,
     best_noise,
     exact_products,
     fixed_noise,
@@ -254,9 +254,9 @@ class MomentsRelease:
         found.append(self.second * (answers[-1] - (first[0] / 2 if self.about_half else 0)))
         return tuple(found)
 
-    def release(self, points: npt.NDArray[np.int64]) -> Released:
+    def release(self, points: npt.NDArray[np.int64]) -> NoisyStatistic:
         """The statistic with noise: the one step that touches data."""
-        return Released(self.noise.release(self.statistic(points)), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(self.statistic(points)), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

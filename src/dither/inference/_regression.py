@@ -19,7 +19,7 @@ from dither._checks import Number
 from dither._format import number_text, percent
 from dither.inference._boosted import BoostedModel, BoostedRelease
 from dither.inference._errors import Errors
-from dither.inference._formula import MISSING, Design, read_design
+from dither.inference._formula import MISSING, FormulaDesign, read_design
 from dither.inference._inputs import Bounds, Floats, Target, target
 from dither.inference._linear import LinearErrors, LinearModel
 from dither.inference._moments import MomentsRelease
@@ -57,13 +57,13 @@ class Coefficients(PrivateEstimate):
 
     Parameters
     ----------
-    design : Design
+    design : FormulaDesign
         The formula, with the bounds and levels that it was read with.
     model : object
         Layer 2: what simulates the release.
     """
 
-    design: Design = field(default=None, repr=False)  # type: ignore[assignment]
+    design: FormulaDesign = field(default=None, repr=False)  # type: ignore[assignment]
     model: Any = field(default=None, repr=False)
 
     @property
@@ -143,7 +143,7 @@ class RegressionEstimate(Coefficients):
 
     Parameters
     ----------
-    design : Design
+    design : FormulaDesign
         The formula, with the bounds and levels that it was read with.
     model : object
         Layer 2: what simulates the release.
@@ -269,7 +269,11 @@ def length_of(terms: int, radius: Fraction | None) -> Fraction:
 
 
 def moments_of(
-    design: Design, asked: Target, *, functional: bool = False, radius: Fraction | None = None
+    design: FormulaDesign,
+    asked: Target,
+    *,
+    functional: bool = False,
+    radius: Fraction | None = None,
 ) -> MomentsRelease:
     """The release that a formula asks for: from public facts alone."""
     columns = design.columns
@@ -279,11 +283,26 @@ def moments_of(
         for j in range(i + 1, len(columns))
         if columns[i].excludes(columns[j])
     )
-    factors = design.factors
-    numbers = len(design.terms) - factors
+    numbers = len(design.terms) - design.factors
+    return moments_for(
+        len(columns), numbers, design.factors, zero, asked, functional=functional, radius=radius
+    )
+
+
+def moments_for(
+    size: int,
+    numbers: int,
+    factors: int,
+    zero: frozenset[tuple[int, int]],
+    asked: Target,
+    *,
+    functional: bool = False,
+    radius: Fraction | None = None,
+) -> MomentsRelease:
+    """The same for so many columns; arguments as of `MomentsRelease`."""
     # To replace a row moves sums further than to add one: more noise, and so shorter rows.
-    longest = squared_radius(len(design.terms), radius, 1 if asked.replace else 3)
-    made = MomentsRelease(len(columns), numbers, factors, zero, asked, functional, longest)
+    longest = squared_radius(numbers + factors, radius, 1 if asked.replace else 3)
+    made = MomentsRelease(size, numbers, factors, zero, asked, functional, longest)
     if radius is not None or not made.weighing:
         return made
     # With few terms the sharper bounds of rows that all weigh 1, and their weight, are worth more.
@@ -291,7 +310,7 @@ def moments_of(
     return made if made.noise.variance < 0.75 * plain.noise.variance else plain
 
 
-def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
+def coefficients(design: FormulaDesign) -> tuple[Floats, Floats, Floats]:
     """Of slopes in units of the lattice: combinations, scales and offsets that are coefficients."""
     half, middle = float(design.response.half), float(design.response.middle)
     d = len(design.columns)
@@ -304,7 +323,7 @@ def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
 
 
 def regression_of(
-    design: Design,
+    design: FormulaDesign,
     released: Floats,
     loss: Loss,
     asked: Target,
@@ -317,7 +336,7 @@ def regression_of(
 
     Parameters
     ----------
-    design : Design
+    design : FormulaDesign
     released : array of float
     loss : Loss
     asked : Target
@@ -340,7 +359,7 @@ def regression_of(
 
 
 def estimate_of(
-    design: Design, model: LinearModel, loss: Loss, assumptions: tuple[str, ...], title: str
+    design: FormulaDesign, model: LinearModel, loss: Loss, assumptions: tuple[str, ...], title: str
 ) -> RegressionEstimate:
     """The result of a model, whose columns have the bounds of the design."""
     ways, scale, offset = coefficients(design)

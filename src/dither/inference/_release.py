@@ -32,7 +32,7 @@ from dither.privacy import Loss, Neighbours
 __all__ = [
     "Design",
     "Noise",
-    "Released",
+    "NoisyStatistic",
     "best_noise",
     "exact_products",
     "exact_sum",
@@ -53,7 +53,7 @@ _ROOT2 = math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
-class Released:
+class NoisyStatistic:
     """A statistic with noise: what every later number is computed from.
 
     Parameters
@@ -189,10 +189,10 @@ def best_noise(
 
 def release(
     statistic: Sequence[Fraction], *, asked: Target, l1: Fraction, l2_squared: Fraction
-) -> Released:
+) -> NoisyStatistic:
     """Release a statistic once, with the noise of less variance; arguments as of `best_noise`."""
     noise, loss = best_noise(asked=asked, dimension=len(statistic), l1=l1, l2_squared=l2_squared)
-    return Released(noise.release(tuple(statistic)), noise, loss)
+    return NoisyStatistic(noise.release(tuple(statistic)), noise, loss)
 
 
 def rows_of(released: Floats, weight: Fraction, rows: int | None) -> float:
@@ -269,8 +269,18 @@ def exact_products(points: npt.NDArray[np.int64]) -> list[list[int]]:
     d = points.shape[1]
     total = [[0] * d for _ in range(d)]
     for part in _parts(points):
-        for row, more in zip(total, (part.T @ part).tolist(), strict=True):
-            row[:] = [x + y for x, y in zip(row, more, strict=True)]
+        # In halves of ten bits and what is above them: sums of their products are integers below
+        # 2^53, exact in doubles however they are added.
+        upper = part >> _HALF
+        high, low = upper.astype(np.float64), (part - (upper << _HALF)).astype(np.float64)
+        across = high.T @ low
+        parts = (high.T @ high, across + across.T, low.T @ low)
+        whole = [p.astype(np.int64).tolist() for p in parts]
+        for i, row in enumerate(total):
+            row[:] = [
+                x + (a << (2 * _HALF)) + (b << _HALF) + c
+                for x, a, b, c in zip(row, *(p[i] for p in whole), strict=True)
+            ]
     return total
 
 
@@ -288,6 +298,7 @@ def _parts(points: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
 
 
 _PART = 1 << 21
+_HALF = 10
 
 
 def _root(square: Fraction) -> Fraction:

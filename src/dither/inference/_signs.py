@@ -36,7 +36,7 @@ import numpy.typing as npt
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._inputs import Floats, Target, target
-from dither.inference._release import Noise, Released, fixed_noise, seen_at_best
+from dither.inference._release import Noise, NoisyStatistic, fixed_noise, seen_at_best
 from dither.inference._simulation import batches
 from dither.privacy import Loss
 
@@ -102,9 +102,9 @@ class SquareRelease:
         each = (v * v if v <= cap else 2 * cap * v - cap * cap for v in high)
         return (Fraction(sum(each) - self.rows * self.dimension),)
 
-    def release(self, rows: Signs) -> Released:
+    def release(self, rows: Signs) -> NoisyStatistic:
         """The statistic with noise: the one step that touches data."""
-        return Released(self.noise.release(self.statistic(rows)), self.noise, self.loss)
+        return NoisyStatistic(self.noise.release(self.statistic(rows)), self.noise, self.loss)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

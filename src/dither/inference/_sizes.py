@@ -16,7 +16,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._designs import ALL, Design
+from dither.inference._designs import ALL, SimulatedDesign
 from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import rows_needed
 from dither.inference._inputs import Floats, Target, bounds_of, target
@@ -123,7 +123,7 @@ def samples_needed(
         k, ends = check.whole("groups", groups, 2), bounds_of("bounds", bounds)
         if not ends.lower < 0 < ends.upper:
             raise ArgumentError("bounds must hold 0: the mean under the null")
-        design = Design(test, asked, k, ends, check.whole("dimension", dimension, 1))
+        design = SimulatedDesign(test, asked, k, ends, check.whole("dimension", dimension, 1))
         design.check(far)
 
         def of_rows(n: int, alternative: bool, rng: np.random.Generator, some: int) -> Floats:
