@@ -17,10 +17,12 @@ from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
 from dither.cli.attack_command import attack
 from dither.cli.audit_command import audit
+from dither.cli.bounds_commands import bounds, check
 from dither.cli.example_commands import demo
+from dither.cli.hierarchy_command import hierarchy
 from dither.cli.infer_command import infer
 from dither.cli.init_command import init
-from dither.cli.learn_commands import bounds, check
+from dither.cli.learn_command import learn
 from dither.cli.ledger_commands import ledger, verify
 from dither.cli.local_command import local
 from dither.cli.owner_commands import owner
@@ -105,6 +107,8 @@ for command in (
     bounds,
     infer,
     synth,
+    learn,
+    hierarchy,
     verify,
     ledger,
     account,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import os
 import sys
 from collections.abc import Collection
@@ -15,7 +17,7 @@ import click
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["TABLES", "check_targets", "read_table", "write_table"]
+__all__ = ["TABLES", "as_file", "check_targets", "read_table", "write_table"]
 
 TABLES = (".csv", ".json", ".parquet")
 PICTURES = (".pdf", ".png", ".svg")
@@ -61,6 +63,20 @@ def check_targets(
         raise click.UsageError(f"{' and '.join(named)} must be different files")
     if picture is not None and find_spec("matplotlib") is None:
         raise click.UsageError("--plot needs matplotlib: pip install 'dither[plots]'")
+
+
+def as_file(frame: pl.DataFrame, suffix: str) -> bytes:
+    """A frame as the file that its ending says."""
+    assert suffix in TABLES
+    into = io.BytesIO()
+    match suffix:
+        case ".csv":
+            frame.write_csv(into)
+        case ".parquet":
+            frame.write_parquet(into)
+        case _:
+            into.write(json.dumps(json.loads(frame.write_json())).encode("utf-8"))
+    return into.getvalue()
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:

@@ -24,12 +24,15 @@ __all__ = [
     "Sizes",
     "ask",
     "confidence",
+    "confidence_of",
     "delta",
     "epsilon",
     "plot",
     "policy",
+    "private_table",
     "question_options",
     "refuse_given",
+    "seed",
 ]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -137,6 +140,16 @@ def ask(session: Session, question: str) -> Question:
     return found.within(**limits)
 
 
+def private_table(session: Session, name: str | None) -> str:
+    """The table that is asked: the only private one, or the one that is named."""
+    private = [table.name for table in session.tables.values() if table.private]
+    if name is not None:
+        return name
+    if len(private) == 1:
+        return private[0]
+    raise click.UsageError(f"--table must name one of {', '.join(sorted(private))}")
+
+
 def question_options(function: Function) -> Function:
     """What every question needs: SQL, policy, who asks, and how keys and budget are used."""
     for decorate in (
@@ -187,13 +200,27 @@ delta = click.option(
     type=Amount(zero=True),
     help="How much delta it may cost.  [default: the policy's release_delta]",
 )
-confidence = click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence of the intervals.",
-)
+
+
+def confidence_of(default: float, what: str) -> Callable[[Function], Function]:
+    """The option ``--confidence``: of what, and how much where it is left out."""
+    return click.option(
+        "--confidence",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=default,
+        show_default=True,
+        help=what,
+    )
+
+
+confidence = confidence_of(0.95, "Confidence of the intervals.")
+
+
+def seed(what: str) -> Callable[[Function], Function]:
+    """The option ``--seed``, of what is drawn and protects nobody."""
+    return click.option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, help=f"Seed of {what}."
+    )
 
 
 def epsilon(*, required: bool) -> Callable[[Function], Function]:

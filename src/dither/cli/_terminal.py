@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither._format import cost_text, half_width, level, odds, percent, sentence
+from dither._format import cost_text, level, percent, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,15 +120,11 @@ def print_preview(preview: Preview) -> None:
 
     out = console()
     table = new_table()
-    for name in ("rows in a group", *(f"{name} ±" for name in preview.widths)):
+    heads, rows = preview.shown()
+    for name in heads:
         table.add_column(name, justify="right", overflow="fold")
-    if preview.missed is not None:
-        table.add_column("key missed", justify="right")
-    for i, size in enumerate(preview.sizes):
-        cells = [half_width(widths[i]) for widths in preview.widths.values()]
-        if preview.missed is not None:
-            cells.append(odds(preview.missed[i]))
-        table.add_row(f"{size:,}", *cells)
+    for row in rows:
+        table.add_row(*row)
     out.print(table)
     out.print()
     print_paragraphs(

@@ -17,9 +17,9 @@ import click
 
 from dither._format import count_text, level, percent
 from dither.cli._files import check_targets
-from dither.cli._options import FILE, Amount, Group, plot
+from dither.cli._options import FILE, Amount, Group, plot, seed
 from dither.cli._terminal import PATIENCE, leave_by, waiting
-from dither.cli.attack_people import differencing, linkage, membership, synthetic
+from dither.cli.attack_people import differencing, gradients, linkage, membership, synthetic
 from dither.cli.example_commands import tour
 
 if TYPE_CHECKING:
@@ -239,8 +239,7 @@ Examples:
               help="The decoder.  [default: the better one for the noise]")  # fmt: skip
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True,
               help="How often the game is played.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of secrets and simulated noise, not of private releases.")  # fmt: skip
+@seed("secrets and simulated noise, not of private releases")
 @plot("the success")
 def subset_sums(
     people: int,
@@ -347,5 +346,5 @@ def _attacks(verdicts: list[Verdict]) -> str:
     return sentence_of[:1].upper() + sentence_of[1:]
 
 
-for command in (linkage, differencing, membership, synthetic, tour):
+for command in (linkage, differencing, membership, synthetic, gradients, tour):
     attack.add_command(command)

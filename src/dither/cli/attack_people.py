@@ -1,6 +1,7 @@
-"""The commands ``dither attack linkage``, ``differencing``, ``membership`` and ``synthetic``.
+"""The commands ``dither attack linkage``, ``differencing``, ``membership``, ``synthetic`` and
+``gradients``.
 
-Each attacks what it is given, or shows itself on a survey where it is given nothing.
+Each attacks what it is given, or shows itself on public data where it is given nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import click
 
 from dither._format import loss_text, percent
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, Amount, plot, refuse_given
+from dither.cli._options import FILE, Amount, confidence_of, plot, refuse_given, seed
 from dither.cli._terminal import leave_by, waiting
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["differencing", "linkage", "membership", "synthetic"]
+__all__ = ["differencing", "gradients", "linkage", "membership", "synthetic"]
 
 TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 MODELS = ("forest", "tree", "regression")
@@ -51,8 +52,7 @@ Examples:
 @click.option("--covers", "meanings", multiple=True, metavar="COLUMN=FILE",
               help="What labels stand for: a hierarchy, as dither anonymize --hierarchy takes it, "
               "or JSON, {label: [values]}; may be repeated.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of guesses.")  # fmt: skip
+@seed("guesses")
 @plot("what is found")
 def linkage(
     release: Path | None,
@@ -142,8 +142,7 @@ Examples:
 @click.option("--table", help="The table to attack, where the policy has several.")
 @click.option("--target", help="A condition that one person meets.")
 @click.option("--secret", help="The condition to find out about that person.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of the choice of targets, not of the noise.")  # fmt: skip
+@seed("the choice of targets, not of the noise")
 @plot("the success")
 def differencing(
     epsilons: tuple[Fraction, ...],
@@ -194,15 +193,8 @@ Examples:
               help="Records of the survey to train on.")  # fmt: skip
 @click.option("--shadows", type=click.IntRange(4), default=32, show_default=True,
               help="How many models of each kind are trained.")  # fmt: skip
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.999,
-    show_default=True,
-    help="Confidence of the intervals, and that no honest release is accused.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of coins and models, not of the noise that protects.")  # fmt: skip
+@confidence_of(0.999, "Confidence of the intervals, and that no honest release is accused.")
+@seed("coins and models, not of the noise that protects")
 @plot("the ROC curves")
 def membership(
     models: tuple[str, ...],
@@ -248,15 +240,8 @@ Examples:
               help="Women of the survey.")  # fmt: skip
 @click.option("--plays", type=click.IntRange(100), default=200, show_default=True,
               help="Synthetic tables that are scored; three times as many are made.")  # fmt: skip
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.999,
-    show_default=True,
-    help="Confidence of the intervals, and that no honest release is accused.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of coins, not of the noise that protects.")  # fmt: skip
+@confidence_of(0.999, "Confidence of the intervals, and that no honest release is accused.")
+@seed("coins, not of the noise that protects")
 @plot("the ROC curves")
 def synthetic(
     released: Path | None,
@@ -299,6 +284,53 @@ def synthetic(
     if picture is not None:
         found.plot(picture)
         click.echo(f"picture: {picture}")
+
+
+@click.command(
+    short_help="Rebuild a client's record from its update.",
+    epilog="""\b
+Examples:
+  dither attack gradients                 digits, without noise and with
+  dither attack gradients --epsilon 1 --epsilon 1000 --plot digits.png
+""",
+)
+@click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
+              help="Epsilon of one update; may be repeated.  [default: 1, 8, 100]")  # fmt: skip
+@click.option("--records", type=click.IntRange(10, 1797), default=40, show_default=True,
+              help="Clients, each with one image.")  # fmt: skip
+@click.option("--plays", type=click.IntRange(100), default=2000, show_default=True,
+              help="Updates that are scored in each game.")  # fmt: skip
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.999,
+    show_default=True,
+    help="Confidence of the intervals, and that no honest update is accused.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Seed of images, coins, the network and its noise.")  # fmt: skip
+@plot("the images")
+def gradients(
+    epsilons: tuple[Fraction, ...],
+    records: int,
+    plays: int,
+    confidence: float,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Rebuild images of digits, and read their labels, from what clients send in training.
+
+    A client sends the gradient of a small network at its one image. Without noise the image is a
+    quotient of two of its parts.
+
+    Exit code 1 if an update reveals more than it promises; 3 if one that promises something could
+    not be judged.
+    """
+    from dither.examples.gradient_attacks import show_gradients
+
+    check_targets(picture=picture)
+    chosen = epsilons or (Fraction(1), Fraction(8), Fraction(100))
+    leave_by(show_gradients(chosen, records, plays, confidence, seed, picture))
 
 
 def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:

@@ -15,7 +15,7 @@ import click
 from dither._format import at_least, level
 from dither.cli._children import guarded
 from dither.cli._files import check_targets
-from dither.cli._options import Amount, plot, refuse_given
+from dither.cli._options import Amount, confidence_of, plot, refuse_given
 from dither.cli._terminal import INCONCLUSIVE, VIOLATED, waiting
 from dither.errors import nearest
 
@@ -54,13 +54,7 @@ Examples:
     type=click.IntRange(1),
     help="Outputs to draw from each dataset.  [default: 100000; 20000 with --all]",
 )
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.99,
-    show_default=True,
-    help="The chance that no certified bound is wrong.",
-)
+@confidence_of(0.99, "The chance that no certified bound is wrong.")
 @click.option(
     "--vectorised/--single",
     default=None,
@@ -143,10 +137,10 @@ def _subjects(planted: bool) -> Iterator[Subject]:
 
         yield from planted_bugs()
         return
-    from dither import inference, learn, local, mechanisms
+    from dither import inference, learn, local, mechanisms, synth
     from dither._subjects import declared
 
-    yield from declared(mechanisms, local, inference, learn)
+    yield from declared(mechanisms, local, inference, synth, learn)
 
 
 def _table(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dither.cli._options import seed
 from dither.errors import ArgumentError
 
 __all__ = ["demo", "tour"]
@@ -54,8 +55,7 @@ Examples:
     help="The page to write: one file, with its pictures.",
 )
 @click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of targets and simulations, not of the noise that protects.")  # fmt: skip
+@seed("targets and simulations, not of the noise that protects")
 def tour(out: Path, force: bool, seed: int) -> None:
     """Release a survey masked, k-anonymous, as exact statistics and privately, and attack each.
 

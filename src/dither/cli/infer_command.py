@@ -14,11 +14,20 @@ import click
 
 from dither._format import level
 from dither.cli._files import check_targets
-from dither.cli._options import FILE, Sizes, confidence, delta, epsilon, plot, policy, refuse_given
+from dither.cli._options import (
+    FILE,
+    Sizes,
+    confidence,
+    delta,
+    epsilon,
+    plot,
+    policy,
+    private_table,
+    refuse_given,
+)
 from dither.cli._terminal import print_plan, say_saved, waiting
 
 if TYPE_CHECKING:
-    from dither import Session
     from dither.inference._asked import Inference
     from dither.inference._asked_question import InferencePreview, InferenceQuestion
 
@@ -112,7 +121,7 @@ def infer(
         refuse_given(("token", "certificate"), "a release")
     check_targets(picture=picture, other=certificate)
     with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
-        rows = session.table(_table(session, name))
+        rows = session.table(private_table(session, name))
         asked = _read(question, (rows.filter(where) if where else rows).infer(epsilon, delta))
         if explain:
             _print_plan(asked, as_json)
@@ -137,16 +146,6 @@ def infer(
     for path, write in ((picture, found.plot), (certificate, found.certificate.save)):
         if path is not None:
             _save(path, write)
-
-
-def _table(session: Session, name: str | None) -> str:
-    """The table that is asked: the only private one, or the one that is named."""
-    private = [table.name for table in session.tables.values() if table.private]
-    if name is not None:
-        return name
-    if len(private) == 1:
-        return private[0]
-    raise click.UsageError(f"--table must name one of {', '.join(sorted(private))}")
 
 
 def _read(text: str, asked: Inference) -> InferenceQuestion:

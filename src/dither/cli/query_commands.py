@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,12 +193,17 @@ def _preview_json(found: Preview) -> dict[str, object]:
     def plain(width: float) -> float | None:
         return width if math.isfinite(width) else None
 
+    def each(widths: Mapping[str, tuple[float, ...]]) -> dict[str, list[float | None]]:
+        return {name: [*map(plain, one)] for name, one in widths.items()}
+
+    by_set = {keys: each(one) for keys, one in found.by_set.items()}
     return {
         "epsilon": str(found.epsilon),
         "delta": str(found.delta),
         "confidence": found.confidence,
         "sizes": list(found.sizes),
-        "half_widths": {name: [*map(plain, widths)] for name, widths in found.widths.items()},
+        "half_widths": each(found.widths),
+        **({"half_widths_by_set": by_set} if by_set else {}),
         "missed": None if found.missed is None else list(found.missed),
     }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,17 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dither._format import percent
-from dither.cli._files import TABLES, check_targets
+from dither._files import written
+from dither._format import count_text, percent
+from dither.cli._files import as_file, check_targets
 from dither.cli._options import FILE, Sizes, delta, epsilon, policy, refuse_given
 from dither.cli._terminal import print_plan, say_saved, waiting
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from dither.synth import SyntheticModel, SynthProgress
 
-__all__ = ["synth"]
+__all__ = ["synth", "teller"]
 
 
 @click.command(
@@ -54,6 +51,12 @@ Examples:
     type=click.IntRange(1),
     help="Tables of so many columns are to be right.  [default: 3, of many columns 2]",
 )
+@click.option(
+    "--inside",
+    type=click.Choice(("uniform", "tree")),
+    default="uniform",
+    help="Numbers inside their bins: anywhere, or by a private tree.  [default: uniform]",
+)
 @click.option("--explain", is_flag=True, help="What is measured, and at which price.")
 @click.option("--preview", is_flag=True, help="What the noise does to tables. Nothing is spent.")
 @click.option(
@@ -81,6 +84,7 @@ def synth(
     method: str,
     columns: str | None,
     workload: int | None,
+    inside: str,
     explain: bool,
     preview: bool,
     sizes: tuple[int, ...],
@@ -111,7 +115,17 @@ def synth(
     check_targets(table=table, other=kept, option="--model")
     check_targets(table=table, other=certificate)
     if source is not None:
-        asked = ("name", "analyst", "where", "epsilon", "delta", "method", "columns", "workload")
+        asked = (
+            "name",
+            "analyst",
+            "where",
+            "epsilon",
+            "delta",
+            "method",
+            "columns",
+            "workload",
+            "inside",
+        )
         refuse_given((*asked, "explain", "preview", "token"), "a policy's table, without --from")
         _write(dt.synth.load(source), rows, seed, table, kept, certificate)
         return
@@ -127,6 +141,7 @@ def synth(
             method=method,
             workload=workload,
             columns=None if columns is None else [part.strip() for part in columns.split(",")],
+            inside=inside,
         )
         if explain:
             print_plan(asked_for.explain())
@@ -134,20 +149,21 @@ def synth(
         if preview:
             click.echo(f"{asked_for.preview(sizes)}\nNothing is spent.")
             return
-        model = asked_for.release(token=token, progress=_teller())
+        model = asked_for.release(token=token, progress=teller())
     _write(model, rows, seed, table, kept, certificate)
 
 
-def _teller() -> Callable[[SynthProgress], None] | None:
+def teller() -> Callable[[SynthProgress], None] | None:
     """One line on a terminal that says how far it is."""
     if not sys.stderr.isatty():
         return None
 
     def tell(progress: SynthProgress) -> None:
         left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
-        line = (
-            f"{progress.stage}: {progress.round} tables, {percent(progress.share, 0)} of the budget"
-        )
+        line = progress.stage
+        if progress.round:
+            tables = count_text(progress.round, "table")
+            line += f": {tables}, {percent(progress.share, 0)} of the budget"
         end = "\n" if progress.share >= 1 else ""
         click.echo(f"\r\x1b[K{line}{left if not end else ''}{end}", err=True, nl=False)
 
@@ -163,8 +179,6 @@ def _write(
     certificate: Path | None,
 ) -> None:
     """Files under their names once all of each is on the disk; the model first, which was paid."""
-    from dither.synth._result import written
-
     if kept is not None:
         say_saved(model.save(kept))
     if certificate is not None:
@@ -172,21 +186,7 @@ def _write(
         say_saved(certificate)
     if table is not None:
         with waiting("drawing rows"):
-            body = _as_file(model.sample(rows, seed=seed), table.suffix.lower())
+            body = as_file(model.sample(rows, seed=seed), table.suffix.lower())
         written(table, body)
         say_saved(table)
     click.echo(model.summary())
-
-
-def _as_file(frame: pl.DataFrame, suffix: str) -> bytes:
-    """A frame as the file that its ending says."""
-    assert suffix in TABLES
-    into = io.BytesIO()
-    match suffix:
-        case ".csv":
-            frame.write_csv(into)
-        case ".parquet":
-            frame.write_parquet(into)
-        case _:
-            into.write(json.dumps(json.loads(frame.write_json())).encode("utf-8"))
-    return into.getvalue()

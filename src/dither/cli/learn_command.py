@@ -1,0 +1,225 @@
+"""``dither learn``: a model of a protected table, in a file that predicts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither._files import written
+from dither.cli._files import as_file, check_targets, read_table
+from dither.cli._options import (
+    FILE,
+    Sizes,
+    delta,
+    epsilon,
+    plot,
+    policy,
+    private_table,
+    refuse_given,
+)
+from dither.cli._terminal import print_plan, say_saved, waiting
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither.learn import LearnedModel
+
+__all__ = ["learn"]
+
+MODELS = ("additive", "logistic", "linear")
+
+
+@click.command(
+    short_help="A model of a protected table, and its predictions.",
+    epilog="""\b
+Examples:
+  dither learn "readmitted ~ age + cost + region" --epsilon 1 --explain
+  dither learn "readmitted ~ age + cost + region" --epsilon 1 --preview
+  dither learn "readmitted ~ ." --epsilon 1 --out model.json --plot model.png
+  dither learn "cost ~ age + C(region)" --model linear --epsilon 1 \\
+      --out cost.json
+  dither learn --from model.json --predict new.csv --out told.csv
+""",
+)
+@click.argument("formula", required=False)
+@policy
+@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@click.option("--table", "name", help="The table; needed where several are private.")
+@click.option("--where", help="Rows that count: a condition, as after WHERE.")
+@epsilon(required=False)
+@delta
+@click.option(
+    "--model",
+    "kind",
+    type=click.Choice(MODELS),
+    default="additive",
+    help="A sum of curves, or a regression by formula.  [default: additive]",
+)
+@click.option(
+    "--max-rows",
+    type=click.IntRange(1),
+    help="Rows of one unit that count, in place of the policy's limit.",
+)
+@click.option("--bins", type=click.IntRange(2, 1024), help="Ranges of a number.  [default: 32]")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    help="How often each column is fitted.  [default: 10]",
+)
+@click.option("--explain", is_flag=True, help="What is measured, and at which price.")
+@click.option("--preview", is_flag=True, help="What it would tell. Nothing is spent.")
+@click.option(
+    "--sizes",
+    type=Sizes(),
+    default=(1_000, 10_000, 100_000),
+    help="Numbers of rows to preview.  [default: 1000,10000,100000]",
+)
+@click.option(
+    "--token", help="A name for the request: asked again by it, the same model comes back, free."
+)
+@click.option("--from", "source", type=FILE, help="A model that was saved: nothing is charged.")
+@click.option("--predict", "rows", type=FILE, help="Rows to predict: .csv or .parquet.")
+@click.option("--out", type=FILE, help="Write the model; with --predict the rows.")
+@plot("what the model says")
+@click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
+def learn(
+    formula: str | None,
+    policy: Path,
+    analyst: str | None,
+    name: str | None,
+    where: str | None,
+    epsilon: Fraction | None,
+    delta: Fraction | None,
+    kind: str,
+    max_rows: int | None,
+    bins: int | None,
+    rounds: int | None,
+    explain: bool,
+    preview: bool,
+    sizes: tuple[int, ...],
+    token: str | None,
+    source: Path | None,
+    rows: Path | None,
+    out: Path | None,
+    picture: Path | None,
+    certificate: Path | None,
+) -> None:
+    """Learn from a table what a column follows from, charge the ledger once, and keep the model.
+
+    FORMULA names the column that is predicted and those that it is predicted from, as in
+    "readmitted ~ age + cost". Their values and bounds come from the policy. The model may be handed
+    out; what it is asked later costs nothing. Files appear once they are whole: where the command
+    is cut off, what was charged stays charged, and no part of a file is left.
+    """
+    import dither as dt
+
+    if explain and preview:
+        raise click.UsageError("give --preview or --explain, not both")
+    free = explain or preview
+    if not preview:
+        refuse_given(("sizes",), "--preview")
+    if free:
+        refuse_given(("token", "out", "picture", "certificate"), "a release")
+    if rows is not None and source is None:
+        raise click.UsageError("--predict goes with --from MODEL: learn first, with --out")
+    check_targets(
+        table=out if rows is not None else None,
+        file=out if rows is None else None,
+        picture=picture,
+        other=certificate,
+    )
+    if source is not None:
+        asked_for = ("formula", "analyst", "name", "where", "epsilon", "delta", "kind", "max_rows")
+        refuse_given(
+            (*asked_for, "bins", "rounds", "explain", "preview", "token"),
+            "a policy's table, without --from",
+        )
+        if (rows is None) != (out is None):
+            raise click.UsageError("--predict FILE and --out FILE go together, with --from")
+        _tell(dt.learn.load(source), rows, out, picture, certificate)
+        return
+    if formula is None:
+        raise click.UsageError('give a FORMULA, such as "readmitted ~ age + cost"')
+    if epsilon is None:
+        raise click.UsageError("--epsilon is missing")
+    if not free and out is None:
+        raise click.UsageError("give --out FILE for the model, --explain or --preview")
+    if kind != "additive":
+        refuse_given(("bins", "rounds"), "--model additive")
+    given = {"bins": bins, "rounds": rounds}
+    with dt.open(policy, analyst=analyst) as session:
+        table = session.table(private_table(session, name))
+        learning = (table.filter(where) if where else table).learn(
+            epsilon, delta, max_rows=max_rows
+        )
+        asked: Any = getattr(learning, kind)(
+            formula, **{name: value for name, value in given.items() if value is not None}
+        )
+        if explain:
+            print_plan(asked.explain())
+            return
+        if preview:
+            click.echo(f"{asked.preview(sizes)}\nNothing is spent.")
+            return
+        told = {"progress": _teller(rounds or 10)} if kind == "additive" else {}
+        with waiting("charging, then learning"):
+            model = asked.release(token=token, **told)
+    _tell(model, None, out, picture, certificate)
+
+
+def _teller(rounds: int) -> Callable[[int], None] | None:
+    """One line on a terminal that says how far it is."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(done: int) -> None:
+        end = "\n" if done == rounds else ""
+        click.echo(f"\r\x1b[K{done} of {rounds} rounds{end}", err=True, nl=False)
+
+    return tell
+
+
+def _tell(
+    model: LearnedModel,
+    rows: Path | None,
+    out: Path | None,
+    picture: Path | None,
+    certificate: Path | None,
+) -> None:
+    """Files under their names once all of each is on the disk; the model first, which was paid."""
+    if rows is not None:
+        assert out is not None
+        found = _predicted(model, read_table(rows, model.texts))
+        written(out, as_file(found, out.suffix.lower()))
+        say_saved(out)
+    elif out is not None:
+        say_saved(model.save(out))
+    if certificate is not None:
+        written(certificate, (model.certificate.to_json() + "\n").encode("utf-8"))
+        say_saved(certificate)
+    if picture is not None:
+        model.plot(picture)
+        say_saved(picture)
+    click.echo(model.summary())
+
+
+def _predicted(model: LearnedModel, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what is predicted of them beside."""
+    import polars as pl
+
+    told: dict[str, Any] = {f"{model.target}_predicted": model.predict(frame).tolist()}
+    if model.classes is not None:
+        chances = model.predict_proba(frame)
+        told |= {
+            f"{model.target}_chance_of_{label}": chances[:, k].tolist()
+            for k, label in enumerate(model.classes)
+        }
+    twice = [column for column in told if column in frame.columns]
+    if twice:
+        raise click.UsageError(f"--predict: the rows have a column {twice[0]!r} already")
+    return frame.with_columns(pl.Series(column, values) for column, values in told.items())
