@@ -32,7 +32,7 @@ def ideas() -> None:
 
     drawn_here = [
         p
-        for at in ("ideas", "inference", "attacks", "local")
+        for at in ("ideas", "inference", "attacks", "local", "learn")
         for p in (HERE.parent / at).glob("*.md")
     ]
     for page in sorted([*drawn_here, HERE.parent / "anonymize.md"]):

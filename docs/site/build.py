@@ -21,7 +21,7 @@ from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-HIDDEN = re.compile(r"^<!-- *(?:setup|file|output varies|not run)\b.*?-->\n", re.M | re.S)
+HIDDEN = re.compile(r"^<!-- *(?:setup|file|output varies|not run|needs)\b.*?-->\n", re.M | re.S)
 LINK = re.compile(r"(\]\()((?!https?://|#|mailto:)[^)#\s]+)")
 
 CAPTIONS = {
