@@ -15,6 +15,16 @@ ENGINES = {"PostgreSQL": ABSENT, "Spark": "Spark is not installed"}
 """What tests say that are skipped because an engine is not on this machine."""
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Spark first, side by side.
+
+    Where several processes share the tests, each begins with a part of this list, and others take
+    from its end: so the first one runs all of these, and one Java is started instead of one each.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in the end which engines were not tested."""
     skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]

@@ -1,4 +1,8 @@
-"""Spark for tests: one small session a process, on two threads and a gigabyte, gone with it.
+"""Spark for tests: one small session, on two threads and a gigabyte, gone with its process.
+
+Tests that need it are marked, and `tests/conftest.py` has one process run them all where there are
+several, so that one Java runs. Most of its time would go into compiling what is run once, so it
+compiles quickly and not well, and collects garbage on one thread.
 
 Where pyspark or Java is missing, tests that need it are skipped, and say so.
 """
@@ -16,7 +20,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ABSENT", "needs_spark", "skip_without_spark", "spark_session"]
+__all__ = ["ABSENT", "JAVA_OPTIONS", "needs_spark", "skip_without_spark", "spark_session"]
 
 ABSENT = "Spark is not installed"
 
@@ -26,8 +30,11 @@ _JAVA = (Path(_HOME) / "bin" / "java").exists() if _HOME else shutil.which("java
 _MISSING = importlib.util.find_spec("pyspark") is None or not _JAVA
 _REASON = f"{ABSENT}: pyspark 4 and Java 17 are needed"
 
-needs_spark = pytest.mark.skipif(_MISSING, reason=_REASON)
-"""Marks a test that runs Spark."""
+JAVA_OPTIONS = "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of every Java that tests start."""
+
+needs_spark = (pytest.mark.spark, pytest.mark.skipif(_MISSING, reason=_REASON))
+"""Marks of a test that runs Spark."""
 
 
 def skip_without_spark() -> None:
@@ -45,7 +52,7 @@ def spark_session() -> Any:
     folder = tempfile.mkdtemp(prefix="dither-spark-")
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Xss8m -Dderby.system.home={folder}",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dderby.system.home={folder}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -7,10 +7,12 @@ small instance, two neighbours that use the whole claim or nearly, and the claim
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -45,14 +47,34 @@ class Subject:
 def declaring(room: ModuleType) -> Iterator[type[Any]]:
     """The classes of a room that declare what to audit of them, by name.
 
-    They are in its list, or in ``AUDITED`` where people call functions that use them.
+    They are in its list, or in ``AUDITED`` where people call what uses them. A text there names one
+    by its module, ``"dither.room._file:Class"``, that is imported now: a library that it needs may
+    not be installed, and then it is left out, as is a name of the list.
     """
     # A dictionary, as a class may have two names.
-    found = dict.fromkeys(getattr(room, name) for name in sorted(room.__all__))
-    found |= dict.fromkeys(getattr(room, "AUDITED", ()))
+    asked = [partial(getattr, room, name) for name in sorted(room.__all__)]
+    asked += [partial(_named, one) for one in getattr(room, "AUDITED", ())]
+    found = dict.fromkeys(made for one in asked if (made := _installed(one)) is not None)
     for made in found:
         if hasattr(made, "audit_subjects") and not inspect.isabstract(made):
             yield made
+
+
+def _named(one: Any) -> Any:
+    if not isinstance(one, str):
+        return one
+    module, _, name = one.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _installed(make: Callable[[], Any]) -> Any:
+    """What is made, or None where that needs a library which is not installed."""
+    try:
+        return make()
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] == "dither":
+            raise
+        return None
 
 
 def declared(*rooms: ModuleType) -> Iterator[Subject]:

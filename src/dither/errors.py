@@ -16,6 +16,7 @@
     │   ├── LedgerCorruptError   it is truncated, or its chain does not hold
     │   ├── PromiseError         a charge is stated for another unit, or for other neighbours
     │   └── TokenError           a request token was used for something else
+    ├── RoundError               too few clients came for a round of federated learning
     ├── CertificateError         a certificate does not agree with the ledger
     └── EngineError              the engine failed; what was charged stays charged
 
@@ -42,6 +43,7 @@ __all__ = [
     "PolicyError",
     "PromiseError",
     "QueryError",
+    "RoundError",
     "TokenError",
     "UnknownNameError",
     "UnsupportedError",
@@ -106,6 +108,10 @@ class PromiseError(LedgerError):
 
 class TokenError(LedgerError):
     """A request token was used before, for another request or without a stored answer."""
+
+
+class RoundError(DitherError):
+    """Too few clients came for a round: its sum was not opened, and the round is spent."""
 
 
 class CertificateError(DitherError):

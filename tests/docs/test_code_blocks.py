@@ -8,6 +8,7 @@
 A comment before a block says more of it: ``<!-- output varies -->`` compares the output with all
 numbers masked, because noise changes them and must not change anything else;
 ``<!-- not run: REASON -->`` leaves a block out; ``<!-- setup: CODE -->`` runs code unseen.
+A page that begins with ``<!-- needs: LIBRARY -->`` is skipped where that is not installed.
 ``python tests/docs/refresh.py PAGE ...`` writes what is printed now into a page.
 """
 
@@ -35,6 +36,7 @@ PIECE = re.compile(
     r"|^```(?P<language>\w*)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+NEEDED = re.compile(r"<!-- needs: (\w+) -->$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)|<img[^>]* src=\"([^\"]+)\"")
 
 
@@ -133,11 +135,19 @@ def run_page(text: str, page: str, compare: Compare = check) -> None:
             Path(block.notes["file"]).write_text(block.body)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def _marked(page: Path) -> Any:
+    marks = [pytest.mark.spark] if "skip_without_spark" in page.read_text() else []
+    return pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=marks)
+
+
+@pytest.mark.parametrize("page", [_marked(page) for page in PAGES])
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of the page runs and prints what the page says."""
+    text = page.read_text()
+    if needed := NEEDED.match(text):
+        pytest.importorskip(needed[1], reason=f"{needed[1]} is not installed")
     monkeypatch.chdir(tmp_path)
-    run_page(page.read_text(), page.relative_to(ROOT).as_posix())
+    run_page(text, page.relative_to(ROOT).as_posix())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())

@@ -21,7 +21,7 @@ from dither.local._domain import Domain, bind, column
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._limits import checked_epsilon
 from dither.local._oracles import FiniteChannel
-from dither.noise._cells import Cells
+from dither.noise._cells import WeightedOutcomes
 from dither.numeric import Words
 from dither.numeric import _directed as directed
 
@@ -341,7 +341,7 @@ class GridPrivacy(_Metric):
 
 
 @lru_cache(maxsize=16)
-def _steps(epsilon: Fraction, k: int) -> tuple[list[int], list[int], Cells]:
+def _steps(epsilon: Fraction, k: int) -> tuple[list[int], list[int], WeightedOutcomes]:
     """u(0..k-2), E(0..k-1), and the noise's cells from -(k-1) to k-1."""
     e, _ = exp_bounds(epsilon)
     ends, inside = [_BASE], [math.floor((e - 1) * _BASE)]
@@ -351,11 +351,11 @@ def _steps(epsilon: Fraction, k: int) -> tuple[list[int], list[int], Cells]:
         ends.append(ends[-1] + inside[-1])
     inside, ends = inside[::-1], ends[::-1]
     half = [*inside[1:], ends[-1]]
-    return inside, ends, Cells([*half[::-1], inside[0], *half])
+    return inside, ends, WeightedOutcomes([*half[::-1], inside[0], *half])
 
 
 @lru_cache(maxsize=4)
-def _plane(budget: Fraction, reach: int) -> tuple[list[list[int]], int, Cells]:
+def _plane(budget: Fraction, reach: int) -> tuple[list[list[int]], int, WeightedOutcomes]:
     """Weights of a quarter of the square, their sum over all of it, and its cells.
 
     Decimal arithmetic rounds correctly, so every machine has the same weights.
@@ -372,7 +372,7 @@ def _plane(budget: Fraction, reach: int) -> tuple[list[list[int]], int, Cells]:
             table[i][j] = table[j][i] = int(_DECIMALS.multiply(ideal, scale))
     # Off the axes a weight stands for both signs.
     shares = [w << (i > 0) << (j > 0) for i, row in enumerate(table) for j, w in enumerate(row)]
-    return table, sum(shares), Cells(shares)
+    return table, sum(shares), WeightedOutcomes(shares)
 
 
 @lru_cache(maxsize=4)
