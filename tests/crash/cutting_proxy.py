@@ -57,10 +57,15 @@ class CuttingProxy:
                 client.close()
                 continue
             server = socket.create_connection(("127.0.0.1", self._server))
-            threading.Thread(target=self._from_client, args=(client, server), daemon=True).start()
-            threading.Thread(target=_pass, args=(server, client), daemon=True).start()
+            answers = _Answers(server, client)
+            answers.start()
+            threading.Thread(
+                target=self._from_client, args=(client, server, answers), daemon=True
+            ).start()
 
-    def _from_client(self, client: socket.socket, server: socket.socket) -> None:
+    def _from_client(
+        self, client: socket.socket, server: socket.socket, answers: _Answers
+    ) -> None:
         with suppress(OSError):
             while said := client.recv(65536):
                 if self.cut is None or not said.endswith(COMMIT):
@@ -70,22 +75,36 @@ class CuttingProxy:
                 if how == "before":
                     break
                 # From here on the client hears nothing more.
-                _end(client)
+                answers.kept.set()
                 if how == "late":
+                    _end(client)
                     time.sleep(0.4)
                 server.sendall(said)
-                time.sleep(0.2)
+                # A busy server may take long to commit; its answer says that it has.
+                answers.heard.wait(30)
                 break
         _end(client)
         _end(server)
 
 
-def _pass(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while said := source.recv(65536):
-            target.sendall(said)
-    _end(source)
-    _end(target)
+class _Answers(threading.Thread):
+    """Passes on what the server says, until it is to be kept from the client."""
+
+    def __init__(self, server: socket.socket, client: socket.socket) -> None:
+        super().__init__(daemon=True)
+        self._server, self._client = server, client
+        self.kept, self.heard = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        with suppress(OSError):
+            while said := self._server.recv(65536):
+                if self.kept.is_set():
+                    self.heard.set()
+                else:
+                    self._client.sendall(said)
+        self.heard.set()
+        _end(self._client)
+        _end(self._server)
 
 
 def _end(one: socket.socket) -> None:

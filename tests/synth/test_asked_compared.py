@@ -171,10 +171,11 @@ def test_units_with_many_rows(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_and_a_tiny_epsilon_say_nothing(tmp_path: Path) -> None:
-    """The interval is all of [0, 1]; nothing fails."""
+    """The interval is all of [0, 1], but in one of a million runs; nothing fails."""
     with opened(tmp_path, people(5)[:0]) as session:
         found = session.table("people").compare(people(50), 1, epsilon="0.001").release()
-        assert found.intervals().select("lower", "upper").unique().rows() == [(0.0, 1.0)]
+        ends = found.intervals(1 - 1e-6).select("lower", "upper")
+        assert ends.unique().rows() == [(0.0, 1.0)]
         assert "Measured with noise" in found.summary()
 
 
