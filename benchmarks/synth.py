@@ -111,11 +111,11 @@ def cut(table: pl.DataFrame, most: int = 32) -> Coded:
 def errors(real: Coded, made: pl.DataFrame, orders: tuple[int, ...] = (1, 2, 3)) -> list[float]:
     """Mean total variation by order, over all tables."""
     # Here, so that a side's process does not hold what it has no use for.
-    from dither.lab._cells import Column
-    from dither.lab.compare._distances import Tables, distances
+    from dither.lab._cells import CodedColumn
+    from dither.lab.compare._distances import ComparedTables, distances
 
     both = tuple(
-        Column(
+        CodedColumn(
             name,
             np.concatenate([t[name].to_numpy().astype(np.int64) for t in (real.table, made)]),
             size,
@@ -124,7 +124,7 @@ def errors(real: Coded, made: pl.DataFrame, orders: tuple[int, ...] = (1, 2, 3))
         )
         for name, size in real.domain.items()
     )
-    tables = Tables(both, real.table.height, made.height)
+    tables = ComparedTables(both, real.table.height, made.height)
     rng = np.random.default_rng(0)
     return [float(np.mean([d.value for d in distances(tables, k, 10**6, rng)])) for k in orders]
 

@@ -85,12 +85,12 @@ def test_refusals_cost_nothing(run, folder, line, says):
 CUT = """
 import os, signal, sys
 from dither.synth import _plans
-real = _plans.Run.tell
+real = _plans.MethodRun.tell
 def tell(self, stage):
     real(self, stage)
     if self.found.measured:
         os.kill(os.getpid(), signal.SIGKILL)
-_plans.Run.tell = tell
+_plans.MethodRun.tell = tell
 from dither.cli import main
 main(sys.argv[1:])
 """

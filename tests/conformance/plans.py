@@ -226,7 +226,7 @@ def schema(name: str) -> Schema:
 
 UNITS = "units that count once"
 
-GRIDDED: dict[str, tuple[ag.Aggregate, ...]] = {
+GRIDDED: dict[str, tuple[ag.AggregateFunction, ...]] = {
     "a grid of reals": (ag.Magnitudes(ex.Column("visits", "y")),),
     "a grid of whole numbers": (ag.Magnitudes(ex.Column("visits", "h")),),
     "sizes of units": (

@@ -63,9 +63,7 @@ class CuttingProxy:
                 target=self._from_client, args=(client, server, answers), daemon=True
             ).start()
 
-    def _from_client(
-        self, client: socket.socket, server: socket.socket, answers: _Answers
-    ) -> None:
+    def _from_client(self, client: socket.socket, server: socket.socket, answers: _Answers) -> None:
         with suppress(OSError):
             while said := client.recv(65536):
                 if self.cut is None or not said.endswith(COMMIT):

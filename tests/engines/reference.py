@@ -26,7 +26,7 @@ from dither.plan.job import (
     Total,
     UnitProducts,
     Units,
-    UnitSizes,
+    UnitSizeHistogram,
     Values,
 )
 from dither.plan.relations import (
@@ -520,7 +520,7 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
                 below = [n * max_rows * parts // r for n in below]
                 parts = 1
             return [parts * (b - a) for a, b in pairwise(below)]
-        case UnitSizes(by=by, groups=groups, edges=edges):
+        case UnitSizeHistogram(by=by, groups=groups, edges=edges):
             # 0 and -0 are one value in Python too; a truth value is not a number.
             found = Counter(
                 tuple((type(v), v) for v in (evaluate(k, row) for k in by)) for row in rows

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +110,17 @@ def test_no_two_classes_share_a_name() -> None:
             if inspect.isclass(thing) and thing.__module__.startswith("dither."):
                 found.setdefault(name, set()).add(thing)
     assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
+
+
+def test_no_two_modules_name_a_class_alike() -> None:
+    """Nor do files behind the faces: who reads a name in a traceback knows which class it is."""
+    root = Path(dither.__file__).parent
+    found: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path.relative_to(root).as_posix())
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
 def test_root_refuses_what_it_lacks() -> None:

@@ -22,11 +22,11 @@ from dither.learn._boosting import (
     residuals_of_classes,
     residuals_of_numbers,
 )
-from dither.learn._columns import FINE, Column
+from dither.learn._columns import FINE, FeatureColumn
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)
-COLUMNS = (Column("a", categories=("x", "y")), Column("b", bounds=(0.0, 1.0)))
+COLUMNS = (FeatureColumn("a", categories=("x", "y")), FeatureColumn("b", bounds=(0.0, 1.0)))
 
 
 def _boosting(neighbours: Neighbours, outputs: int = 1, rounds: int = 2) -> Boosting:
@@ -141,13 +141,13 @@ def test_the_charge_is_that_of_the_noise(
 
 def test_rows_are_read_where_they_lie() -> None:
     """Each value has its cell, whatever stands beside it; hostile ones have one, too."""
-    number = Column("x", bounds=(-1.0, 1.0))
+    number = FeatureColumn("x", bounds=(-1.0, 1.0))
     hostile = [-1.0, 1.0, 0.0, -9e99, math.inf, -math.inf, math.nan, None, "one", 10**400]
     expected = [0, FINE - 1, FINE // 2, 0, FINE - 1, 0, FINE, FINE, FINE, FINE]
     assert number.places(np.array(hostile, dtype=object)).tolist() == expected
-    wide = Column("x", bounds=(-1.7e308, 1.7e308))
+    wide = FeatureColumn("x", bounds=(-1.7e308, 1.7e308))
     assert wide.places(np.array([-1.7e308, 0.0, 1.7e308])).tolist() == [0, FINE // 2, FINE - 1]
-    listed = Column("x", categories=("a", 1, True))
+    listed = FeatureColumn("x", categories=("a", 1, True))
     assert listed.places(np.array(["a", 1, 2, None, [1]], dtype=object)).tolist()[:1] == [0]
     unhashable = np.empty(2, object)
     unhashable[:] = [["a"], {"b": 1}]

@@ -20,7 +20,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from dither.errors import ArgumentError
 from dither.learn import federated
 from dither.learn.federated import DistributedNoise, FedAvg
-from dither.learn.federated._noise import Share
+from dither.learn.federated._noise import NoiseShare
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -87,7 +87,7 @@ SUMMED = DistributedNoise("skellam", survivors=3, most=4, units=4000)
 def test_rounds_are_those_of_the_plan(distributed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, two rounds on four clients: the mean of their updates, twice."""
     monkeypatch.setattr(
-        Share, "draw", lambda self, shape, words=None: np.zeros(shape, dtype=np.int64)
+        NoiseShare, "draw", lambda self, shape, words=None: np.zeros(shape, dtype=np.int64)
     )
     plan = FedAvg(5, clients=4, rate=1, rounds=2, noise_multiplier=0.001, distributed=distributed)
     updates = np.eye(5)[:4] / 2 - 0.1

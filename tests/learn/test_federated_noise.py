@@ -15,9 +15,9 @@ from scipy.stats import chisquare
 from dither import privacy
 from dither.errors import ArgumentError
 from dither.learn.federated import DistributedNoise, FedAvg
-from dither.learn.federated._encoding import Encoding, hadamard
+from dither.learn.federated._encoding import UpdateEncoding, hadamard
 from dither.learn.federated._noise import (
-    Share,
+    NoiseShare,
     fewest_bits,
     gaussian_excess,
     skellam_divergence,
@@ -26,7 +26,7 @@ from dither.noise._skellam import _table, skellam, skellam_tail
 from dither.numeric import SimulatedWords
 
 
-def _law(share: Share, reach: int) -> Any:
+def _law(share: NoiseShare, reach: int) -> Any:
     """Masses of one share on [-reach, reach]."""
     z = np.arange(-reach, reach + 1)
     variance = float(share.variance)
@@ -36,7 +36,7 @@ def _law(share: Share, reach: int) -> Any:
     return masses / masses.sum()
 
 
-def _sum(share: Share, shares: int, reach: int) -> Any:
+def _sum(share: NoiseShare, shares: int, reach: int) -> Any:
     """The law of a sum of shares, by convolution."""
     found = _law(share, reach)
     for _ in range(shares - 1):
@@ -112,7 +112,7 @@ def test_gaussian_excess_bounds_convolutions() -> None:
     """The logarithms of sums' laws and of the discrete Gaussian's differ by no more."""
     for variance, shares in ((Fraction(1, 2), 2), (Fraction(7, 10), 3), (Fraction(1), 5)):
         reach = 40
-        found = _sum(Share("discrete gaussian", variance), shares, reach)
+        found = _sum(NoiseShare("discrete gaussian", variance), shares, reach)
         half = len(found) // 2
         z = np.arange(-half, half + 1)
         wanted = np.exp(-(z**2) / (2 * float(variance) * shares))
@@ -122,7 +122,7 @@ def test_gaussian_excess_bounds_convolutions() -> None:
         assert 0 < apart <= float(gaussian_excess(variance, shares))
     assert gaussian_excess(Fraction(4), 1000) < 1e-15
     with pytest.raises(ArgumentError, match="too small"):
-        Share("discrete gaussian", Fraction(1, 9)).loss(50, l2_squared=4, coordinates=8)
+        NoiseShare("discrete gaussian", Fraction(1, 9)).loss(50, l2_squared=4, coordinates=8)
 
 
 LAWS = ("skellam", "discrete gaussian")
@@ -130,8 +130,8 @@ LAWS = ("skellam", "discrete gaussian")
 
 def _broken(law: str, bits: int, share: Fraction, shares: int, shift: int) -> bool:
     """Whether exact laws of a modular sum pass what the shares are charged."""
-    claimed = Share(law, Fraction(3)).loss(3, l2_squared=9, coordinates=1)
-    masses = _sum(Share(law, share), shares, 40)
+    claimed = NoiseShare(law, Fraction(3)).loss(3, l2_squared=9, coordinates=1)
+    masses = _sum(NoiseShare(law, share), shares, 40)
     p, q = _wrapped(masses, shift, bits), _wrapped(masses, 0, bits)
     return any(
         max(_delta(p, q, e), _delta(q, p, e)) > claimed.delta(e).upper + 1e-12
@@ -159,7 +159,7 @@ def test_planted_mistakes_are_seen(law: str) -> None:
 def test_sampled_rounds_keep_the_claim(law: str) -> None:
     """What is published: with one client sampled at rate q, and without it, noise filled up."""
     variance, shares, rate, shift = Fraction(1600), 2, 0.25, 40
-    share = Share(law, variance / shares)
+    share = NoiseShare(law, variance / shares)
     claimed = share.loss(shares, l2_squared=shift**2, coordinates=1, rate=rate, filled=True)
     masses = _sum(share, shares, 400)
     without = _wrapped(masses, 0, 11)
@@ -233,7 +233,11 @@ def test_vectors_are_never_longer_than_charged() -> None:
             [0, 0, 0, 0, 1],
         ]
     )
-    for encoding in (Encoding(5, 7), Encoding(5, 7, True), Encoding(5, 3, True, 2)):
+    for encoding in (
+        UpdateEncoding(5, 7),
+        UpdateEncoding(5, 7, True),
+        UpdateEncoding(5, 3, True, 2),
+    ):
         for clip in (1e-9, 0.5, 3.0, 1e9):
             signs = 1 - 2 * (words.words(encoding.width) & np.uint64(1)).astype(np.int64)
             for _ in range(30):
@@ -244,11 +248,13 @@ def test_vectors_are_never_longer_than_charged() -> None:
 
 def test_rounding_without_its_bound_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A round-up of every coordinate, as a rounding without the check gives now and then."""
-    monkeypatch.setattr(Encoding, "_rounded", lambda self, rows, words: np.ceil(rows).astype(int))
     monkeypatch.setattr(
-        Encoding, "_too_long", lambda self, vectors: np.zeros(len(vectors), np.bool_)
+        UpdateEncoding, "_rounded", lambda self, rows, words: np.ceil(rows).astype(int)
     )
-    encoding, words = Encoding(4, 2, True), SimulatedWords(1)
+    monkeypatch.setattr(
+        UpdateEncoding, "_too_long", lambda self, vectors: np.zeros(len(vectors), np.bool_)
+    )
+    encoding, words = UpdateEncoding(4, 2, True), SimulatedWords(1)
     update = np.random.default_rng(1).normal(size=(200, 4))
     found = encoding.encode(update, 1e-3, np.ones(4, np.int64), words)
     assert int((found**2).sum(axis=1).max()) > encoding.l2_squared
@@ -256,7 +262,7 @@ def test_rounding_without_its_bound_is_seen(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_rotation_and_rounding_keep_the_mean() -> None:
     """Decoded, the mean of many roundings is the update; false alarms below 1e-6."""
-    words, encoding = SimulatedWords(8), Encoding(6, 40, True)
+    words, encoding = SimulatedWords(8), UpdateEncoding(6, 40, True)
     signs = np.array([1, -1, 1, 1, -1, 1, -1, -1])
     update = np.array([0.3, -0.2, 0.1, 0.0, 0.05, -0.4])
     found = encoding.encode(np.tile(update, (4000, 1)), 1.0, signs, words)
@@ -269,8 +275,8 @@ def test_rotation_and_rounding_keep_the_mean() -> None:
 
 def test_modulus_is_wide_enough() -> None:
     """Sums of the worst updates, all alike, do not wrap around in 2,000 coordinates."""
-    share, words = Share("skellam", Fraction(3)), SimulatedWords(2)
-    encoding = Encoding(200, 64, True)
+    share, words = NoiseShare("skellam", Fraction(3)), SimulatedWords(2)
+    encoding = UpdateEncoding(200, 64, True)
     bits = fewest_bits(share, 50, vectors=50, units=64, width=256, weight=0, wrap=1e-3)
     assert bits < 14
     for _ in range(8):

@@ -19,8 +19,8 @@ from dither.learn.federated import (
     Server,
     train,
 )
-from dither.learn.federated._encoding import Encoding
-from dither.learn.federated._noise import Share
+from dither.learn.federated._encoding import UpdateEncoding
+from dither.learn.federated._noise import NoiseShare
 from dither.numeric import SimulatedWords
 
 QUIET: dict[str, Any] = {"clients": 4, "rate": 1, "noise_multiplier": 0.001}
@@ -31,7 +31,7 @@ SUMMED = DistributedNoise("skellam", survivors=3, most=4, units=4000)
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, so that what a round computes is seen."""
     monkeypatch.setattr(
-        Share, "draw", lambda self, shape, words=None: np.zeros(shape, dtype=np.int64)
+        NoiseShare, "draw", lambda self, shape, words=None: np.zeros(shape, dtype=np.int64)
     )
 
 
@@ -86,10 +86,10 @@ def test_one_client_moves_a_step_by_its_cut_alone(
         return step * plan.clients / max(came, 1)
 
     assert _largest_change(plan, by_number) > 1.5
-    encode = Encoding.encode
+    encode = UpdateEncoding.encode
     # Cut at ten times the length, and the mean cut afterwards, as if the step were what counts.
     monkeypatch.setattr(
-        Encoding,
+        UpdateEncoding,
         "encode",
         lambda self, rows, clip, signs, words: 10 * encode(self, rows / 10, clip, signs, words),
     )
@@ -135,7 +135,7 @@ def test_too_few_are_refused_before_anything_is_opened(monkeypatch: pytest.Monke
     opened = server.open()
     for client in (0, 2):
         opened.receive(client, opened.task.contribution([1.0, 1.0]))
-    monkeypatch.setattr(Share, "draw", lambda *_: pytest.fail("the sum was opened"))
+    monkeypatch.setattr(NoiseShare, "draw", lambda *_: pytest.fail("the sum was opened"))
     with pytest.raises(RoundError, match="fewer than 3 clients"):
         opened.close()
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import pytest
 
 from dither import learn, noise
 from dither.learn._bayes import STEPS, ClassSums
-from dither.learn._columns import Column
+from dither.learn._columns import FeatureColumn
 from dither.learn._kmeans import Clusters
 from dither.learn._noise import Asked
 from dither.learn._pca import AxesRun
@@ -20,8 +20,8 @@ from dither.learn._trees import UNIT, Trees
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)
-NUMBER = Column("x", bounds=(-1.0, 1.0))
-LISTED = Column("c", categories=("a", "b", "c"))
+NUMBER = FeatureColumn("x", bounds=(-1.0, 1.0))
+LISTED = FeatureColumn("c", categories=("a", "b", "c"))
 DELTA = Fraction(1, 10**6)
 
 
@@ -100,7 +100,7 @@ def test_forests_move_as_proved(
 def test_clusters_and_components_move_as_proved(neighbours: Neighbours, size: int) -> None:
     """In few dimensions and in more, rows at corners, in the middle, and near to each other."""
     asked = Asked(Fraction(1), DELTA, neighbours)
-    box = Box(tuple(Column(f"x{i}", bounds=(-1.0, 1.0)) for i in range(size)))
+    box = Box(tuple(FeatureColumn(f"x{i}", bounds=(-1.0, 1.0)) for i in range(size)))
     rng = np.random.default_rng(0)
     others = rng.uniform(-1, 1, (2, size))
     corners = [np.full(size, v) for v in (-1.0, 0.0, 0.3, 1.0)]

@@ -22,8 +22,8 @@ from dither.lab.audit import Outcome, audit
 from dither.learn._balls import Balls
 from dither.learn._bayes import STEPS, ClassSums
 from dither.learn._boosting import UNIT
-from dither.learn._cells import Cells, nearest, weighted_centres
-from dither.learn._columns import Column
+from dither.learn._cells import HalvedCells, nearest, weighted_centres
+from dither.learn._columns import FeatureColumn
 from dither.learn._kmeans import Clusters
 from dither.learn._noise import Asked, Moved
 from dither.learn._pca import AxesRun, Products
@@ -33,8 +33,8 @@ from dither.learn._trees import Trees
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)
-NUMBER = Column("x", bounds=(-1.0, 1.0))
-LISTED = Column("c", categories=("a", "b"))
+NUMBER = FeatureColumn("x", bounds=(-1.0, 1.0))
+LISTED = FeatureColumn("c", categories=("a", "b"))
 
 
 class Recorded:
@@ -119,7 +119,7 @@ def test_products_are_exact_whatever_else_there_is() -> None:
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_counts_of_cells_move_as_proved(neighbours: Neighbours) -> None:
     """A row is in one cell of a level, whatever the cells are."""
-    cells, seen = Cells(5, 4), []
+    cells, seen = HalvedCells(5, 4), []
 
     class Kept(Recorded):
         def leave(self, exact: Any) -> Any:

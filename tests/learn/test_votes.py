@@ -19,7 +19,7 @@ from dither import learn, privacy
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, DitherError, TokenError
 from dither.lab.audit import Outcome, audit
-from dither.learn._ballot import METHODS, Ballot, plan_of
+from dither.learn._ballot import METHODS, TeacherVote, plan_of
 from dither.learn._data_dependent import UNIT, PrivateCost, costs_by_margin, falls, miss_bounds
 from dither.learn._partition import parts_of
 from dither.ledger import Ledger
@@ -73,7 +73,7 @@ def _flipped(rate: float, counts: Counts) -> Law:
     return found
 
 
-def law(ballot: Ballot, counts: Counts) -> Law:
+def law(ballot: TeacherVote, counts: Counts) -> Law:
     """The exact law of an answer: refused, or one of three labels."""
     answer = ballot.answer
     if isinstance(answer, DiscreteGaussian):
@@ -112,16 +112,16 @@ def divergence(p: Law, q: Law, order: float) -> float:
     return float(np.logaddexp.reduce(logs)) / (order - 1)
 
 
-def _ballots(sigma2: int = 3) -> dict[str, Ballot]:
+def _ballots(sigma2: int = 3) -> dict[str, TeacherVote]:
     rate = Fraction(1, 3)
     return {
-        "confident": Ballot(
+        "confident": TeacherVote(
             DiscreteGaussian(Fraction(sigma2)), DiscreteGaussian(Fraction(sigma2)), 2
         ),
-        "gaussian": Ballot(DiscreteGaussian(Fraction(sigma2))),
-        "permute-and-flip": Ballot(PermuteAndFlip(rate)),
-        "exponential": Ballot(Exponential(rate)),
-        "laplace": Ballot(NoisyMax(rate, "laplace")),
+        "gaussian": TeacherVote(DiscreteGaussian(Fraction(sigma2))),
+        "permute-and-flip": TeacherVote(PermuteAndFlip(rate)),
+        "exponential": TeacherVote(Exponential(rate)),
+        "laplace": TeacherVote(NoisyMax(rate, "laplace")),
     }
 
 
@@ -471,7 +471,7 @@ def test_the_data_dependent_cost_is_kept_apart(tmp_path: Path) -> None:
 
 def test_a_data_dependent_charge_would_be_refuted() -> None:
     """What clear votes cost is less than what even ones lose: as a charge it would be wrong."""
-    ballot = Ballot(DiscreteGaussian(Fraction(1)))
+    ballot = TeacherVote(DiscreteGaussian(Fraction(1)))
     clear = float(costs_by_margin(4, Fraction(1), 20, 3)[20] * UNIT)
     p, q = law(ballot, (2, 1, 0)), law(ballot, (1, 2, 0))
     assert divergence(p, q, 4.0) > 2 * clear
@@ -482,7 +482,7 @@ def test_a_data_dependent_charge_would_be_refuted() -> None:
 @pytest.mark.parametrize("sigma2", [1, 3])
 def test_the_data_dependent_bound_by_enumeration(sigma2: int) -> None:
     """Of all votes of twelve teachers: no neighbour lies further off than their lead says."""
-    ballot, teachers = Ballot(DiscreteGaussian(Fraction(sigma2))), 12
+    ballot, teachers = TeacherVote(DiscreteGaussian(Fraction(sigma2))), 12
     miss = miss_bounds(Fraction(sigma2), teachers, 3)
     laws: dict[Counts, Law] = {}
 
@@ -532,7 +532,7 @@ def test_the_smooth_sensitivity_holds_for_every_neighbour() -> None:
     assert (falls(costs)[0] > 0).any()
 
     def smooth(leads: Counts) -> Fraction:
-        ballot = Ballot(DiscreteGaussian(sigma2))
+        ballot = TeacherVote(DiscreteGaussian(sigma2))
         cost = PrivateCost(ballot, teachers, 2, leads, 2, Neighbours.ADD_REMOVE, None)
         return cost._smooth(costs, falloff)
 
@@ -573,11 +573,11 @@ def test_the_release_of_the_cost_is_charged(tmp_path: Path) -> None:
 
 def test_votes_stand_the_audit_and_planted_bugs_do_not() -> None:
     """The claims hold for answers as drawn; a mechanism at twice the rate breaks its claim."""
-    for subject in Ballot.audit_subjects():
+    for subject in TeacherVote.audit_subjects():
         claim = {"epsilon": subject.epsilon, "delta": subject.delta, "samples": 300}
         found = audit(subject.mechanism, subject.d0, subject.d1, **claim)
         assert found.verdict is not Outcome.VIOLATED
-    wrong = Ballot(PermuteAndFlip(Fraction(1)))
+    wrong = TeacherVote(PermuteAndFlip(Fraction(1)))
     found = audit(wrong.draw, (2, 1, 0), (1, 2, 0), epsilon=1, samples=1500)
     assert found.verdict is Outcome.VIOLATED
 

@@ -17,7 +17,7 @@ from dither.noise import _staircase as staircase
 from dither.noise import discrete_gaussian, discrete_laplace
 from dither.noise._gaussian import _Gaussian, gaussian_sampler
 from dither.noise._laplace import _Laplace, laplace_sampler
-from dither.noise._staircase import Staircase
+from dither.noise._staircase import StaircaseSampler
 from dither.numeric import SimulatedWords
 
 DRAWS = 10_000_000
@@ -43,7 +43,7 @@ def gaussian_below(edges: np.ndarray, law: _Gaussian) -> np.ndarray:
     return cumulative[np.clip(edges - points[0], 0, points.size)]
 
 
-def p_value(sampler: Staircase, law: _Laplace | _Gaussian, seed: int) -> float:
+def p_value(sampler: StaircaseSampler, law: _Laplace | _Gaussian, seed: int) -> float:
     """The p-value of ten million draws under a law: the smaller of two chi-squares, doubled."""
     laplace = isinstance(law, _Laplace)
     spread = float(law.scale) if laplace else float(law.sigma2) ** 0.5
@@ -100,13 +100,13 @@ NARROW, WIDE = _Laplace(Fraction(10)), _Gaussian(Fraction(10**6))
 def test_another_scale_is_caught(drawn, claimed):
     """The chi-square rejects half the scale, and a scale one per cent off."""
     shift = 0 if isinstance(drawn, _Laplace) else 4
-    assert p_value(Staircase(drawn, shift), claimed, 3) < 1e-12
+    assert p_value(StaircaseSampler(drawn, shift), claimed, 3) < 1e-12
 
 
 @pytest.mark.parametrize(("law", "shift"), [(NARROW, 0), (WIDE, 4)], ids=["points", "staircase"])
 def test_a_wrong_threshold_is_caught(law, shift):
     """The chi-square rejects one threshold that moved by 2**-10."""
-    sampler = Staircase(law, shift)
+    sampler = StaircaseSampler(law, shift)
     middle = sampler.cells.count // 2 if shift == 0 else sampler.steps
     sampler.cells.thresholds[middle] += np.uint64(1 << 54)
     assert p_value(sampler, law, 4) < 1e-12
@@ -114,19 +114,19 @@ def test_a_wrong_threshold_is_caught(law, shift):
 
 def test_a_wedge_that_never_rejects_is_caught(monkeypatch):
     """The chi-square rejects a staircase whose wedges are taken whole."""
-    monkeypatch.setattr(Staircase, "_rejected", lambda self, out, places, words: places[:0])
-    assert p_value(Staircase(WIDE, 4), WIDE, 5) < 1e-12
+    monkeypatch.setattr(StaircaseSampler, "_rejected", lambda self, out, places, words: places[:0])
+    assert p_value(StaircaseSampler(WIDE, 4), WIDE, 5) < 1e-12
 
 
 def test_a_mirror_that_is_off_by_one_is_caught(monkeypatch):
     """The chi-square rejects a staircase whose negative side takes the positive side's part."""
-    honest = Staircase.acceptance
+    honest = StaircaseSampler.acceptance
 
     def crooked(self, x):
         return honest(self, np.where(x < 0, x ^ ((1 << self.shift) - 1), x))
 
-    monkeypatch.setattr(Staircase, "acceptance", crooked)
-    assert p_value(Staircase(WIDE, 6), WIDE, 6) < 1e-12
+    monkeypatch.setattr(StaircaseSampler, "acceptance", crooked)
+    assert p_value(StaircaseSampler(WIDE, 6), WIDE, 6) < 1e-12
 
 
 def test_low_bits_that_stick_are_caught(monkeypatch):
@@ -135,7 +135,7 @@ def test_low_bits_that_stick_are_caught(monkeypatch):
     monkeypatch.setattr(
         staircase, "_low_bits", lambda count, size, words: honest(count, size, words) | 1
     )
-    assert p_value(Staircase(WIDE, 4), WIDE, 7) < 1e-12
+    assert p_value(StaircaseSampler(WIDE, 4), WIDE, 7) < 1e-12
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 2047, 2048, 40_001])

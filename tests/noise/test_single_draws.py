@@ -14,7 +14,7 @@ from scipy import stats
 from dither.errors import ArgumentError
 from dither.noise import _laplace as singles
 from dither.noise import discrete_laplace_one
-from dither.noise._staircase import Staircase
+from dither.noise._staircase import StaircaseSampler
 from dither.numeric import _keystream as keystream
 from dither.numeric import secure_words
 
@@ -116,9 +116,9 @@ def test_the_fork_test_catches_a_stock_that_survives():
 def test_a_new_key_empties_the_stock(monkeypatch):
     """What was drawn before a release began is not served in it."""
     served = []
-    real = Staircase.draw
+    real = StaircaseSampler.draw
     monkeypatch.setattr(
-        Staircase, "draw", lambda self, n, words: (served.append(n), real(self, n, words))[1]
+        StaircaseSampler, "draw", lambda self, n, words: (served.append(n), real(self, n, words))[1]
     )
     monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
     for _ in range(2):

@@ -15,7 +15,7 @@ from dither.noise import _staircase as staircase
 from dither.noise import discrete_gaussian, discrete_laplace
 from dither.noise._gaussian import MAX_SIGMA2, _Gaussian, gaussian_sampler
 from dither.noise._laplace import MAX_SCALE, _Laplace, laplace_sampler
-from dither.noise._staircase import Staircase
+from dither.noise._staircase import StaircaseSampler
 from dither.numeric import SimulatedWords
 
 POINT = 256
@@ -60,7 +60,7 @@ def total(law):
     return part + iv.mpf([0, (2 * mass(law, x) * part).b])
 
 
-def realised(sampler: Staircase) -> dict[int, object]:
+def realised(sampler: StaircaseSampler) -> dict[int, object]:
     """The probability of each value, from the tables that the sampler draws with."""
     cells = sampler.cells
     outcomes = np.arange(cells.count)
@@ -75,8 +75,8 @@ def realised(sampler: Staircase) -> dict[int, object]:
     return {x: value / whole for x, value in law.items()}
 
 
-def accepted_share(sampler: Staircase, x: int):
-    """The probability that the wedge of x accepts it, as `Staircase.accept` defines it."""
+def accepted_share(sampler: StaircaseSampler, x: int):
+    """The probability that the wedge of x accepts it, as `StaircaseSampler.accept` defines it."""
     step = ~(x >> sampler.shift) if x < 0 else x >> sampler.shift
     base, top = sampler.lower[step + 1], sampler.upper[step]
     share = (mass(sampler.law, abs(x)) * iv.mpf(2) ** POINT - base) / (top - base)
@@ -85,7 +85,7 @@ def accepted_share(sampler: Staircase, x: int):
     return share
 
 
-def distance(sampler: Staircase, law):
+def distance(sampler: StaircaseSampler, law):
     """An upper bound of the total variation between what is drawn and a law."""
     ideal, drawn = total(law), realised(sampler)
     apart = sum(abs(p - mass(law, abs(x)) / ideal) for x, p in drawn.items())
@@ -111,7 +111,7 @@ def test_discrete_gaussian_is_within_its_bound(sigma2):
 @pytest.mark.parametrize("shift", [1, 2])
 def test_the_staircase_is_within_its_bound(law, shift):
     """Boxes, wedges and their acceptance give the ideal law to 2**-142, for wide steps too."""
-    assert distance(Staircase(law, shift), law) < mpmath.mpf(2) ** -142 < BOUND
+    assert distance(StaircaseSampler(law, shift), law) < mpmath.mpf(2) ** -142 < BOUND
 
 
 @pytest.mark.parametrize("shift", [0, 1])
@@ -126,12 +126,12 @@ def test_the_staircase_is_within_its_bound(law, shift):
 )
 def test_another_parameter_is_caught(drawn, claimed, shift):
     """The distance sees a parameter that differs, even in its last digits."""
-    assert distance(Staircase(drawn, shift), claimed) > BOUND
+    assert distance(StaircaseSampler(drawn, shift), claimed) > BOUND
 
 
 def test_a_wrong_weight_is_caught():
     """One unit of 2**-120 moved between two cells shows in the distance."""
-    sampler = Staircase(_Gaussian(Fraction(9)), 0)
+    sampler = StaircaseSampler(_Gaussian(Fraction(9)), 0)
     sampler.cells.cumulative[30] += 1 << (POINT - 120)
     assert distance(sampler, sampler.law) > BOUND
 
@@ -177,7 +177,7 @@ def test_the_prefix_table_takes_only_what_is_decided(sampler):
     assert 0.9 * 2**16 < settled < 2**16
 
 
-def values_of(sampler: Staircase, count: int) -> np.ndarray:
+def values_of(sampler: StaircaseSampler, count: int) -> np.ndarray:
     """Values of all steps, near ones and far ones, with both ends of their steps."""
     rng = np.random.default_rng(7)
     place = rng.integers(-sampler.steps, sampler.steps, count)
@@ -199,7 +199,7 @@ def test_the_filter_errs_far_less_than_its_margin(sampler):
 def test_a_careless_filter_is_caught():
     """A filter that took the law a millionth too wide would fail the test above."""
     sampler = WIDE[4]
-    off = Staircase(_Gaussian(sampler.law.sigma2 * (1 + Fraction(1, 10**6))), sampler.shift)
+    off = StaircaseSampler(_Gaussian(sampler.law.sigma2 * (1 + Fraction(1, 10**6))), sampler.shift)
     x = values_of(sampler, 400)
     worst = max(
         abs(accepted_share(sampler, value) - share).a
@@ -247,10 +247,10 @@ def test_deciding_everything_exactly_changes_nothing(sampler, monkeypatch):
     """With a margin that sends every wedge to exact arithmetic, the same words draw the same."""
     filtered = sampler.draw(6000, SimulatedWords(11))
     decided = []
-    exactly = Staircase.accept
+    exactly = StaircaseSampler.accept
     monkeypatch.setattr(staircase, "_MARGIN", 2.0)
     monkeypatch.setattr(
-        Staircase, "accept", lambda *given: decided.append(exactly(*given)) or decided[-1]
+        StaircaseSampler, "accept", lambda *given: decided.append(exactly(*given)) or decided[-1]
     )
     assert np.array_equal(sampler.draw(6000, SimulatedWords(11)), filtered)
     assert len(decided) > 50
@@ -260,7 +260,7 @@ def test_deciding_everything_exactly_changes_nothing(sampler, monkeypatch):
 @pytest.mark.parametrize("sampler", WIDE, ids=WIDE_IDS)
 def test_the_prefix_table_changes_nothing(sampler):
     """Few draws skip the table and many use it: on the same prefixes, the same values."""
-    without = Staircase(sampler.law, sampler.shift)
+    without = StaircaseSampler(sampler.law, sampler.shift)
     prefixes = np.arange(1 << 16, dtype=np.uint16)
     guide, outcomes = sampler.guide()
     assert np.array_equal(outcomes, sampler.cells.prefixes())

@@ -15,7 +15,7 @@ from dither.plan.job import (
     Total,
     UnitProducts,
     Units,
-    UnitSizes,
+    UnitSizeHistogram,
     Values,
     sensitivity,
 )
@@ -110,7 +110,7 @@ def test_ends_of_a_total():
 def test_the_outside_of_a_histogram_moves_as_the_histogram_does():
     """Both of a replaced unit's cells change, also where there is a single group."""
     leaves = Leaves(X, F(1), 0, 9, 1, 10, parts=4)
-    for measurement in (leaves, UnitSizes((), False, (1, 2, 4))):
+    for measurement in (leaves, UnitSizeHistogram((), False, (1, 2, 4))):
         for limits in product((1, 3), (1, 5), (False, True), (False, True)):
             named = zip(("max_groups", "max_rows", "replace_one", "one_group"), limits, strict=True)
             given = dict(named)

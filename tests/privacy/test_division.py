@@ -14,7 +14,7 @@ from dither import _checks as check
 from dither.accounting import calibrate, divide
 from dither.errors import ArgumentError
 from dither.privacy import approximate, compose, gdp
-from dither.privacy._descent import Found
+from dither.privacy._descent import BoundaryPoint
 from dither.privacy._division import _Search
 from dither.privacy._every_theorem import shares_by_every_theorem
 from dither.privacy.theorems import advanced_heterogeneous
@@ -177,7 +177,7 @@ def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
     """Of deltas of very different sizes, whose rest is not a double, nothing is rounded up."""
     search = _Search([gaussian(1.0), gaussian(1.0)], np.array([4.0, 3.0]), 1.0, 1e-6)
     deltas = np.array([1e-7, tiny])
-    search.known["optimal"] = Found(np.array([0.1, 0.1]), deltas, 1e-7, 1.0)
+    search.known["optimal"] = BoundaryPoint(np.array([0.1, 0.1]), deltas, 1e-7, 1.0)
     parts = search._optimal()
     left = Fraction(1e-6) - 4 * Fraction(1e-7) - 3 * Fraction(tiny)
     assert Fraction(float(left)) > left

@@ -13,7 +13,7 @@ from dither.privacy._side import one_delta, side
 from dither.privacy.engines import grid as grids
 from dither.privacy.engines.ball_closed import SampledGaussianProfile
 from dither.privacy.engines.grid import Grid, _Hits, _levelled
-from dither.privacy.engines.lattice import Lattice, LatticeLaw
+from dither.privacy.engines.lattice import LatticeEngine, LatticeLaw
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, normal_mass
 
@@ -186,7 +186,7 @@ def test_lattices_against_all_outcomes():
                 law = total
             for made_for in (epsilon, 0.05):
                 laws = [LatticeLaw(-0.1, masses, count, 0.0)]
-                low, high = Lattice(laws, h, log_delta=None, epsilon=made_for).bounds(epsilon)
+                low, high = LatticeEngine(laws, h, log_delta=None, epsilon=made_for).bounds(epsilon)
                 above = [mpf(-0.1) * count + mpf(h) * i - mpf(epsilon) for i in range(len(law))]
                 truth = mpmath.log(
                     sum(-m * mpmath.expm1(-x) for m, x in zip(law, above, strict=True) if x > 0)
@@ -214,7 +214,7 @@ def test_masses_that_are_off_by_all_they_may_be(rough, sign):
             above = [mpf(-0.5) * count + mpf(h) * i - mpf(epsilon) for i in range(len(law))]
             total = sum(-m * mpmath.expm1(-x) for m, x in zip(law, above, strict=True) if x > 0)
             laws = [LatticeLaw(-0.5, masses, count, rough)]
-            low, high = Lattice(laws, h, log_delta=None, epsilon=epsilon).bounds(epsilon)
+            low, high = LatticeEngine(laws, h, log_delta=None, epsilon=epsilon).bounds(epsilon)
             assert low <= mpmath.log(total) <= high
             assert mpmath.isinf(low) or high - low < 20 * count * rough + 1e-9
 

@@ -148,7 +148,7 @@ def seen(kind):
 
 def test_every_node_and_every_field_has_its_place():
     """A class or a field that is added to plans must be added to the form, or nothing passes."""
-    tables = nodes(rel, rel.Relation) | nodes(ag, ag.Aggregate, ag.Released) | nodes(rv)
+    tables = nodes(rel, rel.Relation) | nodes(ag, ag.AggregateFunction, ag.Released) | nodes(rv)
     other = (jb.GroupKey, jb.Job, jb.ExactAnswer, jb.Histogram, jb.CellsInUse)
     other = (*other, jb.MeasurementSensitivity)
     assert tables | nodes(jb, jb.Measurement, *other) == set(NODES)

@@ -50,12 +50,12 @@ class Planted:
     true: tuple[float, ...]
 
 
-def _true_or_unknown(found: ag.Aggregate, condition: ex.Expression) -> ag.Aggregate:
+def _true_or_unknown(found: ag.AggregateFunction, condition: ex.Expression) -> ag.AggregateFunction:
     """FILTER that keeps rows of which nobody knows."""
     return expanded.filtered(found, ex.Or((condition, ex.IsNull(condition))))
 
 
-def _known(node: exp.Expression, place: Any) -> ag.Aggregate:
+def _known(node: exp.Expression, place: Any) -> ag.AggregateFunction:
     """COUNT_IF as COUNT: of false ones too."""
     return ag.CountValues(place.read(node.this))
 
@@ -74,7 +74,7 @@ def _unknown_as_true(node: ex.Expression, scope: Any) -> ex.Expression:
     return ex.Case(((ex.Not(node), ex.Literal(0)),), ex.Literal(1))
 
 
-def _other_end(found: ag.Aggregate) -> str:
+def _other_end(found: ag.AggregateFunction) -> str:
     """The name of a quantile counted from above."""
     assert isinstance(found, ag.Quantile)
     return REAL_SUFFIX(replace(found, q=1 - found.q))

@@ -12,7 +12,7 @@ import pytest
 import dither as dt
 from dither import privacy
 from dither.errors import ArgumentError, BoundsError, BudgetError, EngineError
-from dither.query._domain import Attribute, Domain, domain_of
+from dither.query._domain import Attribute, CellDomain, domain_of
 from dither.query._tables import TablesQuestion
 from query.query_data import REGIONS, policy, rows_policy, visits
 
@@ -97,7 +97,7 @@ def test_tables_have_the_shape_of_the_domain(opened):
 def test_a_domain_is_stored_as_text(opened):
     """What is read back is equal, and holds no float."""
     domain = domain_of(opened.table("all"))
-    assert Domain.from_list(domain.to_list()) == domain
+    assert CellDomain.from_list(domain.to_list()) == domain
 
 
 def test_cells_are_named_by_people():

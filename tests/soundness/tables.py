@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dither.plan import aggregates as ag
-from dither.plan.job import CellsInUse, ExactAnswer, Histogram, Job, Units, Votes
+from dither.plan.job import CellsInUse, ExactAnswer, Histogram, Job, Units, VoteHistogram
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
@@ -226,7 +226,7 @@ def moved(job: Job, first: ExactAnswer, second: ExactAnswer) -> list[tuple[int, 
         ones, others = (_cells(a, place) for a in (first, second))
         changes = {cell: ones.get(cell, 0) - others.get(cell, 0) for cell in {*ones, *others}}
         gaps = list(changes.values())
-        if isinstance(measurement, Votes):
+        if isinstance(measurement, VoteHistogram):
             ranges: dict[Any, list[int]] = {}
             for (key, _), gap in changes.items():
                 ranges.setdefault(key, [0]).append(gap)

@@ -17,7 +17,7 @@ from dither.engines.writer.grouped import HistogramQuery
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.job import Leaves, Sides, UnitSizes
+from dither.plan.job import Leaves, Sides, UnitSizeHistogram
 from dither.plan.lower import Plan, lower
 from dither.plan.relations import Scan
 from dither.plan.schema import Schema
@@ -48,7 +48,7 @@ def bench() -> Iterator[Bench]:
     made.close()
 
 
-def gridded(table: str, schema: Schema, *outputs: ag.Aggregate) -> Plan:
+def gridded(table: str, schema: Schema, *outputs: ag.AggregateFunction) -> Plan:
     """The plan of what is learned of a table."""
     kind = ag.Query if schema.table(table).unit is None else ag.QueryOfUnits
     named = tuple(ag.Output(f"n{i}", a) for i, a in enumerate(outputs))
@@ -125,7 +125,7 @@ def test_the_claims_are_reached(bench, replace_one):
         claimed = [claim.l1 for claim in plan.sensitivities]
         # Up to 4 rows and above is all that the second histogram of sizes distinguishes.
         for l1, claim, measurement in zip(reached, claimed, plan.job.measurements, strict=True):
-            two = isinstance(measurement, UnitSizes) and measurement.bins == 2
+            two = isinstance(measurement, UnitSizeHistogram) and measurement.bins == 2
             assert l1 == claim or two
 
 

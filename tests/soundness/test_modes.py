@@ -65,7 +65,9 @@ def counts(bench: Bench, priced: NoisePlan, rows: list[dict[str, Any]]) -> list[
     answer = bench.run(job, priced.plan.schema, {"t": rows})
     keys = list(product(*(key.values or () for key in job.keys)))
     grid = on_grid(keys, answer, job.measurements)
-    return [grid[i].tolist() for i, m in enumerate(job.measurements) if isinstance(m, jb.Votes)]
+    return [
+        grid[i].tolist() for i, m in enumerate(job.measurements) if isinstance(m, jb.VoteHistogram)
+    ]
 
 
 def chances(votes: list[int], rate: F) -> list[Decimal]:

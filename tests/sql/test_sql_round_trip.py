@@ -132,7 +132,9 @@ def relations(draw: st.DrawFn) -> tuple[Relation, tuple[ex.Column, ...]]:
 
 
 @cache
-def _aggregates(operand: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ag.Aggregate]:
+def _aggregates(
+    operand: st.SearchStrategy[ex.Expression],
+) -> st.SearchStrategy[ag.AggregateFunction]:
     shares = st.fractions(0, 1, max_denominator=1000).filter(lambda q: 0 < q < 1)
     divisible = st.one_of(
         st.just(ag.Count()),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from dither.synth._graph import GraphModel, Marginal
+from dither.synth._graph import GraphModel, NoisyMarginal
 from dither.synth._junction import JunctionTree, cells_of
 
 SIZES = (2, 3, 4, 2, 3)
@@ -36,10 +36,12 @@ def summed(table: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
     return table.sum(axis=tuple(v for v in range(table.ndim) if v not in clique))
 
 
-def measured(table: np.ndarray, cliques, rng: np.random.Generator, deviations) -> list[Marginal]:
+def measured(
+    table: np.ndarray, cliques, rng: np.random.Generator, deviations
+) -> list[NoisyMarginal]:
     """Marginals of a table with noise."""
     return [
-        Marginal(c, summed(table, c) + s * rng.normal(size=summed(table, c).shape), s)
+        NoisyMarginal(c, summed(table, c) + s * rng.normal(size=summed(table, c).shape), s)
         for c, s in zip(cliques, itertools.cycle(deviations))
     ]
 
@@ -102,8 +104,8 @@ def test_no_table_fits_better_than_the_gap_says(name: str, deviations: list[floa
 
 def test_repeated_measurements_count_by_their_precision() -> None:
     """Two of one cell: the one with less noise says more."""
-    one = Marginal((0,), np.array([6.0, 4.0]), 1.0)
-    two = Marginal((0,), np.array([2.0, 8.0]), 3.0)
+    one = NoisyMarginal((0,), np.array([6.0, 4.0]), 1.0)
+    two = NoisyMarginal((0,), np.array([2.0, 8.0]), 3.0)
     model = GraphModel([2], [(0,)], 10).fit([one, two], tolerance=1e-9)
     assert model.marginal((0,)) == pytest.approx([5.6, 4.4], abs=1e-3)
 

@@ -26,7 +26,7 @@ from dither.privacy import Neighbours
 from dither.query._levels import public_levels
 from dither.synth import _asked_hierarchy, _hierarchy
 from dither.synth._asked_hierarchy import HierarchyQuestion
-from dither.synth._hierarchy import Hierarchy, Measured, plan_hierarchy
+from dither.synth._hierarchy import HierarchyPlan, MeasuredLevels, plan_hierarchy
 from dither.synth._spine import Spine
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE
@@ -71,7 +71,7 @@ def session(tmp_path):
         yield opened
 
 
-def plan(**given) -> Hierarchy:
+def plan(**given) -> HierarchyPlan:
     """A plan for two cells on a small spine."""
     asked = {
         "epsilon": F(1),
@@ -100,7 +100,7 @@ def neighbours(rows: int, replaced: bool):
 
 
 def released_tables(
-    made: Hierarchy, leaves: np.ndarray, monkeypatch
+    made: HierarchyPlan, leaves: np.ndarray, monkeypatch
 ) -> list[tuple[object, np.ndarray]]:
     """What is released, as tables with the noise that each of them really got.
 
@@ -123,7 +123,7 @@ def released_tables(
     return tables
 
 
-def lost(made: Hierarchy, rows: int, replaced: bool, monkeypatch) -> F | float:
+def lost(made: HierarchyPlan, rows: int, replaced: bool, monkeypatch) -> F | float:
     """The largest loss over all neighbours: epsilon of Laplace noise, rho of Gaussian."""
     nothing = released_tables(made, np.zeros((3, 2), dtype=np.int64), monkeypatch)
     most: F | float = F(0)
@@ -153,7 +153,7 @@ CASES = [
 ]
 
 
-def of_case(rows: int, replaced: bool, delta: F, **given) -> Hierarchy:
+def of_case(rows: int, replaced: bool, delta: F, **given) -> HierarchyPlan:
     """A plan for units of so many rows."""
     factor = 2 if replaced else 1
     bounds = {"l1": factor * rows, "l2_squared": factor * rows**2}
@@ -199,27 +199,27 @@ def test_the_auditor_finds_no_more_than_is_charged_and_a_level_without_noise() -
 
 def a_level_without_noise(monkeypatch) -> None:
     """The noise of the widest level is forgotten."""
-    true = Hierarchy.measure
+    true = HierarchyPlan.measure
 
     def measure(self, leaves):
         found = true(self, leaves)
-        return Measured([self.spine.sums(leaves)[0], *found.cells[1:]], found.totals)
+        return MeasuredLevels([self.spine.sums(leaves)[0], *found.cells[1:]], found.totals)
 
-    monkeypatch.setattr(Hierarchy, "measure", measure)
+    monkeypatch.setattr(HierarchyPlan, "measure", measure)
 
 
 def totals_without_noise(monkeypatch) -> None:
     """How many each place has is given away exactly."""
-    true = Hierarchy.measure
+    true = HierarchyPlan.measure
 
     def measure(self, leaves):
         found = true(self, leaves)
         exact = [level.sum(axis=1) for level in self.spine.sums(leaves)]
-        return Measured(
+        return MeasuredLevels(
             found.cells, [t if t is None else e for t, e in zip(found.totals, exact, strict=True)]
         )
 
-    monkeypatch.setattr(Hierarchy, "measure", measure)
+    monkeypatch.setattr(HierarchyPlan, "measure", measure)
 
 
 def a_budget_for_each_level(monkeypatch) -> None:
@@ -594,7 +594,7 @@ def test_what_fails_after_the_charge_says_nothing(session, monkeypatch) -> None:
     def fail(self, measured):
         raise ZeroDivisionError("county a has 4 people")
 
-    monkeypatch.setattr(Hierarchy, "counts", fail)
+    monkeypatch.setattr(HierarchyPlan, "counts", fail)
     spent = session.balance()[0].spent
     with pytest.raises(EngineError) as refused:
         asked.release()

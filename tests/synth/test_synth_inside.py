@@ -13,7 +13,7 @@ from dither.errors import ArgumentError
 from dither.plan.schema import Kind
 from dither.query._domain import Attribute, cut_finer
 from dither.synth._inside import finer_of, measured_inside
-from dither.synth._spending import Spending
+from dither.synth._spending import ZCDPBudget
 
 COLUMNS = {
     "age": {"bins": [0, 20, 40, 100], "nullable": False},
@@ -99,18 +99,18 @@ def test_trees_cost_what_they_are_given_and_no_more(monkeypatch):
     more = leaves.copy()
     more[7] += 1
     lost = []
-    real = Spending.measure
+    real = ZCDPBudget.measure
 
     def beside(self, clique, rho):
         found = real(self, clique, rho)
-        other = Spending(lambda cliques: dict.fromkeys(cliques, more), rho, 1, 1)
+        other = ZCDPBudget(lambda cliques: dict.fromkeys(cliques, more), rho, 1, 1)
         other.merge(self._maps)
         other.read([clique])
         moved = other._held[clique] - self._held[clique]
         lost.append(F(int((moved * moved).sum())) / (2 * found.sigma2))
         return found
 
-    monkeypatch.setattr(Spending, "measure", beside)
+    monkeypatch.setattr(ZCDPBudget, "measure", beside)
     oracle = lambda cliques: dict.fromkeys(cliques, leaves)  # noqa: E731
     found = measured_inside(oracle, F(1, 7), (1, 1), [bins], finer, {0: 0})
     assert sum(lost) == F(1, 7)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dither.synth import _rows
-from dither.synth._graph import GraphModel, Marginal
+from dither.synth._graph import GraphModel, NoisyMarginal
 from dither.synth._rows import rounded, rows_of
 
 STAR = (3, 4, 5, 2)
@@ -22,7 +22,7 @@ def star(n: float) -> GraphModel:
     for child in (1, 2, 3):
         chances = rng.dirichlet(np.full(STAR[child], 0.7), STAR[0])
         counts = n * np.array([0.5, 0.3, 0.2])[:, None] * chances
-        parts.append(Marginal((0, child), counts, n / 1e5))
+        parts.append(NoisyMarginal((0, child), counts, n / 1e5))
     return GraphModel(STAR, [p.clique for p in parts], n).fit(parts, tolerance=1e-4)
 
 
@@ -93,7 +93,7 @@ def test_no_value_prefers_rows_by_their_other_columns() -> None:
     n, times = 60, 1000
     model = GraphModel((3, 3, 5), [(0,), (1,), (2,)], n)
     shares = np.array([0.1, 0.1, 0.2, 0.25, 0.35])
-    model.fit([Marginal((2,), n * shares, 1e-3)], tolerance=1e-4)
+    model.fit([NoisyMarginal((2,), n * shares, 1e-3)], tolerance=1e-4)
     mean = np.zeros((3, 3, 5))
     for seed in range(times):
         rows = rows_of(model, n, np.random.default_rng(seed))

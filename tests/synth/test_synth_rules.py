@@ -8,7 +8,7 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError
-from dither.synth._graph import GraphModel, Marginal
+from dither.synth._graph import GraphModel, NoisyMarginal
 
 COLUMNS = {
     "age": {"bins": [0, 15, 30, 100], "nullable": False},
@@ -116,8 +116,8 @@ def test_a_fit_keeps_to_what_is_forbidden():
     mask = np.array([[True, False], [False, False]])
     model = GraphModel([2, 2, 2], [(0, 1), (1, 2)], 100, {(0, 1): mask})
     measured = [
-        Marginal((0, 1), np.array([[40.0, 20.0], [30.0, 10.0]]), 1.0),
-        Marginal((1, 2), np.array([[20.0, 30.0], [10.0, 40.0]]), 1.0),
+        NoisyMarginal((0, 1), np.array([[40.0, 20.0], [30.0, 10.0]]), 1.0),
+        NoisyMarginal((1, 2), np.array([[20.0, 30.0], [10.0, 40.0]]), 1.0),
     ]
     model.fit(measured, most=3000)
     found = model.marginal((0, 1))

@@ -16,7 +16,7 @@ from dither.accounting import delta_of_rho
 from dither.errors import ArgumentError
 from dither.synth import _plans, _spending
 from dither.synth._plans import measured_by
-from dither.synth._spending import LATTICE, Candidate, Measured, Spending, root_below
+from dither.synth._spending import LATTICE, Candidate, MeasuredTable, ZCDPBudget, root_below
 
 SIZES = (2, 3, 2)
 ROWS = np.array([[0, 0, 0], [0, 1, 1], [1, 2, 0], [1, 2, 1], [0, 0, 0], [1, 1, 1], [0, 2, 1]])
@@ -51,12 +51,12 @@ def renyi(p, q, order):
     return math.log(float((p**order * q ** (1 - order)).sum())) / (order - 1)
 
 
-class Pair(Spending):
+class Pair(ZCDPBudget):
     """A run on one table, beside which each step is held against the same step on a neighbour."""
 
     def __init__(self, rows, other, rho, sizes=SIZES):
         super().__init__(oracle(rows, sizes), rho, 1, 1)
-        self.other = Spending(oracle(other, sizes), rho, 1, 1)
+        self.other = ZCDPBudget(oracle(other, sizes), rho, 1, 1)
         self.steps = []
 
     def merge(self, maps):
@@ -107,7 +107,7 @@ def test_no_step_loses_more_than_it_is_charged(method, rho):
 REACH = 3
 
 
-class Scripted(Spending):
+class Scripted(ZCDPBudget):
     """A run whose every outcome is given, and the probability of it."""
 
     def __init__(self, rows, rho, sizes, script):
@@ -126,7 +126,7 @@ class Scripted(Spending):
         law = np.exp(-(grid.astype(float) ** 2) / (2 * float(sigma2)))
         off = values - table
         self.chance *= float(np.prod((law / law.sum())[off + 60]))
-        return Measured(clique, values, sigma2)
+        return MeasuredTable(clique, values, sigma2)
 
     def choose(self, candidates, rho):
         epsilon = root_below(8 * rho)
@@ -187,8 +187,8 @@ def test_the_law_of_a_whole_run_is_within_its_claim(monkeypatch):
 
 
 def gap_of_choices(times=4000):
-    """How far the frequencies of `Spending.choose` are from their law, in deviations."""
-    spending = Spending(oracle(ROWS), F(10**6), 1, 1)
+    """How far the frequencies of `ZCDPBudget.choose` are from their law, in deviations."""
+    spending = ZCDPBudget(oracle(ROWS), F(10**6), 1, 1)
     expected = np.full((2,), 3.0)
     offers = [
         Candidate((0,), expected, 2),
@@ -231,7 +231,7 @@ def test_mistakes_in_the_choice_are_seen(monkeypatch, mutant):
 
 def noises(method="aim"):
     """The noise of every measurement of a run."""
-    spending = Spending(oracle(ROWS), F(1, 10), 1, 1)
+    spending = ZCDPBudget(oracle(ROWS), F(1, 10), 1, 1)
     found = measured_by(method, SIZES, spending, workload={(0, 1, 2): 1}, max_cells=1000)
     exact = oracle(ROWS)
     return [m.values - exact([m.clique])[m.clique] for m in found.measured]
@@ -261,7 +261,7 @@ def test_noise_is_drawn_anew(monkeypatch):
 
 def test_more_than_the_budget_is_refused():
     """Whatever a method asks for, the sum stays within the budget."""
-    spending = Spending(oracle(ROWS), F(1), 1, 1)
+    spending = ZCDPBudget(oracle(ROWS), F(1), 1, 1)
     spending.measure((0,), F(1, 2))
     with pytest.raises(ArgumentError, match="more than is left"):
         spending.measure((0,), F(2, 3))
@@ -274,7 +274,7 @@ def test_more_than_the_budget_is_refused():
 
 def test_merged_cells_are_sums():
     """What was merged is summed before noise, so that it costs no more."""
-    spending = Spending(oracle(ROWS), F(10**12), 1, 1)
+    spending = ZCDPBudget(oracle(ROWS), F(10**12), 1, 1)
     spending.merge({1: np.array([0, 1, 1])})
     exact = oracle(ROWS)([(0, 1)])[0, 1]
     values = spending.measure((0, 1), F(10**11)).values

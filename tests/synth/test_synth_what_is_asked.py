@@ -18,10 +18,10 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query._tables import TablesQuestion
 from dither.synth import _asked, _spending
 from dither.synth._audited import AuditedMarginals
-from dither.synth._hierarchy import Hierarchy
-from dither.synth._plans import Run
+from dither.synth._hierarchy import HierarchyPlan
+from dither.synth._plans import MethodRun
 from dither.synth._range_plan import RangePlan
-from dither.synth._spending import Measured, Spending
+from dither.synth._spending import MeasuredTable, ZCDPBudget
 
 COLUMNS = {
     "sex": {"values": ["f", "m"], "nullable": False},
@@ -45,7 +45,7 @@ def scripted(monkeypatch, asked):
         sigma2 = F(self.l2_squared) / (2 * rho)
         asked.append(("measure", clique, shape, rho))
         values = np.random.default_rng(len(asked)).integers(0, 9, shape)
-        return Measured(clique, values, sigma2)
+        return MeasuredTable(clique, values, sigma2)
 
     def choose(self, candidates, rho):
         self._spend(_spending.root_below(8 * rho) ** 2 / 8)
@@ -53,8 +53,8 @@ def scripted(monkeypatch, asked):
         asked.append(("choose", offers, rho))
         return len(asked) % len(candidates)
 
-    monkeypatch.setattr(Spending, "measure", measure)
-    monkeypatch.setattr(Spending, "choose", choose)
+    monkeypatch.setattr(ZCDPBudget, "measure", measure)
+    monkeypatch.setattr(ZCDPBudget, "choose", choose)
 
 
 def runs(folder, monkeypatch, method, inside="uniform", frames=(PEOPLE, ONE_MORE)):
@@ -88,7 +88,7 @@ def test_nothing_but_noisy_steps_tells_neighbours_apart(tmp_path, monkeypatch, m
 def _counted_rows(monkeypatch):
     """The number of rows as it is, for expectations."""
     exact = property(lambda self: max(float(self.spending._counts([(0,)])[(0,)].sum()), 1.0))
-    monkeypatch.setattr(Run, "total", exact)
+    monkeypatch.setattr(MethodRun, "total", exact)
 
 
 def _released_rows(monkeypatch):
@@ -135,7 +135,7 @@ def test_what_is_taken_from_the_data_is_seen(tmp_path, monkeypatch, mutant):
 
 def audited(samples=1500):
     """A whole synthesis by MST as a black box of tiny tables, held to its claim."""
-    (subject,) = Run.audit_subjects()
+    (subject,) = MethodRun.audit_subjects()
     claim = subject.epsilon, subject.delta
     return audit(subject.mechanism, subject.d0, subject.d1, *claim, samples=samples)
 
@@ -154,7 +154,7 @@ def test_a_synthesis_with_noise_of_the_wrong_size_is_refuted(monkeypatch):
     assert audited().verdict is Outcome.VIOLATED
 
 
-@pytest.mark.parametrize("made", [AuditedMarginals, RangePlan, Hierarchy])
+@pytest.mark.parametrize("made", [AuditedMarginals, RangePlan, HierarchyPlan])
 def test_tables_withstand_the_auditor_and_are_refuted_without_their_noise(made, monkeypatch):
     """Marginals, ranges and levels: as they are, and with noise a fifth as wide."""
     (subject,) = made.audit_subjects()

@@ -6,7 +6,7 @@ question depends on the last answer.
 """
 
 from dither.privacy import theorems
-from dither.privacy._account import Filter as Filter
+from dither.privacy._account import PrivacyFilter as PrivacyFilter
 from dither.privacy._budget import BudgetFilter
 from dither.privacy._budget import Remaining as Remaining
 from dither.privacy._calibration import calibrate

@@ -21,7 +21,7 @@ __all__ = [
     "FILE",
     "Amount",
     "Group",
-    "Sizes",
+    "WholeNumbers",
     "ask",
     "confidence",
     "confidence_of",
@@ -68,7 +68,7 @@ class Amount(click.ParamType[Fraction]):
         return amount
 
 
-class Sizes(click.ParamType[tuple[int, ...]]):
+class WholeNumbers(click.ParamType[tuple[int, ...]]):
     """Whole numbers with commas between."""
 
     name = "n,n,..."

@@ -19,7 +19,7 @@ from dither.errors import ArgumentError
 if TYPE_CHECKING:
     import polars as pl
 
-    from dither.lab.anonymize import Anonymized, Measures, Progress
+    from dither.lab.anonymize import Anonymized, Measures, SearchProgress
 
 __all__ = ["anonymize"]
 
@@ -234,14 +234,14 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _telling() -> Iterator[Callable[[Progress], None] | None]:
+def _telling() -> Iterator[Callable[[SearchProgress], None] | None]:
     """On a terminal, one line that says how far the search is, from the third second on."""
     if not sys.stderr.isatty():
         yield None
         return
     shown = False
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: SearchProgress) -> None:
         nonlocal shown
         if progress.seconds < PATIENCE:
             return

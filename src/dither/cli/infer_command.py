@@ -16,7 +16,7 @@ from dither._format import level
 from dither.cli._files import check_targets
 from dither.cli._options import (
     FILE,
-    Sizes,
+    WholeNumbers,
     confidence,
     delta,
     epsilon,
@@ -76,7 +76,7 @@ Examples:
 @click.option("--explain", is_flag=True, help="What is measured, and at which price.")
 @click.option(
     "--sizes",
-    type=Sizes(),
+    type=WholeNumbers(),
     default=(100, 1_000, 10_000),
     help="Numbers of people to preview.  [default: 100,1000,10000]",
 )

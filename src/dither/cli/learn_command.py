@@ -14,7 +14,7 @@ from dither._files import written
 from dither.cli._files import as_file, check_targets, read_table
 from dither.cli._options import (
     FILE,
-    Sizes,
+    WholeNumbers,
     delta,
     epsilon,
     plot,
@@ -75,7 +75,7 @@ Examples:
 @click.option("--preview", is_flag=True, help="What it would tell. Nothing is spent.")
 @click.option(
     "--sizes",
-    type=Sizes(),
+    type=WholeNumbers(),
     default=(1_000, 10_000, 100_000),
     help="Numbers of rows to preview.  [default: 1000,10000,100000]",
 )

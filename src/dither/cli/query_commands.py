@@ -16,7 +16,7 @@ from dither.cli._files import check_targets, write_table
 from dither.cli._options import (
     FILE,
     Amount,
-    Sizes,
+    WholeNumbers,
     ask,
     confidence,
     delta,
@@ -89,7 +89,7 @@ Examples:
 @confidence
 @click.option(
     "--sizes",
-    type=Sizes(),
+    type=WholeNumbers(),
     default=(100, 1_000, 10_000),
     help="Group sizes, in rows; public ones.  [default: 100,1000,10000]",
 )

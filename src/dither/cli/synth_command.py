@@ -13,7 +13,7 @@ import click
 from dither._files import written
 from dither._format import count_text, percent
 from dither.cli._files import as_file, check_targets
-from dither.cli._options import FILE, Sizes, delta, epsilon, policy, refuse_given
+from dither.cli._options import FILE, WholeNumbers, delta, epsilon, policy, refuse_given
 from dither.cli._terminal import print_plan, say_saved, waiting
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ Examples:
 @click.option("--preview", is_flag=True, help="What the noise does to tables. Nothing is spent.")
 @click.option(
     "--sizes",
-    type=Sizes(),
+    type=WholeNumbers(),
     default=(1_000, 10_000, 100_000),
     help="Numbers of rows to preview.  [default: 1000,10000,100000]",
 )

@@ -53,7 +53,7 @@ from dither.plan.job import (
     Total,
     UnitProducts,
     Units,
-    UnitSizes,
+    UnitSizeHistogram,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
@@ -406,10 +406,10 @@ class SQLEngine(Engine):
                     if found[:width] in places:
                         values[place][places[found[:width]]] = int(found[width])
             elif place in others:
-                assert isinstance(measurement, Leaves | UnitSizes)
+                assert isinstance(measurement, Leaves | UnitSizeHistogram)
                 found = self._histogram(others[place], places, query.keys_are_listed)
                 values[place] = Histogram.of(len(places), measurement.bins, *found)
-            elif not isinstance(measurement, Leaves | UnitSizes):
+            elif not isinstance(measurement, Leaves | UnitSizeHistogram):
                 kind = self._dtype(job, measurement)
                 values[place] = np.array([int(row[column]) for row in rows], dtype=kind)
                 column += 1
@@ -452,7 +452,7 @@ class SQLEngine(Engine):
         others = {
             place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m), copy=False)
             for place, m in enumerate(job.measurements)
-            if isinstance(m, Leaves | UnitSizes) and place not in _summed(job)
+            if isinstance(m, Leaves | UnitSizeHistogram) and place not in _summed(job)
         }
         others |= {
             place: self.dialect.sql(DistinctQuery(job, source, seeds).query(m), copy=False)

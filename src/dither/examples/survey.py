@@ -207,7 +207,7 @@ def private_rows(
     from dither.lab._simulation import SimulatedWorld
     from dither.synth._model import Fitted
     from dither.synth._plans import measured_by
-    from dither.synth._spending import Spending
+    from dither.synth._spending import ZCDPBudget
 
     values = {name: table[name].unique().sort() for name in table.columns}
     places = {
@@ -233,7 +233,7 @@ def private_rows(
                 found[clique] = np.bincount(key, minlength=math.prod(shape)).reshape(shape)
             return found
 
-        spending = Spending(counts, rho, 1, 1)
+        spending = ZCDPBudget(counts, rho, 1, 1)
         found = measured_by(method, sizes, spending, workload={}, max_cells=2**20)
         made = Fitted.of(sizes, found).rows(n, drawn)
         return pl.DataFrame(

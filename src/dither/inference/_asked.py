@@ -123,7 +123,10 @@ class Inference:
             return self._share_of_people(x, against, title)
 
         def counted(xs: Sequence[st.Variable]) -> dict[str, st.Request]:
-            return {"n": (st.Term.count(), Fraction(1)), "yes": (st.Term.yes(xs[0]), Fraction(1))}
+            return {
+                "n": (st.SumTerm.count(), Fraction(1)),
+                "yes": (st.SumTerm.yes(xs[0]), Fraction(1)),
+            }
 
         question, scales = st.ask(self._rows, [x], counted)
         if st.public_size(question):
@@ -393,7 +396,7 @@ class Inference:
         _ = variable.ends
 
         def ranks(variables: Sequence[st.Variable]) -> dict[str, st.Request]:
-            return {"below": (st.Term.ranks(variables[0], most), Fraction(1))}
+            return {"below": (st.SumTerm.ranks(variables[0], most), Fraction(1))}
 
         question, scales = st.ask(self._rows, [variable], ranks)
         grid = st.grid(question, self._epsilon, self._delta)
@@ -454,16 +457,16 @@ def _said(value: Any) -> str:
 
 
 def _counts(_: Sequence[st.Variable]) -> dict[str, st.Request]:
-    return {"n": (st.Term.count(), Fraction(1))}
+    return {"n": (st.SumTerm.count(), Fraction(1))}
 
 
 def _mean_terms(variables: Sequence[st.Variable], shape: Shape) -> dict[str, st.Request]:
     (x,) = variables
     found = {
-        "total": (st.Term.total(x), _OF_MEAN["total"]),
-        "square": (st.Term.square(x), _OF_MEAN["square"]),
-        "n": (st.Term.count(), _OF_MEAN["n"]),
+        "total": (st.SumTerm.total(x), _OF_MEAN["total"]),
+        "square": (st.SumTerm.square(x), _OF_MEAN["square"]),
+        "n": (st.SumTerm.count(), _OF_MEAN["n"]),
     }
     if shape == "normal":
-        found |= {side: (st.Term.beyond(x, side), _OF_SIDES) for side in ("below", "above")}
+        found |= {side: (st.SumTerm.beyond(x, side), _OF_SIDES) for side in ("below", "above")}
     return found

@@ -121,14 +121,14 @@ def moment_terms(
     one, more, square, count = Fraction(1), Fraction(2), Fraction(1), Fraction(1)
     if functional:
         more, square, count = one, Fraction(1, 4), Fraction(1, 2)
-    found = {"n": (st.Term.count(), count)}
+    found = {"n": (st.SumTerm.count(), count)}
     for i, x in enumerate(z):
-        found[f"z{i}"] = (st.Term.total(x), one)
-        found[f"z{i}z{i}"] = (st.Term.square(x), square)
-        found[f"z{i}t"] = (st.Term.product(x, t), more)
+        found[f"z{i}"] = (st.SumTerm.total(x), one)
+        found[f"z{i}z{i}"] = (st.SumTerm.square(x), square)
+        found[f"z{i}t"] = (st.SumTerm.product(x, t), more)
         for j in range(i):
-            found[f"z{j}z{i}"] = (st.Term.product(z[j], x), one)
-    return found | {"t": (st.Term.total(t), more), "tt": (st.Term.square(t), square)}
+            found[f"z{j}z{i}"] = (st.SumTerm.product(z[j], x), one)
+    return found | {"t": (st.SumTerm.total(t), more), "tt": (st.SumTerm.square(t), square)}
 
 
 def _read(of: Mapping[str, Any], size: int) -> Moments:

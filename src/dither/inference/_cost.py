@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-__all__ = ["CostOfPrivacy", "Rate", "cost_of_privacy"]
+__all__ = ["CostOfPrivacy", "ErrorDecay", "cost_of_privacy"]
 
 PROBLEMS = ("mean", "sparse mean", "regression")
 _UNKNOWN = "not known, shown as 1"
@@ -44,7 +44,7 @@ _OVERSPENT = "exact, but this noise loses more than ε"
 
 
 @dataclass(frozen=True)
-class Rate:
+class ErrorDecay:
     """How an error falls with n: ``per_n``/n + ``per_square``/n².
 
     Parameters
@@ -80,11 +80,11 @@ class CostOfPrivacy(Printable):
     n, d : int
     s : int or None
     epsilon, delta : Fraction
-    sampling : Rate
+    sampling : ErrorDecay
         Without privacy.
-    lower : Rate
+    lower : ErrorDecay
         What no private method can be below, but for its constant.
-    methods : tuple of Rate
+    methods : tuple of ErrorDecay
     """
 
     problem: str
@@ -93,12 +93,12 @@ class CostOfPrivacy(Printable):
     s: int | None
     epsilon: Fraction
     delta: Fraction
-    sampling: Rate
-    lower: Rate
-    methods: tuple[Rate, ...]
+    sampling: ErrorDecay
+    lower: ErrorDecay
+    methods: tuple[ErrorDecay, ...]
 
     @property
-    def best(self) -> Rate:
+    def best(self) -> ErrorDecay:
         """The method of least error with n rows, of those that cost no more than epsilon."""
         kept = [m for m in self.methods if m.constant != _OVERSPENT]
         return min(kept, key=lambda m: float(m.at(self.n)))
@@ -109,7 +109,7 @@ class CostOfPrivacy(Printable):
         return self.best.per_square / self.best.per_n
 
     @property
-    def rates(self) -> tuple[Rate, ...]:
+    def rates(self) -> tuple[ErrorDecay, ...]:
         """All of them, as they are shown."""
         return self.sampling, self.lower, *self.methods
 
@@ -230,7 +230,7 @@ def cost_of_privacy(
             raise ArgumentError("s must be below d: else nothing is sparse; ask for 'mean'")
     elif s is not None:
         raise ArgumentError("s goes with 'sparse mean' alone")
-    made: dict[str, Callable[[], tuple[Rate, Rate, tuple[Rate, ...]]]] = {
+    made: dict[str, Callable[[], tuple[ErrorDecay, ErrorDecay, tuple[ErrorDecay, ...]]]] = {
         "mean": lambda: _of_mean(d, asked, half),
         "sparse mean": lambda: _of_sparse(d, s or 1, asked, half),
         "regression": lambda: _of_regression(d, asked),
@@ -239,36 +239,38 @@ def cost_of_privacy(
     return CostOfPrivacy(problem, n, d, s, asked.epsilon, asked.delta, sampling, lower, methods)
 
 
-def _of_mean(d: int, asked: Target, half: Fraction) -> tuple[Rate, Rate, tuple[Rate, ...]]:
+def _of_mean(
+    d: int, asked: Target, half: Fraction
+) -> tuple[ErrorDecay, ErrorDecay, tuple[ErrorDecay, ...]]:
     eps, bounds = float(asked.epsilon), Bounds(-half, half)
-    sampling = Rate("without privacy", "d/n", d, 0.0, "exact")
-    lower = Rate("lower bound", "d/n + d²/(nε)²", d, (d / eps) ** 2, _UNKNOWN)
+    sampling = ErrorDecay("without privacy", "d/n", d, 0.0, "exact")
+    lower = ErrorDecay("lower bound", "d/n + d²/(nε)²", d, (d / eps) ** 2, _UNKNOWN)
     noise = (
         MeanRelease(bounds, asked, sides=False).noise
         if d == 1
         else BoxRelease((bounds,) * d, asked).noise
     )
     box = (spread_of(noise).deviation * float(half)) ** 2 * d
-    methods = [Rate("mean, in a box", "d/n + d·σ²/n²", d, box, "exact")]
+    methods = [ErrorDecay("mean, in a box", "d/n + d·σ²/n²", d, box, "exact")]
     if d > 1:
         radius = math.sqrt(d) + float(half)
         ball = (spread_of(BallRelease(d, asked).noise).deviation * radius) ** 2 * d
-        methods.append(Rate("mean, in a ball", "d/n + d·σ²/n²", d, ball, "exact"))
+        methods.append(ErrorDecay("mean, in a ball", "d/n + d·σ²/n²", d, ball, "exact"))
     if asked.delta > 0:
         printed = 4 * float(half) ** 2 * d**2 * -math.log(float(asked.delta)) / eps**2
         formula = "d/n + 4·R²·d²·log(1/δ)/(nε)²"
-        methods.append(Rate("truncated mean as printed", formula, d, printed, _OVERSPENT))
+        methods.append(ErrorDecay("truncated mean as printed", formula, d, printed, _OVERSPENT))
     return sampling, lower, tuple(methods)
 
 
 def _of_sparse(
     d: int, s: int, asked: Target, half: Fraction
-) -> tuple[Rate, Rate, tuple[Rate, ...]]:
+) -> tuple[ErrorDecay, ErrorDecay, tuple[ErrorDecay, ...]]:
     eps = float(asked.epsilon)
-    sampling = Rate(
+    sampling = ErrorDecay(
         "without privacy", "2·s·log(d/s)/n", 2 * s * math.log(d / s), 0.0, "exact as s/d falls to 0"
     )
-    lower = Rate(
+    lower = ErrorDecay(
         "lower bound",
         "s·log(d/s)/n + (s·log d)²/(nε)²",
         s * math.log(d / s),
@@ -281,8 +283,8 @@ def _of_sparse(
     known = "exact for the noise of values; what the noise of the choice misses comes on top"
     per_n, sampled = sampling.per_n, "2·s·log(d/s)/n"
     methods = (
-        Rate("sparse mean, one-shot", f"{sampled} + s·σ²/n²", per_n, one, known),
-        Rate(
+        ErrorDecay("sparse mean, one-shot", f"{sampled} + s·σ²/n²", per_n, one, known),
+        ErrorDecay(
             "sparse mean, peeling as printed",
             f"{sampled} + 2·s·b²/n²",
             per_n,
@@ -293,13 +295,13 @@ def _of_sparse(
     return sampling, lower, methods
 
 
-def _of_regression(d: int, asked: Target) -> tuple[Rate, Rate, tuple[Rate, ...]]:
+def _of_regression(d: int, asked: Target) -> tuple[ErrorDecay, ErrorDecay, tuple[ErrorDecay, ...]]:
     eps = float(asked.epsilon)
-    sampling = Rate("without privacy", "d/n", d, 0.0, "exact for regressors of covariance I")
+    sampling = ErrorDecay("without privacy", "d/n", d, 0.0, "exact for regressors of covariance I")
     square = (d / eps) ** 2
-    lower = Rate("lower bound", "d/n + d²/(nε)²", d, square, _UNKNOWN)
+    lower = ErrorDecay("lower bound", "d/n + d²/(nε)²", d, square, _UNKNOWN)
     logs = max(1.0, -math.log(float(asked.delta))) if asked.delta > 0 else 1.0
-    method = Rate(
+    method = ErrorDecay(
         "noisy moments",
         "d/n + d²·log(1/δ)/(nε)²",
         d,

@@ -29,7 +29,7 @@ from dither.inference._tables import codes
 
 __all__ = [
     "MISSING",
-    "Column",
+    "DesignColumn",
     "FormulaDesign",
     "function_of",
     "named_factor",
@@ -49,7 +49,7 @@ _EXAMPLE = "write it as 'cost ~ age + C(region)', with names of columns"
 
 
 @dataclass(frozen=True)
-class Column:
+class DesignColumn:
     """One column of the regressors: a product of expressions, 0 where factors have other levels.
 
     Parameters
@@ -68,7 +68,7 @@ class Column:
     where: tuple[tuple[str, int], ...]
     bounds: Bounds
 
-    def excludes(self, other: Column) -> bool:
+    def excludes(self, other: DesignColumn) -> bool:
         """Whether no row has both: a factor would need two levels."""
         mine = dict(self.where)
         return any(mine.get(name, level) != level for name, level in other.where)
@@ -90,7 +90,7 @@ class FormulaDesign:
     binary : bool
         Whether the response is a yes or a no: then it is -1 or 1.
     response : Bounds
-    terms : tuple of tuple of Column
+    terms : tuple of tuple of DesignColumn
         The intercept is not among them.
     """
 
@@ -100,10 +100,10 @@ class FormulaDesign:
     levels: Mapping[str, tuple[Any, ...]]
     binary: bool
     response: Bounds
-    terms: tuple[tuple[Column, ...], ...]
+    terms: tuple[tuple[DesignColumn, ...], ...]
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[DesignColumn, ...]:
         """Of all terms."""
         return tuple(c for term in self.terms for c in term)
 
@@ -255,7 +255,7 @@ def _columns(
     standing: set[frozenset[str]],
     bounds: Mapping[str, Bounds],
     levels: Mapping[str, tuple[Any, ...]],
-) -> Iterator[Column]:
+) -> Iterator[DesignColumn]:
     """The columns of a term: one, or one for each combination of the levels of its factors."""
     factors = {e: name for e in term if (name := _factor(e, levels)) is not None}
     parts = tuple(e for e in term if e not in factors)
@@ -271,7 +271,7 @@ def _columns(
     for chosen in product(*choices):
         shown = {e: text for e, _, _, text in chosen}
         where = tuple((name, k) for _, name, k, _ in chosen)
-        yield Column(":".join(shown.get(e, e) for e in term), parts, where, ends)
+        yield DesignColumn(":".join(shown.get(e, e) for e in term), parts, where, ends)
 
 
 def named_factor(expression: str) -> str | None:

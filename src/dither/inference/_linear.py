@@ -48,7 +48,7 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedMoments:
     """Moments, one set or a batch, with what is solved of them.
 
     Parameters
@@ -113,7 +113,7 @@ class LinearModel:
         return NoisyMoments(self.design, self.rows)
 
     @cached_property
-    def solved(self) -> Solved:
+    def solved(self) -> SolvedMoments:
         """The estimate."""
         return self.solve(self.noise.read(self.released))
 
@@ -166,13 +166,13 @@ class LinearModel:
         total = float(found.square) / self.n - mean**2
         return min(1.0, max(0.0, 1.0 - self.variance / total)) if total > 0 else 0.0
 
-    def solve(self, moments: Moments) -> Solved:
+    def solve(self, moments: Moments) -> SolvedMoments:
         """Estimates from moments, one set or a batch."""
         values, vectors = np.linalg.eigh(moments.gram)
         turned = np.einsum("...ji,...j->...i", vectors, moments.cross)
         turned = turned / np.maximum(values, self.floor)
         slopes = np.einsum("...ij,...j->...i", vectors, turned)
-        return Solved(moments, values, vectors, slopes, _variance(moments, slopes))
+        return SolvedMoments(moments, values, vectors, slopes, _variance(moments, slopes))
 
     def simulate(self, rng: np.random.Generator, size: int) -> Moments:
         """Layer 2: the moments that so many releases would have given at the estimate."""
@@ -202,7 +202,7 @@ class LinearModel:
         ]
         return np.stack(columns, axis=1)
 
-    def statistic(self, found: Solved, way: Floats, b: Floats | float) -> Floats:
+    def statistic(self, found: SolvedMoments, way: Floats, b: Floats | float) -> Floats:
         """T(b) of a combination: of one release at many b, or of many releases at one."""
         line = found.inverse(np.broadcast_to(way, found.slopes.shape))
         point = found.inverse(found.moments.cross)

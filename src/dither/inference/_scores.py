@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dither.inference._descent import SQUARE, Scored
 from dither.inference._inputs import Floats
-from dither.inference._linear import LinearModel, Solved
+from dither.inference._linear import LinearModel, SolvedMoments
 from dither.inference._moments import Moments
 
 __all__ = ["ScoreModel"]
@@ -97,15 +97,15 @@ class ScoreModel(LinearModel):
         return np.asarray(found.at)
 
     @cached_property
-    def solved(self) -> Solved:
+    def solved(self) -> SolvedMoments:
         """The estimate."""
         found: Any = self.released
         return self.solve(Moments(found.information, -found.score, np.array(0.0)))
 
-    def solve(self, moments: Moments) -> Solved:
+    def solve(self, moments: Moments) -> SolvedMoments:
         """Estimates from moments, one set or a batch; the variance of residuals is known."""
         solved = super().solve(moments)
-        return Solved(
+        return SolvedMoments(
             solved.moments,
             solved.values,
             solved.vectors,

@@ -21,7 +21,7 @@ from dither.errors import ArgumentError, nearest
 from dither.lab._frames import released, sorted_codes
 from dither.lab._grouping import Ints
 
-__all__ = ["Bins", "Column", "alike", "coded", "distances_of"]
+__all__ = ["Bins", "CodedColumn", "alike", "coded", "distances_of"]
 
 Floats = npt.NDArray[np.float64]
 Bins = int | None | Mapping[str, int | Sequence[Any] | None]
@@ -36,7 +36,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class CodedColumn:
     """A column of all tables, as codes.
 
     Attributes
@@ -128,7 +128,7 @@ def _kind(dtype: pl.DataType) -> str:
     return str(dtype).lower()
 
 
-def coded(frames: Sequence[pl.DataFrame], bins: Bins) -> tuple[Column, ...]:
+def coded(frames: Sequence[pl.DataFrame], bins: Bins) -> tuple[CodedColumn, ...]:
     """The columns of tables, one under the other; cut by the values of the first of them.
 
     Raises
@@ -148,12 +148,12 @@ def coded(frames: Sequence[pl.DataFrame], bins: Bins) -> tuple[Column, ...]:
     return tuple(_coded(name, [f[name] for f in frames], asked[name]) for name in names)
 
 
-def distances_of(columns: Sequence[Column]) -> list[tuple[Ints, Floats | None]]:
+def distances_of(columns: Sequence[CodedColumn]) -> list[tuple[Ints, Floats | None]]:
     """What `nearest_rows` measures along."""
     return [(c.codes, c.place) for c in columns]
 
 
-def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> Column:
+def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> CodedColumn:
     kind = next((k for k in map(_kind, (p.dtype for p in parts)) if k != "null"), "null")
     if bins is not None and not isinstance(bins, Sequence):
         bins = whole("bins", bins, 2)
@@ -234,7 +234,7 @@ def _cut(
     missing: npt.NDArray[np.bool_],
     cuts: Floats,
     place: Floats,
-) -> Column:
+) -> CodedColumn:
     """Cells from one cut to below the next, as bins of a policy are; then NaN and NULL, if any."""
     codes = np.searchsorted(cuts, values, side="right").astype(np.int64)
     said = [f"{x:.6g}" for x in cuts]
@@ -247,12 +247,12 @@ def _cut(
         if odd.any():
             codes[odd] = len(labels)
             labels = (*labels, label)
-    return Column(name, codes, len(labels), place, labels)
+    return CodedColumn(name, codes, len(labels), place, labels)
 
 
-def _listed(name: str, column: pl.Series, place: Floats | None) -> Column:
+def _listed(name: str, column: pl.Series, place: Floats | None) -> CodedColumn:
     codes, values = sorted_codes(column)
-    return Column(name, codes, len(values), place, tuple(map(_label, values)))
+    return CodedColumn(name, codes, len(values), place, tuple(map(_label, values)))
 
 
 def _label(value: object) -> str:

@@ -17,7 +17,7 @@ from dither.learn._additive import AdditiveClassifier as AdditiveClassifier
 from dither.learn._additive import AdditiveRegressor as AdditiveRegressor
 from dither.learn._aggregate import Aggregated as Aggregated
 from dither.learn._aggregate import SampleAndAggregate
-from dither.learn._ballot import Ballot
+from dither.learn._ballot import TeacherVote
 from dither.learn._bayes import ClassSums
 from dither.learn._bayes import GaussianNB as GaussianNB
 from dither.learn._boosting import Boosting
@@ -65,7 +65,7 @@ __all__ = [
 
 AUDITED = (
     AxesRun,
-    Ballot,
+    TeacherVote,
     Boosting,
     DistributedNoise,
     ClassSums,

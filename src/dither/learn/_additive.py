@@ -15,14 +15,14 @@ from dither._format import cost_text, count_text, number_text, wrapped
 from dither.errors import ArgumentError
 from dither.learn._boosting import (
     Boosting,
-    Fitted,
+    ColumnTerm,
+    FittedBoosting,
     Residuals,
-    Term,
     residuals_of_classes,
     residuals_of_numbers,
 )
 from dither.learn._columns import (
-    Column,
+    FeatureColumn,
     numbers,
     places_in,
     read_columns,
@@ -72,8 +72,8 @@ class AdditiveModel(Estimator):
 
     _target = ""
 
-    columns_: tuple[Column, ...]
-    fitted_: Fitted
+    columns_: tuple[FeatureColumn, ...]
+    fitted_: FittedBoosting
     n_features_in_: int
 
     def _boosting(self, table: Any, outputs: int, curvature: float) -> Boosting:
@@ -106,7 +106,9 @@ class AdditiveModel(Estimator):
         }[run.neighbours]
         return self._hold(fitted, run.columns, run.loss, how)
 
-    def _hold(self, fitted: Fitted, columns: tuple[Column, ...], loss: Loss, protects: str) -> Self:
+    def _hold(
+        self, fitted: FittedBoosting, columns: tuple[FeatureColumn, ...], loss: Loss, protects: str
+    ) -> Self:
         """What training found, and whom its loss protects."""
         self.fitted_, self.columns_, self.loss_ = fitted, columns, loss
         self.n_features_in_ = len(columns)
@@ -119,7 +121,7 @@ class AdditiveModel(Estimator):
         return self.fitted_.margins(read_columns(self.columns_, table))
 
     @property
-    def terms_(self) -> tuple[Term, ...]:
+    def terms_(self) -> tuple[ColumnTerm, ...]:
         """The part of each column: joined cells, noisy counts and scores."""
         self._check_fitted()
         return self.fitted_.terms

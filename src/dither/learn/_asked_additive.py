@@ -24,7 +24,7 @@ from dither.learn._additive import (
     within,
 )
 from dither.learn._asked_columns import (
-    Target,
+    PredictedColumn,
     asked_columns,
     column_from,
     column_of,
@@ -36,16 +36,16 @@ from dither.learn._asked_columns import (
 from dither.learn._asked_model import LearnedModel, loss_of
 from dither.learn._boosting import (
     Boosting,
-    Fitted,
+    ColumnTerm,
+    FittedBoosting,
     Residuals,
-    Term,
     residuals_of_classes,
     residuals_of_numbers,
 )
 from dither.privacy import Loss
 from dither.query._display import Explanation, Node, Unreleased
 from dither.query._display import table as shown_table
-from dither.query._domain import Domain
+from dither.query._domain import CellDomain
 from dither.query._tables import ExactTables, TablesQuestion, heard
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class AdditiveQuestion(Unreleased):
         max_rows: int | None = None,
     ) -> None:
         target, names = read_formula(formula)
-        self.domain: Domain = asked_columns(rows, target, names)
-        self.target = Target.of(self.domain.attributes[-1])
+        self.domain: CellDomain = asked_columns(rows, target, names)
+        self.target = PredictedColumn.of(self.domain.attributes[-1])
         self.formula = " ".join(formula.split())
         self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
         self.budget = self._question.budget(epsilon, delta)
@@ -380,8 +380,8 @@ def additive_from(content: Mapping[str, Any]) -> AdditiveModel:
             raise ValueError("of another shape")
         if sorted(set(joined.tolist())) != list(range(len(rows))):
             raise ValueError("of other cells")
-        terms.append(Term(column, joined, rows, scores))
-    fitted = Fitted(tuple(terms), _numbers(content["intercept"]))
+        terms.append(ColumnTerm(column, joined, rows, scores))
+    fitted = FittedBoosting(tuple(terms), _numbers(content["intercept"]))
     if fitted.intercept.shape != (outputs,):
         raise ValueError("of another shape")
     common: dict[str, Any] = {

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, BoundsError
-from dither.learn._columns import FINE, Column, days
-from dither.query._domain import Attribute, Domain, columns_in, domain_of
+from dither.learn._columns import FINE, FeatureColumn, days
+from dither.query._domain import Attribute, CellDomain, columns_in, domain_of
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
 __all__ = [
-    "Target",
+    "PredictedColumn",
     "asked_columns",
     "column_from",
     "column_of",
@@ -93,7 +93,7 @@ def _name(part: str) -> str:
 
 
 @dataclass(frozen=True)
-class Target:
+class PredictedColumn:
     """What is predicted.
 
     Parameters
@@ -112,7 +112,7 @@ class Target:
     values: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, attribute: Attribute) -> Target:
+    def of(cls, attribute: Attribute) -> PredictedColumn:
         """From what is declared.
 
         Raises
@@ -141,7 +141,7 @@ class Target:
 
 def asked_columns(
     rows: TableQuery, target: str, names: Sequence[str] | None, cells: int = FINE
-) -> Domain:
+) -> CellDomain:
     """The cells of the columns, with those of the target last.
 
     Raises
@@ -162,7 +162,7 @@ def asked_columns(
         raise type(error)(str(error).replace("columns: ", "formula: ", 1)) from None
 
 
-def column_of(attribute: Attribute) -> Column:
+def column_of(attribute: Attribute) -> FeatureColumn:
     """The column whose places are an attribute's cells, the last for what lies in none."""
     name = attribute.name
     if attribute.period is not None:
@@ -170,14 +170,16 @@ def column_of(attribute: Attribute) -> Column:
         assert bounds is not None
         starts = days(list(listed)).tolist()
         last = float(np.floor(days([bounds[1]])[0])) + 1
-        return Column(name, ends=(*starts, max(last, starts[-1] + 1)), outside=True, dates=True)
+        return FeatureColumn(
+            name, ends=(*starts, max(last, starts[-1] + 1)), outside=True, dates=True
+        )
     if attribute.edges is not None:
         ends = tuple(float(e) for e in attribute.edges)
-        return Column(name, ends=ends, outside=not attribute.clamped)
+        return FeatureColumn(name, ends=ends, outside=not attribute.clamped)
     values = tuple(_plain(v) for v in attribute.values or ())
     if attribute.clamped:
-        return Column(name, ends=tuple(float(v) for v in (*values, values[-1] + 1)))
-    return Column(name, categories=values)
+        return FeatureColumn(name, ends=tuple(float(v) for v in (*values, values[-1] + 1)))
+    return FeatureColumn(name, categories=values)
 
 
 def middles(attribute: Attribute) -> npt.NDArray[np.float64]:
@@ -198,7 +200,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def stored(column: Column) -> dict[str, Any]:
+def stored(column: FeatureColumn) -> dict[str, Any]:
     """A column as plain data, for `column_from`."""
     listed = column.categories
     return {
@@ -211,10 +213,10 @@ def stored(column: Column) -> dict[str, Any]:
     }
 
 
-def column_from(found: Mapping[str, Any]) -> Column:
+def column_from(found: Mapping[str, Any]) -> FeatureColumn:
     """What ``stored`` gave."""
     bounds, listed, ends = found["bounds"], found["categories"], found["ends"]
-    return Column(
+    return FeatureColumn(
         str(found["name"]),
         None if bounds is None else (float(bounds[0]), float(bounds[1])),
         None if listed is None else tuple(map(read_value, listed)),

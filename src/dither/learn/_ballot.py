@@ -24,7 +24,7 @@ from dither.numeric import shortened
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy.laws.rationals import printing_at_most
 
-__all__ = ["METHODS", "Ballot", "Plan", "plan_of"]
+__all__ = ["METHODS", "PollPlan", "TeacherVote", "plan_of"]
 
 METHODS = ("confident", "gaussian", "permute-and-flip", "exponential", "laplace")
 
@@ -36,7 +36,7 @@ _STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot(Mechanism):
+class TeacherVote(Mechanism):
     """One question to the teachers, answered by their noisy votes.
 
     With n_j teachers for label j, whole numbers: where there is a threshold, first ::
@@ -79,7 +79,7 @@ class Ballot(Mechanism):
 
     Examples
     --------
-    >>> ballot = Ballot(DiscreteGaussian(Fraction(100)), DiscreteGaussian(Fraction(50)), 150)
+    >>> ballot = TeacherVote(DiscreteGaussian(Fraction(100)), DiscreteGaussian(Fraction(50)), 150)
     >>> ballot.draw([240, 5, 5]), ballot.draw([85, 85, 80])
     (0, None)
     >>> ballot.answer_loss().charge.rho, ballot.check_loss().charge.rho
@@ -165,12 +165,12 @@ class Ballot(Mechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PollPlan:
     """So many answers at most, and so many checks, fixed before the first question.
 
     Parameters
     ----------
-    ballot : Ballot
+    ballot : TeacherVote
     answers, queries : int
         How many questions may be answered, and how many checked.
     epsilon, delta : Fraction
@@ -190,7 +190,7 @@ class Plan:
     divergences are, their sums bound every adaptive order.
     """
 
-    ballot: Ballot
+    ballot: TeacherVote
     answers: int
     queries: int
     epsilon: Fraction
@@ -203,7 +203,10 @@ class Plan:
 
 
 def _composed(
-    ballot: Ballot, answers: int, queries: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
+    ballot: TeacherVote,
+    answers: int,
+    queries: int,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
 ) -> Loss:
     whole, each = answers * ballot.answer_loss(neighbours), ballot.check_loss(neighbours)
     return whole if each is None else whole + queries * each
@@ -217,7 +220,7 @@ def plan_of(
     queries: int,
     threshold: int,
     share: Fraction,
-) -> Plan:
+) -> PollPlan:
     """The least noise whose whole plan costs at most (epsilon, delta).
 
     Raises
@@ -228,13 +231,13 @@ def plan_of(
     ballot = _least_noise(method, epsilon, delta, answers, queries, share)
     if ballot.check is not None:
         ballot = replace(ballot, threshold=threshold)
-    return Plan(ballot, answers, queries, epsilon, delta)
+    return PollPlan(ballot, answers, queries, epsilon, delta)
 
 
 @lru_cache(maxsize=64)
 def _least_noise(
     method: str, epsilon: Fraction, delta: Fraction, answers: int, queries: int, share: Fraction
-) -> Ballot:
+) -> TeacherVote:
     """The ballot of a plan, with a threshold of one vote: its noise is that of any threshold."""
     check.choice("method", method, METHODS)
     if method in ("confident", "gaussian"):
@@ -244,12 +247,12 @@ def _least_noise(
             )
         checked = share if method == "confident" else Fraction(0)
 
-        def made(rho: Fraction) -> Ballot:
+        def made(rho: Fraction) -> TeacherVote:
             spread = shortened(answers / (rho * (1 - checked)), _BITS, up=True)
             if not checked:
-                return Ballot(DiscreteGaussian(spread))
+                return TeacherVote(DiscreteGaussian(spread))
             wide = shortened(queries / (2 * rho * checked), _BITS, up=True)
-            return Ballot(DiscreteGaussian(spread), DiscreteGaussian(wide), 1)
+            return TeacherVote(DiscreteGaussian(spread), DiscreteGaussian(wide), 1)
 
         # Composed, Gaussian noise is that of one answer with all of the rho, or nearly; that zCDP
         # reaches the promise is proved without a search.
@@ -258,13 +261,13 @@ def _least_noise(
         steps = [shortened(whole * (1 - part), _BITS, up=False) for part in _PARTS]
     else:
 
-        def made(rho: Fraction) -> Ballot:
+        def made(rho: Fraction) -> TeacherVote:
             rate = rho / 2
             if method == "exponential":
-                return Ballot(Exponential(rate))
+                return TeacherVote(Exponential(rate))
             if method == "permute-and-flip":
-                return Ballot(PermuteAndFlip(rate))
-            return Ballot(NoisyMax(rate, "laplace"))
+                return TeacherVote(PermuteAndFlip(rate))
+            return TeacherVote(NoisyMax(rate, "laplace"))
 
         base = epsilon / answers
         # From the sum of epsilons up to the most that any theorem could give.
@@ -280,14 +283,14 @@ def _least_noise(
 
 
 def _first(
-    made: Callable[[Fraction], Ballot],
-    least: Ballot,
+    made: Callable[[Fraction], TeacherVote],
+    least: TeacherVote,
     steps: Sequence[Fraction],
     epsilon: Fraction,
     delta: Fraction,
     answers: int,
     queries: int,
-) -> Ballot:
+) -> TeacherVote:
     """The first of falling parameters whose composed loss keeps the promise, by halving."""
     asked, most = printing_at_most(epsilon), printing_at_most(delta)
 

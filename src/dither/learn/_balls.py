@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.learn._noise import Moved, Noisy
+from dither.learn._noise import Moved, RunNoise
 from dither.learn._rows import cut
 
 __all__ = ["Balls", "Seen"]
@@ -101,7 +101,7 @@ class Balls:
         found[:, -1] = np.bincount(places, q, k).astype(np.int64)
         return found
 
-    def leave(self, noisy: Noisy, *statistic: Any) -> Seen:
+    def leave(self, noisy: RunNoise, *statistic: Any) -> Seen:
         """The one step that touches rows; arguments as of `statistic`."""
         seen, radius = noisy.leave(self.statistic(*statistic)), statistic[-1]
         rows = seen[:, 0] / self.steps
@@ -109,10 +109,10 @@ class Balls:
         squares = (seen[:, -1] / self.steps + rows) / 2 * radius**2
         return Seen(rows, sums, squares)
 
-    def of_count(self, noisy: Noisy) -> float:
+    def of_count(self, noisy: RunNoise) -> float:
         """The deviation of a count's noise, in rows."""
         return noisy.deviation / self.steps
 
-    def of_sum(self, noisy: Noisy, radius: float) -> float:
+    def of_sum(self, noisy: RunNoise, radius: float) -> float:
         """The deviation of the noise of one number of a sum."""
         return noisy.deviation * radius / (2 * self.steps)

@@ -40,9 +40,9 @@ import numpy.typing as npt
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn._columns import Column, places_in
+from dither.learn._columns import FeatureColumn, places_in
 from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
-from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._rows import Encoding, declared
 from dither.privacy import Neighbours
 
@@ -71,7 +71,7 @@ class ClassSums:
     ----------
     count, first, second, cell : int
         The weights.
-    noisy : Noisy
+    noisy : RunNoise
     """
 
     encoding: Encoding
@@ -81,13 +81,13 @@ class ClassSums:
     cell: int = field(default=_FIRST * STEPS, init=False)
     first: int = field(default=_FIRST, init=False)
     second: int = field(default=_SECOND, init=False)
-    noisy: Noisy = field(init=False)
+    noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
         # Every estimate rests on the counts: they get about a fifth of what is squared.
         weight = round(0.5 * _FIRST * STEPS * math.sqrt(len(self.encoding.columns)))
         object.__setattr__(self, "count", weight)
-        object.__setattr__(self, "noisy", Noisy(*self.asked.best(self.moved)))
+        object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
 
     @property
     def lists(self) -> int:
@@ -176,7 +176,7 @@ class ClassSums:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        columns = (Column("x", bounds=(-1.0, 1.0)),)
+        columns = (FeatureColumn("x", bounds=(-1.0, 1.0)),)
         for delta, name in ((Fraction(0), "pure"), (Fraction(1, 100), "Gaussian")):
             asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
             made = cls(Encoding(columns), 2, asked)

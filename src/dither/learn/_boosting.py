@@ -56,7 +56,7 @@ import numpy.typing as npt
 from scipy.linalg import solveh_banded
 
 from dither._subjects import Subject
-from dither.learn._columns import Column
+from dither.learn._columns import FeatureColumn
 from dither.learn._noise import Asked
 from dither.mechanisms import DiscreteGaussian
 from dither.privacy import Loss, Neighbours
@@ -64,8 +64,8 @@ from dither.privacy import Loss, Neighbours
 __all__ = [
     "UNIT",
     "Boosting",
-    "Fitted",
-    "Term",
+    "ColumnTerm",
+    "FittedBoosting",
     "joined_cells",
     "residuals_of_classes",
     "residuals_of_numbers",
@@ -86,12 +86,12 @@ _REACH = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class ColumnTerm:
     """The part of one column.
 
     Parameters
     ----------
-    column : Column
+    column : FeatureColumn
     joined : array of int, shape (cells,)
         To which of its scores each cell of the column belongs.
     rows : array of float, shape (k,)
@@ -99,7 +99,7 @@ class Term:
     scores : array of float, shape (k, m)
     """
 
-    column: Column
+    column: FeatureColumn
     joined: Integers
     rows: Floats
     scores: Floats
@@ -126,17 +126,17 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedBoosting:
     """What a run leaves.
 
     Parameters
     ----------
-    terms : tuple of Term
+    terms : tuple of ColumnTerm
         Each with a mean score of 0, by its noisy counts.
     intercept : array of float, shape (m,)
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[ColumnTerm, ...]
     intercept: Floats
 
     def margins(self, places: Sequence[Integers]) -> Floats:
@@ -153,7 +153,7 @@ class Boosting:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of FeatureColumn
     epsilon, delta : Fraction
     neighbours : Neighbours
     outputs : int
@@ -175,7 +175,7 @@ class Boosting:
     loss : Loss
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
     epsilon: Fraction
     delta: Fraction
     neighbours: Neighbours
@@ -237,7 +237,7 @@ class Boosting:
         exact = np.stack(parts, axis=1).astype(np.int64)
         return np.asarray((exact + self.noise.draw(exact.shape)) / UNIT)
 
-    def _step(self, column: Column, rows: Floats, sums: Floats) -> Floats:
+    def _step(self, column: FeatureColumn, rows: Floats, sums: Floats) -> Floats:
         """What sums move scores by: less where noise is large, and alike in ranges side by side."""
         firm = self.curvature * rows + _RIDGE * self.of_sum
         if column.categories is not None or len(rows) < 3:
@@ -256,7 +256,7 @@ class Boosting:
         kept: Integers,
         residuals: Residuals,
         seen: Callable[[int], None] | None = None,
-    ) -> Fitted:
+    ) -> FittedBoosting:
         """The one step that touches rows.
 
         Parameters
@@ -306,7 +306,7 @@ class Boosting:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        column, delta = Column("x", categories=("a",)), Fraction(1, 100)
+        column, delta = FeatureColumn("x", categories=("a",)), Fraction(1, 100)
         made = cls((column,), Fraction(1), delta, Neighbours.ADD_REMOVE, 1, 0.25, 32, 2)
 
         def run(rows: int, size: int) -> Floats:
@@ -322,7 +322,7 @@ class Boosting:
         yield Subject("boosting of an additive model", run, 1, 2, delta=delta)
 
 
-def joined_cells(column: Column, counts: Floats, fair: float, clear: float) -> Integers:
+def joined_cells(column: FeatureColumn, counts: Floats, fair: float, clear: float) -> Integers:
     """To which range each cell belongs: of numbers runs that hold enough, in one pass upwards.
 
     That is a fair share of the rows, and ``clear`` times the root of the cells in the run, which is
@@ -344,17 +344,17 @@ def joined_cells(column: Column, counts: Floats, fair: float, clear: float) -> I
 
 
 def _centred(
-    columns: Sequence[Column],
+    columns: Sequence[FeatureColumn],
     joined: Sequence[Integers],
     rows: Sequence[Floats],
     scores: Sequence[Floats],
-) -> Fitted:
+) -> FittedBoosting:
     terms, intercept = [], np.zeros(scores[0].shape[1])
     for column, groups, found, made in zip(columns, joined, rows, scores, strict=True):
         mean = (made * found[:, None]).sum(axis=0) / max(float(found.sum()), 1.0)
         intercept += mean
-        terms.append(Term(column, groups, found, made - mean))
-    return Fitted(tuple(terms), intercept)
+        terms.append(ColumnTerm(column, groups, found, made - mean))
+    return FittedBoosting(tuple(terms), intercept)
 
 
 def residuals_of_classes(labels: Integers, classes: int) -> Residuals:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.learn._noise import Moved, Noisy
+from dither.learn._noise import Moved, RunNoise
 
-__all__ = ["Cells", "nearest", "weighted_centres"]
+__all__ = ["HalvedCells", "nearest", "weighted_centres"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ _LLOYD = 30
 
 
 @dataclass(frozen=True)
-class Cells:
+class HalvedCells:
     """Levels of halved cells.
 
     Parameters
@@ -47,12 +47,12 @@ class Cells:
         one = Moved(self.weight, self.weight**2, 1)
         return one * (2 * self.levels if replace else self.levels)
 
-    def leave(self, noisy: Noisy, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    def leave(self, noisy: RunNoise, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
         """The one step that touches rows: middles of cells, shape (m, q), and their counts.
 
         Parameters
         ----------
-        noisy : Noisy
+        noisy : RunNoise
         points : array of float, shape (n, q)
             Beyond the box they lie in its cells at the end.
         reach : array of float, shape (q,)

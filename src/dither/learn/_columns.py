@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 
 __all__ = [
-    "Column",
+    "FeatureColumn",
     "columns_of",
     "days",
     "names_of",
@@ -40,7 +40,7 @@ _FIRST_DAY = dt.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """One column: its bounds, the list of its categories, or the ends of its cells.
 
     Parameters
@@ -120,7 +120,7 @@ class Column:
 
 def columns_of(
     names: Sequence[str], bounds: Any, categories: Mapping[Hashable, Sequence[Any]] | None
-) -> tuple[Column, ...]:
+) -> tuple[FeatureColumn, ...]:
     """What was declared of each column.
 
     Raises
@@ -143,7 +143,7 @@ def columns_of(
     found = []
     for name, lower, upper in zip(names, low, high, strict=True):
         if name in listed:
-            found.append(Column(name, categories=listed[name]))
+            found.append(FeatureColumn(name, categories=listed[name]))
             continue
         if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
             raise ArgumentError(
@@ -152,7 +152,7 @@ def columns_of(
             )
         if not upper / 2 - lower / 2 > 0:
             raise ArgumentError(f"bounds of column {name!r} lie too close to each other")
-        found.append(Column(name, (lower, upper)))
+        found.append(FeatureColumn(name, (lower, upper)))
     return tuple(found)
 
 
@@ -193,13 +193,13 @@ def names_of(table: Any) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(shape[1]))
 
 
-def read_columns(columns: Sequence[Column], table: Any) -> list[Integers]:
+def read_columns(columns: Sequence[FeatureColumn], table: Any) -> list[Integers]:
     """Of each column the cells of all rows; raises as `series_of`."""
     found = series_of(columns, table)
     return [column.places(values) for column, values in zip(columns, found, strict=True)]
 
 
-def series_of(columns: Sequence[Column], table: Any) -> list[Any]:
+def series_of(columns: Sequence[FeatureColumn], table: Any) -> list[Any]:
     """The values of each column, in the order that was declared.
 
     Raises

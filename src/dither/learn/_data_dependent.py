@@ -21,7 +21,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, number_text
 from dither.errors import ArgumentError
-from dither.learn._ballot import Ballot
+from dither.learn._ballot import TeacherVote
 from dither.learn._spending import Spending
 from dither.mechanisms import DiscreteGaussian, SmoothMedian
 from dither.numeric._balls import Ball, library, precision, up
@@ -104,7 +104,7 @@ class PrivateCost:
 
     def __init__(
         self,
-        ballot: Ballot,
+        ballot: TeacherVote,
         teachers: int,
         labels: int,
         margins: tuple[int, ...],

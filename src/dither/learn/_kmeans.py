@@ -36,10 +36,10 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.learn._balls import Balls
-from dither.learn._cells import Cells, nearest, weighted_centres
-from dither.learn._columns import Column
+from dither.learn._cells import HalvedCells, nearest, weighted_centres
+from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import Estimator
-from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._pca import Products, Spread, longest_of
 from dither.learn._rows import Box, declared
 from dither.privacy import Neighbours
@@ -74,8 +74,8 @@ class Clusters:
     spread, balls : Balls
         Of all rows, and of the rows nearest to each centre.
     products : Products or None
-    cells : Cells
-    noisy : Noisy
+    cells : HalvedCells
+    noisy : RunNoise
     """
 
     box: Box
@@ -84,9 +84,9 @@ class Clusters:
     asked: Asked
     spread: Balls = field(init=False)
     products: Products | None = field(init=False)
-    cells: Cells = field(init=False)
+    cells: HalvedCells = field(init=False)
     balls: Balls = field(init=False)
-    noisy: Noisy = field(init=False)
+    noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
         size = len(self.box.columns)
@@ -98,12 +98,12 @@ class Clusters:
         found = {
             "spread": Balls(size, round(math.sqrt(_FOR_SPREAD * unit / 6))),
             "products": products,
-            "cells": Cells(round(math.sqrt(_FOR_CELLS * unit / _LEVELS)), _LEVELS),
+            "cells": HalvedCells(round(math.sqrt(_FOR_CELLS * unit / _LEVELS)), _LEVELS),
             "balls": Balls(size, _STEPS),
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "noisy", Noisy(*self.asked.best(self.moved)))
+        object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
 
     @property
     def moved(self) -> Moved:
@@ -159,7 +159,7 @@ class Clusters:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        box, delta = Box((Column("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
+        box, delta = Box((FeatureColumn("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
         made = cls(box, 1, 2, Asked(Fraction(1), delta, Neighbours.ADD_REMOVE))
         middle, long = np.zeros((1, 1)), longest_of(box)
 

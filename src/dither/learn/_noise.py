@@ -24,7 +24,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 
-__all__ = ["Asked", "Moved", "Noise", "Noisy"]
+__all__ = ["Asked", "Moved", "Noise", "RunNoise"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -115,7 +115,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Noisy:
+class RunNoise:
     """A run's noise.
 
     Parameters

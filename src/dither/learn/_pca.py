@@ -33,9 +33,9 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.learn._balls import Balls
-from dither.learn._columns import Column
+from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import Estimator
-from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._rows import Box, cut, declared
 from dither.privacy import Neighbours
 
@@ -67,7 +67,7 @@ class Spread:
     length: float
 
     @classmethod
-    def leave(cls, box: Box, balls: Balls, noisy: Noisy, points: Floats) -> Spread:
+    def leave(cls, box: Box, balls: Balls, noisy: RunNoise, points: Floats) -> Spread:
         """From all rows in one ball."""
         middle, longest = np.zeros((1, points.shape[1])), longest_of(box)
         places = np.zeros(len(points), np.int64)
@@ -118,7 +118,7 @@ class Products:
         weights = np.where(np.eye(self.size) > 0, 7, 10)
         return np.asarray((weights * total)[np.triu_indices(self.size)])
 
-    def leave(self, noisy: Noisy, points: Floats, spread: Spread) -> Axes:
+    def leave(self, noisy: RunNoise, points: Floats, spread: Spread) -> Axes:
         """The one step that touches rows."""
         radius = REACH * spread.length
         seen = noisy.leave(self.statistic(cut(points - spread.mean, radius, self.steps)))
@@ -170,14 +170,14 @@ class AxesRun:
     ----------
     balls : Balls
     products : Products
-    noisy : Noisy
+    noisy : RunNoise
     """
 
     box: Box
     asked: Asked
     balls: Balls = field(init=False)
     products: Products = field(init=False)
-    noisy: Noisy = field(init=False)
+    noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
         size = len(self.box.columns)
@@ -186,7 +186,7 @@ class AxesRun:
         balls = Balls(size, round(share * products.steps**2))
         object.__setattr__(self, "products", products)
         object.__setattr__(self, "balls", balls)
-        object.__setattr__(self, "noisy", Noisy(*self.asked.best(self.moved)))
+        object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
 
     @property
     def moved(self) -> Moved:
@@ -202,7 +202,7 @@ class AxesRun:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        box, delta = Box((Column("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
+        box, delta = Box((FeatureColumn("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
         made = cls(box, Asked(Fraction(1), delta, Neighbours.ADD_REMOVE))
         long = longest_of(box)
 

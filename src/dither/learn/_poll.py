@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import BudgetError
-from dither.learn._ballot import Plan
+from dither.learn._ballot import PollPlan
 from dither.learn._columns import places_in
 from dither.learn._spending import Spending, digest_of
 from dither.mechanisms._base import Run
@@ -25,7 +25,7 @@ class Poll(Run):
 
     __slots__ = ("_known", "_spending", "answered", "asked", "margins", "neighbours", "plan")
 
-    def __init__(self, plan: Plan, neighbours: Neighbours, spending: Spending | None) -> None:
+    def __init__(self, plan: PollPlan, neighbours: Neighbours, spending: Spending | None) -> None:
         super().__init__()
         self.plan, self.neighbours, self._spending = plan, neighbours, spending
         self._known: dict[str, int | None] = {}

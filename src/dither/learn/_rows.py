@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.learn._columns import Column, columns_of, names_of, series_of
+from dither.learn._columns import FeatureColumn, columns_of, names_of, series_of
 
 __all__ = ["Box", "Encoding", "cut", "declared", "lengths"]
 
@@ -24,7 +24,7 @@ Integers = npt.NDArray[np.int64]
 _MOST_COLUMNS = 10_000
 
 
-def declared(table: Any, bounds: Any, categories: Any = None) -> tuple[Column, ...]:
+def declared(table: Any, bounds: Any, categories: Any = None) -> tuple[FeatureColumn, ...]:
     """The columns of a table, as they were declared.
 
     Raises
@@ -50,10 +50,10 @@ class Encoding:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of FeatureColumn
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -108,11 +108,11 @@ class Box:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of FeatureColumn
         Each with bounds.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
 
     @cached_property
     def middle(self) -> Floats:

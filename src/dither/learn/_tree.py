@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import noise as randomness
-from dither.learn._columns import Column
+from dither.learn._columns import FeatureColumn
 
 __all__ = ["GROUPS", "Grown", "Tree", "drawn", "drawn_tree", "halved"]
 
@@ -73,7 +73,7 @@ class Grown:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of FeatureColumn
     orders : tuple of array of int
         Of each column the code of each cell.
     trees : tuple of Tree
@@ -83,7 +83,7 @@ class Grown:
         Noisy numbers of rows.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
     orders: tuple[Integers, ...]
     trees: tuple[Tree, ...]
     values: tuple[Floats, ...]

@@ -54,8 +54,8 @@ import numpy.typing as npt
 from dither import noise as randomness
 from dither._subjects import Subject
 from dither.learn._boosting import joined_cells
-from dither.learn._columns import Column
-from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._columns import FeatureColumn
+from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._tree import GROUPS, Grown, Tree, drawn, drawn_tree, halved
 from dither.privacy import Neighbours
 
@@ -81,7 +81,7 @@ class Trees:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of FeatureColumn
     classes : int
         How many, or 0 where targets are numbers.
     trees, depth, tries : int
@@ -94,10 +94,10 @@ class Trees:
     ----------
     whole, counts, first, later, leaves, alone : int
         The weights w of (0), of (a) to (d), and of (d) without the others.
-    noisy : Noisy
+    noisy : RunNoise
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
     classes: int
     trees: int
     depth: int
@@ -110,7 +110,7 @@ class Trees:
     later: int = field(init=False)
     leaves: int = field(init=False)
     alone: int = field(init=False)
-    noisy: Noisy = field(init=False)
+    noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
         d, square = len(self.columns), self.longest
@@ -135,7 +135,7 @@ class Trees:
         else:
             alone = chosen.l1 // (self.trees * table.l1)
         object.__setattr__(self, "alone", alone)
-        object.__setattr__(self, "noisy", Noisy(*self.asked.best(self.moved)))
+        object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
 
     @property
     def outputs(self) -> int:
@@ -267,7 +267,7 @@ class Trees:
             for c in self.columns
         ], []
 
-    def _order(self, column: Column, sums: Floats) -> Integers:
+    def _order(self, column: FeatureColumn, sums: Floats) -> Integers:
         """The code of each joined cell: lists by their targets, what is missing at an end."""
         rows = np.maximum(self.rows(sums), 0.0) + _RIDGE * self.deviation(self.first)
         shares = sums / rows[:, None]
@@ -376,7 +376,7 @@ class Trees:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         delta = Fraction(1, 100)
         asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
-        made = cls((Column("x", categories=("a",)),), 2, 2, 2, 1, asked)
+        made = cls((FeatureColumn("x", categories=("a",)),), 2, 2, 2, 1, asked)
 
         def run(rows: int, size: int) -> Floats:
             # As many cells as outputs; each number is seen as much as neighbours move it.

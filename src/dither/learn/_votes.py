@@ -19,7 +19,7 @@ from dither._checks import Number
 from dither._format import cost_text, count_text, number_text, percent
 from dither.errors import ArgumentError
 from dither.learn._additive import distinct
-from dither.learn._ballot import METHODS, Ballot, Plan, plan_of
+from dither.learn._ballot import METHODS, PollPlan, TeacherVote, plan_of
 from dither.learn._columns import places_in
 from dither.learn._data_dependent import PrivateCost
 from dither.learn._estimator import Estimator
@@ -49,14 +49,14 @@ class VotesPreview:
 
     Parameters
     ----------
-    ballot : Ballot
+    ballot : TeacherVote
         The mechanism, with its noise.
     teachers, labels, answers, queries : int
     epsilon, delta : Fraction
         What all of it costs.
     """
 
-    ballot: Ballot
+    ballot: TeacherVote
     teachers: int
     labels: int
     answers: int
@@ -185,8 +185,8 @@ class Votes(Estimator):
     *Guarantee.* Everything that `predict` ever returns, whatever is asked and however that depends
     on earlier answers, is (epsilon, delta)-DP for one row, or for all rows of one group. *Proof.* A
     row changes one teacher (`dither.learn._partition`), and so one vote of each question; then see
-    `Ballot` and `Plan`. Not covered: which teacher a question is slow for, and the questions
-    themselves, which no noise protects.
+    `TeacherVote` and `PollPlan`. Not covered: which teacher a question is slow for, and the
+    questions themselves, which no noise protects.
 
     A question that was asked before, digit by digit, gets the answer that it got, for nothing.
 
@@ -506,7 +506,7 @@ class Votes(Estimator):
         lines.append("The answers may be published. The teachers and their votes may not.")
         return "\n".join(lines)
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> PollPlan:
         classes = distinct(self.classes)
         teachers = check.whole(
             "teachers",

@@ -45,7 +45,7 @@ _SECONDS: dict[str, Callable[[int, int, Any], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ChannelCandidate:
     """One channel beside the others.
 
     Parameters
@@ -79,7 +79,7 @@ class ChosenChannel(Printable):
     channel : Channel
     reason : str
         One or two sentences for people.
-    candidates : tuple of Candidate
+    candidates : tuple of ChannelCandidate
         All that were compared, least error first.
 
     Examples
@@ -92,7 +92,7 @@ class ChosenChannel(Printable):
 
     channel: Channel
     reason: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ChannelCandidate, ...]
 
     @property
     def guarantee(self) -> Guarantee:
@@ -196,7 +196,9 @@ def best(
     return ChosenChannel(chosen.channel, _reason(chosen, error, found, alike), tuple(found))
 
 
-def _candidate(channel: Channel, n: int, most: int | None, seconds: float | None) -> Candidate:
+def _candidate(
+    channel: Channel, n: int, most: int | None, seconds: float | None
+) -> ChannelCandidate:
     k = len(channel.domain)
     alone, alike = np.zeros(k), np.full(k, 1 / k)
     alone[0] = 1.0
@@ -212,7 +214,7 @@ def _candidate(channel: Channel, n: int, most: int | None, seconds: float | None
         excluded = f"over {_bytes(most)}"
     elif seconds is not None and taken > seconds:
         excluded = f"over {seconds:g} s"
-    return Candidate(
+    return ChannelCandidate(
         channel,
         channel.report_bytes,
         float(taken),
@@ -222,7 +224,12 @@ def _candidate(channel: Channel, n: int, most: int | None, seconds: float | None
     )
 
 
-def _reason(chosen: Candidate, error: str, found: list[Candidate], alike: list[Candidate]) -> str:
+def _reason(
+    chosen: ChannelCandidate,
+    error: str,
+    found: list[ChannelCandidate],
+    alike: list[ChannelCandidate],
+) -> str:
     fit = sum(1 for c in found if not c.excluded)
     unbiased = sum(1 for c in found if c.channel.unbiased)
     limits = (
@@ -252,7 +259,7 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _name(candidate: Candidate) -> str:
+def _name(candidate: ChannelCandidate) -> str:
     """The name under which the channel is made: `local.OLH`."""
     return type(candidate.channel).__name__
 

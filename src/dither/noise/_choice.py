@@ -89,7 +89,7 @@ def choose(
     Notes
     -----
     By inversion with as many random bits as it takes, in integers: the distance to the law is 0
-    (see `dither.noise._cells.Cells`).
+    (see `dither.noise._cells.WeightedOutcomes`).
 
     Examples
     --------

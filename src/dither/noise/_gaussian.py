@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dither._checks import Number, exact, whole
 from dither.errors import ArgumentError
-from dither.noise._staircase import Staircase
+from dither.noise._staircase import StaircaseSampler
 from dither.numeric import Words, secure_words
 
 __all__ = ["MAX_SIGMA2", "discrete_gaussian", "gaussian_sampler"]
@@ -65,7 +65,7 @@ def discrete_gaussian(
     Notes
     -----
     Relative to ideal words, each draw is within 2**-142 of the law in total variation: see
-    `dither.noise._staircase.Staircase` for the proof.
+    `dither.noise._staircase.StaircaseSampler` for the proof.
 
     References
     ----------
@@ -89,7 +89,7 @@ def _sigma2(sigma2: Number) -> Fraction:
 
 
 @lru_cache(maxsize=32)
-def gaussian_sampler(sigma2: Fraction) -> Staircase:
+def gaussian_sampler(sigma2: Fraction) -> StaircaseSampler:
     """Return the sampler of a sigma2, from a cache of 32."""
     shift = max(0, math.isqrt(int(sigma2)).bit_length() - 1 - _STEPS_A_SIGMA)
-    return Staircase(_Gaussian(sigma2), shift)
+    return StaircaseSampler(_Gaussian(sigma2), shift)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dither._checks import Number, exact, whole
 from dither.errors import ArgumentError
-from dither.noise._staircase import Staircase
+from dither.noise._staircase import StaircaseSampler
 from dither.numeric import Words, secure_words
 
 __all__ = ["MAX_SCALE", "discrete_laplace", "discrete_laplace_one", "laplace_sampler"]
@@ -65,9 +65,9 @@ def discrete_laplace(
     Notes
     -----
     Relative to ideal words, each draw is within 2**-142 of the law in total variation: see
-    `dither.noise._staircase.Staircase` for the proof. A release that adds n draws is therefore
-    within n·2**-142 of the ideal mechanism; n·2**-128 is a safe sum to charge to delta where
-    even that must be accounted for.
+    `dither.noise._staircase.StaircaseSampler` for the proof. A release that adds n draws is
+    therefore within n·2**-142 of the ideal mechanism; n·2**-128 is a safe sum to charge to delta
+    where even that must be accounted for.
 
     References
     ----------
@@ -104,10 +104,10 @@ def _scale(scale: Number) -> Fraction:
 
 
 @lru_cache(maxsize=32)
-def laplace_sampler(scale: Fraction) -> Staircase:
+def laplace_sampler(scale: Fraction) -> StaircaseSampler:
     """Return the sampler of a scale, from a cache of 32."""
     shift = max(0, int(scale).bit_length() - 1 - _STEPS_A_SCALE)
-    return Staircase(_Laplace(scale), shift)
+    return StaircaseSampler(_Laplace(scale), shift)
 
 
 # Single draws come from a stock: each thread keeps a few drawn values a sampler, and serves each
@@ -125,13 +125,13 @@ class _Stocks(threading.local):
         self.pid = os.getpid()
         self.epoch: object = None
         # A sampler is its own key: it is found by identity and kept alive while it has a stock.
-        self.by_sampler: dict[Staircase, list[int]] = {}
+        self.by_sampler: dict[StaircaseSampler, list[int]] = {}
 
 
 _stocks = _Stocks()
 
 
-def _one(sampler: Staircase) -> int:
+def _one(sampler: StaircaseSampler) -> int:
     stocks, words = _stocks, secure_words()
     epoch = words.epoch()
     if stocks.pid != os.getpid() or stocks.epoch is not epoch:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dither.noise._cells import WeightedOutcomes
 from dither.numeric import Words, exp_lower, exp_upper
 
-__all__ = ["Staircase", "StaircaseLaw"]
+__all__ = ["StaircaseLaw", "StaircaseSampler"]
 
 # Fixed point of the weights: 2**-_POINT is their unit.
 _POINT = 256
@@ -48,7 +48,7 @@ class StaircaseLaw(Protocol):
         ...
 
 
-class Staircase:
+class StaircaseSampler:
     """A sampler of a law, exact but for a tail of mass below 2**-143.
 
     Parameters

@@ -16,7 +16,7 @@ from dither.plan.text import Words, number, unwritable
 
 __all__ = [
     "PAIRED",
-    "Aggregate",
+    "AggregateFunction",
     "Count",
     "CountDistinct",
     "CountUnits",
@@ -54,40 +54,42 @@ MOST_CONTRIBUTED = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateFunction:
     """The root of all aggregates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Released(Aggregate):
+class Released(AggregateFunction):
     """The root of what is calculated from released values; see ``dither.plan.released``."""
 
-    def sql(self, inner: Callable[[Aggregate], str], show: Callable[[Expression], str]) -> str:
+    def sql(
+        self, inner: Callable[[AggregateFunction], str], show: Callable[[Expression], str]
+    ) -> str:
         """As SQL: ``inner`` writes aggregates, ``show`` the expressions of keys."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Aggregate):
+class Count(AggregateFunction):
     """``COUNT(*)``: rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class CountValues(Aggregate):
+class CountValues(AggregateFunction):
     """``COUNT(x)``: rows in which the operand is not NULL."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class CountUnits(Aggregate):
+class CountUnits(AggregateFunction):
     """``COUNT(DISTINCT unit)``: protected units; those with a row for which ``where`` is true."""
 
     where: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CountDistinct(Aggregate):
+class CountDistinct(AggregateFunction):
     """``COUNT(DISTINCT x)``: distinct values; of each unit at most ``max_rows`` in a group.
 
     With ``others``, as in ``COUNT(DISTINCT x, y)``: distinct rows of values, none of them NULL.
@@ -98,21 +100,21 @@ class CountDistinct(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(Aggregate):
+class Sum(AggregateFunction):
     """``SUM(x)``."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Mean(Aggregate):
+class Mean(AggregateFunction):
     """``AVG(x)``."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Variance(Aggregate):
+class Variance(AggregateFunction):
     """``VAR_SAMP/VAR_POP(x)``, or the standard deviation where ``root``."""
 
     operand: Expression
@@ -121,14 +123,14 @@ class Variance(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
-class Mode(Aggregate):
+class Mode(AggregateFunction):
     """``MODE(x)``: the value that most rows have, chosen among those that are public."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class UnitProduct(Aggregate):
+class UnitProduct(AggregateFunction):
     """``SUM(AVG(x) * AVG(y))`` over units, each with the averages of its own rows.
 
     Where x is y, half of the largest square is taken from each, so that a unit moves it by less.
@@ -139,7 +141,7 @@ class UnitProduct(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile(Aggregate):
+class Quantile(AggregateFunction):
     """The value below which the share ``q`` of the rows lies; ``label`` says what was asked for.
 
     Its label is ``quantile``, ``median``, ``disc`` (``QUANTILE_DISC``, a value that can occur),
@@ -157,7 +159,7 @@ class Quantile(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks(Aggregate):
+class Ranks(AggregateFunction):
     """How many rows lie below each edge of a grid of at most so many equal bins between bounds.
 
     It is released alone and without keys, one row for each edge.
@@ -168,7 +170,7 @@ class Ranks(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
-class Magnitudes(Aggregate):
+class Magnitudes(AggregateFunction):
     """How many values lie in each cell of the public grid of ``dither.plan.magnitudes``.
 
     It is released without keys, one row for each cell.
@@ -178,7 +180,7 @@ class Magnitudes(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
-class UnitSizes(Aggregate):
+class UnitSizes(AggregateFunction):
     """How many units have so many rows, or groups: one row for each cell of a public grid.
 
     ``by`` divides a unit's rows into groups; ``groups`` counts those, else the rows in the largest.
@@ -203,7 +205,7 @@ PAIRED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Paired(Aggregate):
+class Paired(AggregateFunction):
     """``CORR(y, x)``, ``REGR_SLOPE(y, x)`` and the like: of the rows in which neither is NULL."""
 
     word: str
@@ -215,11 +217,11 @@ DIVISIBLE = (Count, CountValues, CountUnits, CountDistinct, Sum)
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(Aggregate):
+class Ratio(AggregateFunction):
     """One aggregate over another; both are counts, sums or units."""
 
-    numerator: Aggregate
-    denominator: Aggregate
+    numerator: AggregateFunction
+    denominator: AggregateFunction
 
     def __post_init__(self) -> None:
         if not all(isinstance(x, DIVISIBLE) for x in (self.numerator, self.denominator)):
@@ -229,7 +231,7 @@ class Ratio(Aggregate):
 
 
 def sql_of(
-    aggregate: Aggregate,
+    aggregate: AggregateFunction,
     show: Callable[[Expression], str],
     units: str,
     quantile: Callable[[Quantile], str],
@@ -284,7 +286,7 @@ class Output:
     """An aggregate under the name it is released by, with its weight in the budget."""
 
     name: str
-    aggregate: Aggregate
+    aggregate: AggregateFunction
     weight: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
@@ -357,12 +359,12 @@ class Query:
     relation: Relation
     keys: tuple[Key, ...]
     outputs: tuple[Output, ...]
-    order: tuple[tuple[str | Aggregate, bool], ...] = ()
+    order: tuple[tuple[str | AggregateFunction, bool], ...] = ()
     limit: int | None = None
     discover: bool = False
     max_groups: int | None = None
     max_rows: int | None = None
-    having: Aggregate | None = None
+    having: AggregateFunction | None = None
     offset: int = 0
     sets: tuple[tuple[int, ...], ...] = ()
     flags: tuple[tuple[str, tuple[int, ...]], ...] = ()

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.plan.aggregates import Aggregate, Output
+from dither.plan.aggregates import AggregateFunction, Output
 from dither.plan.expressions import Expression
 from dither.plan.recipes import Build, Linear, RatioRecipe, Recipe
-from dither.plan.released import Apply, Constant, Grouping, KeyValue, Rank, leaves
+from dither.plan.released import Apply, Constant, Grouping, Rank, ReleasedKey, leaves
 from dither.plan.text import show
 
 __all__ = [
@@ -168,15 +168,15 @@ class Calculated:
     def __init__(self, build: Build, outputs: Sequence[Output], keys: Sequence[Expression]) -> None:
         self._build = build
         self._keys = tuple(keys)
-        self._made: dict[Aggregate, Recipe] = {}
-        self._weights: dict[Aggregate, Fraction] = {}
+        self._made: dict[AggregateFunction, Recipe] = {}
+        self._weights: dict[AggregateFunction, Fraction] = {}
         for output in outputs:
             inside = leaves(output.aggregate)
             for leaf in inside:
                 share = output.weight / len(inside)
                 self._weights[leaf] = max(self._weights.get(leaf, Fraction(0)), share)
 
-    def recipe(self, node: Aggregate) -> Recipe:
+    def recipe(self, node: AggregateFunction) -> Recipe:
         """The recipe of an output, or of a part of one.
 
         Raises
@@ -187,7 +187,7 @@ class Calculated:
         match node:
             case Constant():
                 return Known(node)
-            case KeyValue():
+            case ReleasedKey():
                 return KeyRead(self._place(node.expression))
             case Grouping(keys=keys):
                 return KeysLeftOut(tuple(map(self._place, keys)))
@@ -200,7 +200,7 @@ class Calculated:
             self._made[node] = self._build.recipe(node, self._weights[node])
         return self._made[node]
 
-    def beside(self, node: Aggregate) -> Recipe:
+    def beside(self, node: AggregateFunction) -> Recipe:
         """The recipe of HAVING or ORDER BY, whose aggregates need not be released.
 
         Where the outputs' measurements suffice, none is added and none gets another share.

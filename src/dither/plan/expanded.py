@@ -24,7 +24,7 @@ from dither.plan.schema import Kind
 __all__ = ["expanded", "filtered"]
 
 
-def expanded(node: ag.Aggregate, scope: Scope) -> ag.Aggregate:
+def expanded(node: ag.AggregateFunction, scope: Scope) -> ag.AggregateFunction:
     """An aggregate in terms of those that are measured.
 
     Raises
@@ -46,7 +46,7 @@ def expanded(node: ag.Aggregate, scope: Scope) -> ag.Aggregate:
     return node
 
 
-def filtered(found: ag.Aggregate, condition: ex.Expression) -> ag.Aggregate:
+def filtered(found: ag.AggregateFunction, condition: ex.Expression) -> ag.AggregateFunction:
     """An aggregate of the rows alone for which a condition is true."""
 
     def held(operand: ex.Expression) -> ex.Expression:
@@ -109,7 +109,7 @@ class _Pair:
                 )
         return cls(_where_known(y, x, scope), _where_known(x, y, scope), scope)
 
-    def statistic(self, word: str) -> ag.Aggregate:
+    def statistic(self, word: str) -> ag.AggregateFunction:
         """A statistic, as it is calculated from means, variances and a count."""
         match word:
             case "REGR_COUNT":
@@ -135,7 +135,7 @@ class _Pair:
         squared = apply("POWER", self._covariance(), Constant(2))
         return Apply("CLIP", (apply("/", squared, both), Constant(0), Constant(1)))
 
-    def _covariance(self) -> ag.Aggregate:
+    def _covariance(self) -> ag.AggregateFunction:
         first = _less(self.x, self._x, self._scope)
         second = _less(self.y, self._y, self._scope)
         product = ag.Mean(ex.Arithmetic("*", first, second))
@@ -145,10 +145,10 @@ class _Pair:
         )
         return apply("-", product, apply("*", *means))
 
-    def _variance(self, part: ex.Expression) -> ag.Aggregate:
+    def _variance(self, part: ex.Expression) -> ag.AggregateFunction:
         return ag.Variance(part, sample=False)
 
-    def _slope(self) -> ag.Aggregate:
+    def _slope(self) -> ag.AggregateFunction:
         return apply("/", self._covariance(), self._variance(self.x))
 
 

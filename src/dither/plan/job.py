@@ -53,20 +53,20 @@ rows are counted, each in one cell of every table. So a unit adds to a table who
 least 0 whose sum is at most m: ‖·‖₁ <= m and ‖·‖₂² <= m², met when all of its rows lie in one cell.
 Replacing it, u - v with both of one sign, ‖u - v‖₁ <= 2m and ‖u - v‖₂² <= 2m².
 
-A histogram of units (``UnitSizes``) holds each unit in one cell: adding or removing it changes one
-entry by 1, replacing it two entries by at most 1, so that ‖·‖₁ and ‖·‖₂² are 1, or 2, whatever the
-unit's rows. Neither argument looks at where the cells lie. So it holds of ``Sides`` too, whose ends
-are taken from what was released before: given that, they are as fixed as any.
+A histogram of units (``UnitSizeHistogram``) holds each unit in one cell: adding or removing it
+changes one entry by 1, replacing it two entries by at most 1, so that ‖·‖₁ and ‖·‖₂² are 1, or 2,
+whatever the unit's rows. Neither argument looks at where the cells lie. So it holds of ``Sides``
+too, whose ends are taken from what was released before: given that, they are as fixed as any.
 
-Of ``Votes`` no count is released: in each group one leaf is chosen by the exponential mechanism,
-with probability proportional to exp(rate * count). What it loses there is the rate times the
-*range* of the change: by how much the largest change of a count lies above the smallest. A unit
+Of ``VoteHistogram`` no count is released: in each group one leaf is chosen by the exponential
+mechanism, with probability proportional to exp(rate * count). What it loses there is the rate times
+the *range* of the change: by how much the largest change of a count lies above the smallest. A unit
 that is added or removed changes counts by 0 to m, a range of at most m in each of at most k groups.
 One that is replaced changes them by -m to m, a range of 2m, in j groups that both are in, and by a
 range of m in at most 2 (k - j) others. So the ranges sum to at most k m, or 2 k m, and their
 squares to at most k m², or 4 j m² + 2 (k - j) m² <= 4 k m²: these are the l1 and l2_squared of
-``Votes``, and both are those of k groups with ranges of one size. Two groups of range m lose no
-more than one of range 2m, whose loss lies in an interval of the length of both.
+``VoteHistogram``, and both are those of k groups with ranges of one size. Two groups of range m
+lose no more than one of range 2m, whose loss lies in an interval of the length of both.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ __all__ = [
     "Sides",
     "Total",
     "UnitProducts",
-    "UnitSizes",
+    "UnitSizeHistogram",
     "Units",
     "Values",
-    "Votes",
+    "VoteHistogram",
     "public_groups",
     "reach",
     "read_by",
@@ -269,7 +269,7 @@ class Leaves(Measurement):
 
 
 @dataclass(frozen=True, slots=True)
-class Votes(Leaves):
+class VoteHistogram(Leaves):
     """A histogram of which one leaf is chosen in each group, and nothing else released.
 
     ``choice`` is what its candidates are values of; ``operand`` is where among them a row's is.
@@ -279,7 +279,7 @@ class Votes(Leaves):
 
 
 @dataclass(frozen=True, slots=True)
-class UnitSizes(Measurement):
+class UnitSizeHistogram(Measurement):
     """A histogram of how large units are, each of them counted once, in one cell.
 
     A unit's rows are divided by ``by``, NULL being a value like any other, or are one group where
@@ -357,16 +357,16 @@ class Sides(Measurement):
     end and above. An engine is handed what ``between`` gives.
     """
 
-    of: Leaves | UnitSizes
+    of: Leaves | UnitSizeHistogram
 
     @property
     def bins(self) -> int:
         """How many cells there are."""
         return 3 if isinstance(self.of, Leaves) else 2
 
-    def between(self, *edges: Fraction) -> Leaves | UnitSizes:
+    def between(self, *edges: Fraction) -> Leaves | UnitSizeHistogram:
         """The histogram with these edges inside: of as many cells but one."""
-        if isinstance(self.of, UnitSizes):
+        if isinstance(self.of, UnitSizeHistogram):
             return replace(self.of, edges=(self.of.edges[0], *map(int, edges)))
         match self.of.operand:
             case Bin(operand=operand, edges=outer):
@@ -556,7 +556,7 @@ class ExactAnswer:
         In no particular order.
     values : mapping of int to array
         By position in ``Job.measurements``: int64 or object (Python int), shape (groups,); for
-        ``Leaves``, ``UnitSizes`` and ``Cells``, a ``Histogram``; for ``ListedCells``,
+        ``Leaves``, ``UnitSizeHistogram`` and ``Cells``, a ``Histogram``; for ``ListedCells``,
         ``CellsInUse``. A job of tables has one group.
     """
 
@@ -572,7 +572,7 @@ class MeasurementSensitivity:
     """The sensitivity of one measurement, an integer vector over all groups.
 
     ``per_group`` is the size of one unit's contribution to one group, in lattice units. Of
-    ``Votes``, ``l1`` and ``l2_squared`` are those of the ranges.
+    ``VoteHistogram``, ``l1`` and ``l2_squared`` are those of the ranges.
     """
 
     per_group: int
@@ -588,7 +588,7 @@ def reach(measurement: Measurement, max_rows: int) -> tuple[int, int]:
     if isinstance(measurement, Sides):
         measurement = measurement.of
     match measurement:
-        case Units() | UnitSizes() | Values(once=True):
+        case Units() | UnitSizeHistogram() | Values(once=True):
             size = width = 1
         case Rows() | Values() | Distinct() | Cells():
             size = width = max_rows
@@ -637,9 +637,13 @@ def sensitivity(
         measurement = measurement.of
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
-    if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes | Cells):
+    if (
+        replace_one
+        and one_group
+        and not isinstance(measurement, Leaves | UnitSizeHistogram | Cells)
+    ):
         l1, l2_squared = Fraction(width), Fraction(width * width)
-    elif replace_one and isinstance(measurement, Votes):
+    elif replace_one and isinstance(measurement, VoteHistogram):
         l1, l2_squared = 2 * l1, 4 * l2_squared
     elif replace_one:
         l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))

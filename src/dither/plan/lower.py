@@ -43,7 +43,7 @@ from dither.plan.relations import (
     base,
     scans,
 )
-from dither.plan.released import KeyValue, groupings, kind_of, leaves, ranks
+from dither.plan.released import ReleasedKey, groupings, kind_of, leaves, ranks
 from dither.plan.schema import Kind, Schema, Table, Value
 from dither.plan.text import brief, number, show
 from dither.plan.units import declared_limits, limits, rows_of_unit, unit_of
@@ -172,7 +172,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         groups = min(groups, public_keys)
     if once:
         notes.append(f"each {table.unit or 'row'} counts once, its rows with equal weight")
-    beside = [x for x, _ in query.order if isinstance(x, ag.Aggregate)]
+    beside = [x for x, _ in query.order if isinstance(x, ag.AggregateFunction)]
     if query.having is not None:
         beside.append(query.having)
     if not query.sets and any(map(groupings, (*(o.aggregate for o in query.outputs), *beside))):
@@ -253,13 +253,13 @@ def _kinds(query: ag.Query, keys: tuple[GroupKey, ...], scope: Scope) -> tuple[K
     """The kinds of what is released, once every operation is seen to be on values it is for."""
     known = {k.expression: Kind.TEXT if isinstance(k.expression, ex.Bin) else k.kind for k in keys}
 
-    def of_key(key: KeyValue) -> Kind:
+    def of_key(key: ReleasedKey) -> Kind:
         return known.get(key.expression, Kind.TEXT)
 
-    def of_leaf(leaf: ag.Aggregate) -> Kind:
+    def of_leaf(leaf: ag.AggregateFunction) -> Kind:
         return Ballot.of(leaf.operand, scope).kind if isinstance(leaf, ag.Mode) else Kind.REAL
 
-    def kind(node: ag.Aggregate) -> Kind | None:
+    def kind(node: ag.AggregateFunction) -> Kind | None:
         return kind_of(node, of_key, of_leaf)
 
     if query.having is not None and ranks(query.having):
@@ -267,7 +267,7 @@ def _kinds(query: ag.Query, keys: tuple[GroupKey, ...], scope: Scope) -> tuple[K
     if query.having is not None and kind(query.having) is not Kind.BOOLEAN:
         raise QueryError("HAVING: what stands there is not a condition, such as COUNT(*) > 100")
     for node, _ in query.order:
-        if isinstance(node, ag.Aggregate):
+        if isinstance(node, ag.AggregateFunction):
             kind(node)
     return tuple(kind(o.aggregate) for o in query.outputs)
 

@@ -114,6 +114,7 @@ SIZES = (
     *(int(1 + step * 10**power) for power in range(1, 4) for step in STEPS),
     10**4 + 1,
 )
-"""The edges of `job.UnitSizes`: up to 10 every number by itself, then the steps, up to 10,000.
+"""The edges of `job.UnitSizeHistogram`: up to 10 every number by itself, then the steps, up
+to 10,000.
 
 Each but the first follows the end of a cell: 11 to 15, 16 to 20, and so on."""

@@ -30,9 +30,9 @@ from dither.plan.job import (
     Total,
     UnitProducts,
     Units,
-    UnitSizes,
+    UnitSizeHistogram,
     Values,
-    Votes,
+    VoteHistogram,
 )
 from dither.plan.magnitudes import GRIDS, SIZES, MagnitudeGrid
 from dither.plan.schema import Kind, Value
@@ -195,7 +195,7 @@ class Build:
     """Collects measurements, each once, with the weight of all outputs that use it."""
 
     def __init__(
-        self, scope: Scope, has_unit: bool, notes: list[str], leaves: Iterable[ag.Aggregate]
+        self, scope: Scope, has_unit: bool, notes: list[str], leaves: Iterable[ag.AggregateFunction]
     ) -> None:
         self.scope = scope
         self.has_unit = has_unit
@@ -211,7 +211,7 @@ class Build:
         self.weights[measurement] = self.weights.get(measurement, Fraction(0)) + weight
         return list(self.weights).index(measurement)
 
-    def recipe(self, aggregate: ag.Aggregate, weight: Fraction) -> Recipe:
+    def recipe(self, aggregate: ag.AggregateFunction, weight: Fraction) -> Recipe:
         match aggregate:
             case ag.Mean(operand=operand):
                 return self._mean(operand, weight)
@@ -242,13 +242,15 @@ class Build:
                 )
         return self._linear(aggregate, weight)
 
-    def _counts(self, operand: Expression, bottom: ag.Aggregate) -> bool:
+    def _counts(self, operand: Expression, bottom: ag.AggregateFunction) -> bool:
         """Whether a sum of the operand over this is its mean, which needs less noise."""
         if isinstance(bottom, ag.Count):
             return not infer(operand, self.scope).nullable
         return bottom == ag.CountValues(operand)
 
-    def _linear(self, aggregate: ag.Aggregate, weight: Fraction, *, alone: bool = False) -> Linear:
+    def _linear(
+        self, aggregate: ag.AggregateFunction, weight: Fraction, *, alone: bool = False
+    ) -> Linear:
         """A count or sum; ``alone``: of one measurement, as the interval of a ratio needs."""
         one = Fraction(1)
         match aggregate:
@@ -386,7 +388,9 @@ class Build:
     def _mode(self, operand: Expression, weight: Fraction) -> ModeRecipe:
         ballot, parts = Ballot.of(operand, self.scope), PARTS if self.has_unit else 1
         last, bins = ballot.first + len(ballot.values) - 1, len(ballot.values)
-        votes = Votes(ballot.vote, Fraction(1), ballot.first, last, 1, bins, parts, choice=operand)
+        votes = VoteHistogram(
+            ballot.vote, Fraction(1), ballot.first, last, 1, bins, parts, choice=operand
+        )
         return ModeRecipe(self.measure(votes, weight), ballot.values, ballot.kind, parts)
 
     def _ranks(self, aggregate: ag.Ranks, weight: Fraction) -> RanksRecipe:
@@ -417,10 +421,14 @@ class Build:
             raise QueryError("a unit has a size where a column says whose a row is")
         for key in by:
             infer(key, self.scope)
-        return self._in_cells(UnitSizes(by, groups, SIZES), 1, None, weight)
+        return self._in_cells(UnitSizeHistogram(by, groups, SIZES), 1, None, weight)
 
     def _in_cells(
-        self, found: Leaves | UnitSizes, parts: int, grid: MagnitudeGrid | None, weight: Fraction
+        self,
+        found: Leaves | UnitSizeHistogram,
+        parts: int,
+        grid: MagnitudeGrid | None,
+        weight: Fraction,
     ) -> CellsRecipe:
         cells = self.measure(found, weight * (1 - OUTSIDE))
         return CellsRecipe(cells, self.measure(Sides(found), weight * OUTSIDE), parts, grid)
@@ -472,5 +480,7 @@ def _as_number(shown: str, facts: Facts) -> str:
     return ""
 
 
-def _operands(leaves: Iterable[ag.Aggregate], kind: type[ag.Mean | ag.Variance]) -> set[Expression]:
+def _operands(
+    leaves: Iterable[ag.AggregateFunction], kind: type[ag.Mean | ag.Variance]
+) -> set[Expression]:
     return {leaf.operand for leaf in leaves if isinstance(leaf, kind)}

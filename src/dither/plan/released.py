@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.plan.aggregates import DIVISIBLE, Aggregate, Ratio, Released
+from dither.plan.aggregates import DIVISIBLE, AggregateFunction, Ratio, Released
 from dither.plan.expressions import Expression
 from dither.plan.schema import Kind, Value, kind_of_value, with_kind
 from dither.plan.text import constant
@@ -23,8 +23,8 @@ __all__ = [
     "Apply",
     "Constant",
     "Grouping",
-    "KeyValue",
     "Rank",
+    "ReleasedKey",
     "apply",
     "groupings",
     "kind_of",
@@ -32,7 +32,7 @@ __all__ = [
     "ranks",
 ]
 
-Inner = Callable[[Aggregate], str]
+Inner = Callable[[AggregateFunction], str]
 Show = Callable[[Expression], str]
 
 ARITHMETIC = ("+", "-", "*", "/")
@@ -66,7 +66,7 @@ class Constant(Released):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValue(Released):
+class ReleasedKey(Released):
     """The released value of a key."""
 
     expression: Expression
@@ -100,12 +100,12 @@ class Apply(Released):
     """
 
     op: str
-    operands: tuple[Aggregate, ...]
+    operands: tuple[AggregateFunction, ...]
 
     def sql(self, inner: Inner, show: Show) -> str:
         """As SQL, with parentheses around whatever is not a name or a call."""
 
-        def part(node: Aggregate) -> str:
+        def part(node: AggregateFunction) -> str:
             text = inner(node)
             return f"({text})" if isinstance(node, Ratio) or _is_open(node) else text
 
@@ -126,7 +126,7 @@ class Apply(Released):
         return f"{self.op}({', '.join(map(inner, self.operands))})"
 
 
-def _is_open(node: Aggregate) -> bool:
+def _is_open(node: AggregateFunction) -> bool:
     """Whether a text has a sign outside of all brackets."""
     if isinstance(node, Constant):
         return constant(node.value)[0].startswith("-") or "/" in constant(node.value)[0]
@@ -139,8 +139,8 @@ class Rank(Released):
     """``RANK() OVER (PARTITION BY keys ORDER BY released values)``, or another of its kind."""
 
     word: str
-    order: tuple[tuple[Aggregate, bool], ...]
-    by: tuple[KeyValue, ...] = ()
+    order: tuple[tuple[AggregateFunction, bool], ...]
+    by: tuple[ReleasedKey, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.order:
@@ -153,7 +153,7 @@ class Rank(Released):
         return f"{self.word}() OVER ({by}ORDER BY {falls})"
 
 
-def apply(op: str, *operands: Aggregate) -> Aggregate:
+def apply(op: str, *operands: AggregateFunction) -> AggregateFunction:
     """An operation on released values; the ratio of two counts or sums is a `Ratio`.
 
     Raises
@@ -175,7 +175,7 @@ def apply(op: str, *operands: Aggregate) -> Aggregate:
     return Apply(op, operands)
 
 
-def _check_constant(op: str, node: Aggregate) -> None:
+def _check_constant(op: str, node: AggregateFunction) -> None:
     value = node.value if isinstance(node, Constant) else None
     number = value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
     most = MOST_DIGITS if op == "ROUND" else MOST_POWER
@@ -189,7 +189,7 @@ def _check_constant(op: str, node: Aggregate) -> None:
         raise QueryError(f"the second operand of {op} must be {what}")
 
 
-def leaves(node: Aggregate) -> tuple[Aggregate, ...]:
+def leaves(node: AggregateFunction) -> tuple[AggregateFunction, ...]:
     """The aggregates that a released value is calculated from, each once.
 
     Examples
@@ -199,10 +199,10 @@ def leaves(node: Aggregate) -> tuple[Aggregate, ...]:
     (Count(),)
     """
     match node:
-        case Constant() | KeyValue() | Grouping():
+        case Constant() | ReleasedKey() | Grouping():
             return ()
         case Apply(operands=operands):
-            inner: Iterable[Aggregate] = operands
+            inner: Iterable[AggregateFunction] = operands
         case Rank(order=order):
             inner = (x for x, _ in order)
         case _:
@@ -210,7 +210,7 @@ def leaves(node: Aggregate) -> tuple[Aggregate, ...]:
     return tuple(dict.fromkeys(leaf for x in inner for leaf in leaves(x)))
 
 
-def groupings(node: Aggregate) -> bool:
+def groupings(node: AggregateFunction) -> bool:
     """Whether a GROUPING stands in it."""
     match node:
         case Apply(operands=operands):
@@ -220,15 +220,15 @@ def groupings(node: Aggregate) -> bool:
     return isinstance(node, Grouping)
 
 
-def ranks(node: Aggregate) -> bool:
+def ranks(node: AggregateFunction) -> bool:
     """Whether a rank stands in it."""
     return isinstance(node, Rank) or (isinstance(node, Apply) and any(map(ranks, node.operands)))
 
 
 def kind_of(
-    node: Aggregate,
-    kind_of_key: Callable[[KeyValue], Kind],
-    kind_of_leaf: Callable[[Aggregate], Kind],
+    node: AggregateFunction,
+    kind_of_key: Callable[[ReleasedKey], Kind],
+    kind_of_leaf: Callable[[AggregateFunction], Kind],
 ) -> Kind | None:
     """The kind of a released value; ``None`` is NULL.
 
@@ -238,13 +238,13 @@ def kind_of(
         Where an operation is on values that it is not for.
     """
 
-    def kind(x: Aggregate) -> Kind | None:
+    def kind(x: AggregateFunction) -> Kind | None:
         return kind_of(x, kind_of_key, kind_of_leaf)
 
     match node:
         case Constant(value=value):
             return None if value is None else kind_of_value(value)
-        case KeyValue():
+        case ReleasedKey():
             return kind_of_key(node)
         case Grouping():
             return Kind.INTEGER

@@ -177,7 +177,7 @@ def _levels(relation: Relation) -> int:
 # --- aggregates within a unit -----------------------------------------------------------------
 
 
-def unit_value(aggregate: ag.Aggregate, scope: Scope) -> UnitValue:
+def unit_value(aggregate: ag.AggregateFunction, scope: Scope) -> UnitValue:
     """An aggregate of a unit's own rows: what is asked for in SELECT, taken without noise.
 
     Raises

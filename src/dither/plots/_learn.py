@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dither.learn._additive import AdditiveModel
     from dither.learn._asked_regression import FormulaModel
-    from dither.learn._boosting import Term
+    from dither.learn._boosting import ColumnTerm
 
 __all__ = ["draw_coefficients", "draw_over_epsilon", "draw_terms", "draw_training"]
 
@@ -67,7 +67,7 @@ def _legend(figure: Figure, names: list[str]) -> None:
     figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=len(COLOURS))
 
 
-def _steps(axes: Axes, term: Term) -> None:
+def _steps(axes: Axes, term: ColumnTerm) -> None:
     tidy(axes, values="y")
     edges = term.column.edges()
     ends = [edges[0]]
@@ -89,7 +89,7 @@ def _steps(axes: Axes, term: Term) -> None:
     axes.set_xlim(ends[0], ends[-1])
 
 
-def _bars(axes: Axes, term: Term) -> None:
+def _bars(axes: Axes, term: ColumnTerm) -> None:
     tidy(axes, values="x")
     common = np.sort(np.argsort(-term.rows[:-1])[:_LISTED])
     outputs = min(term.scores.shape[1], len(COLOURS))

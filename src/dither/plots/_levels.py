@@ -12,14 +12,14 @@ from typing import Any
 
 from dither.plots._canvas import label_text
 
-__all__ = ["Levels", "joined", "levels_of"]
+__all__ = ["KeyLevels", "joined", "levels_of"]
 
 NUMBER = r"[-\u2212]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 RANGE = re.compile(rf"^\s*[\[(]?\s*({NUMBER})\s*(?:,|;|\.\.|\u2013|to)\s*({NUMBER})\s*[\])]?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class KeyLevels:
     """The distinct values of one key.
 
     Parameters
@@ -57,10 +57,10 @@ class Levels:
         """Whether every level is a day or a moment."""
         return self.places is not None and all(isinstance(p, dt.date) for p in self.places)
 
-    def kept(self, wanted: Sequence[int]) -> Levels:
+    def kept(self, wanted: Sequence[int]) -> KeyLevels:
         """The levels at these places only, in this order."""
         keep = list(wanted)
-        return Levels(
+        return KeyLevels(
             self.name,
             tuple(self.values[i] for i in keep),
             tuple(self.labels[i] for i in keep),
@@ -69,7 +69,7 @@ class Levels:
         )
 
 
-def levels_of(name: str, column: Sequence[Any], ranges: bool = True) -> Levels:
+def levels_of(name: str, column: Sequence[Any], ranges: bool = True) -> KeyLevels:
     """The levels of a column: ranges, numbers and moments rise, other values stay in their order.
 
     NULL comes last. ``ranges`` allows texts such as ``"[0, 18)"`` to be read as ranges.
@@ -117,10 +117,10 @@ def _levels(
     *,
     edges: tuple[tuple[float, float], ...] | None = None,
     places: tuple[Any, ...] | None = None,
-) -> Levels:
+) -> KeyLevels:
     if len(known) < len(distinct):
         known, labels = [*known, None], [*labels, "NULL"]
-    return Levels(name, tuple(known), tuple(labels), edges, places)
+    return KeyLevels(name, tuple(known), tuple(labels), edges, places)
 
 
 def _range(value: Any) -> tuple[float, float] | None:

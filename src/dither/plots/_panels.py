@@ -24,7 +24,7 @@ from dither.plots._canvas import (
     new_figure,
     tidy,
 )
-from dither.plots._levels import Levels
+from dither.plots._levels import KeyLevels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +92,7 @@ def limits(series: Sequence[Series], zero: bool) -> tuple[float, float]:
     )
 
 
-def draw(axes: Axes, form: Form, levels: Levels, series: Sequence[Series], flat: bool) -> None:
+def draw(axes: Axes, form: Form, levels: KeyLevels, series: Sequence[Series], flat: bool) -> None:
     """Draw the series of one output; ``flat`` lays the levels along the vertical axis."""
     if not len(levels):
         axes.text(0.5, 0.5, "no group", ha="center", transform=axes.transAxes, color=MUTED)
@@ -239,7 +239,7 @@ def _within(ends: Floats, limit: tuple[float, float]) -> Floats:
     return np.nan_to_num(filled, nan=limit[0]) if np.isnan(filled).all() else filled
 
 
-def _name_levels(axes: Axes, form: Form, levels: Levels, flat: bool) -> None:
+def _name_levels(axes: Axes, form: Form, levels: KeyLevels, flat: bool) -> None:
     if form is Form.LINE:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
@@ -281,8 +281,8 @@ class Panel:
 
 def lay_out(
     panels: Sequence[Panel],
-    main: Levels,
-    hues: Levels | None,
+    main: KeyLevels,
+    hues: KeyLevels | None,
     named: Mapping[str, str],
     bars: Collection[str] | None,
 ) -> Figure:
@@ -348,14 +348,14 @@ def lay_out(
     return figure
 
 
-def reads_as_line(main: Levels) -> bool:
+def reads_as_line(main: KeyLevels) -> bool:
     """Whether so many numbers or moments are drawn as a line."""
     return main.places is not None and len(main) > (FEW if main.dates else LONG)
 
 
 def _form_of(
     name: str,
-    main: Levels,
+    main: KeyLevels,
     panels: Sequence[Panel],
     bars: Collection[str] | None,
 ) -> Form:
@@ -370,7 +370,7 @@ def _form_of(
     return Form.BARS if from_zero else Form.POINTS
 
 
-def _lies_flat(main: Levels, across: int, hues: Levels | None, forms: set[Form]) -> bool:
+def _lies_flat(main: KeyLevels, across: int, hues: KeyLevels | None, forms: set[Form]) -> bool:
     """Whether the labels would not fit side by side."""
     if Form.LINE in forms or (Form.STEPS in forms and main.even):
         return False

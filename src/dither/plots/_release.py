@@ -28,7 +28,7 @@ from dither.plots._canvas import (
     tidy,
     with_unit,
 )
-from dither.plots._levels import Levels, joined, levels_of
+from dither.plots._levels import KeyLevels, joined, levels_of
 from dither.plots._panels import (
     Floats,
     Form,
@@ -159,7 +159,7 @@ def _grouped(
     cut = binned is None or first[0] in binned
     main = levels_of(named[first[0]], columns[first[0]], cut)
     row_main = columns[first[0]]
-    other: Levels | None = None
+    other: KeyLevels | None = None
     row_other: list[Any] = []
     if second:
         _, row_other = joined(second, [columns[k] for k in second])
@@ -229,7 +229,7 @@ def _single(
         if name in ranges:
             one, vague = _without_vague(one, ranges[name], line=False)
             blank = blank or vague
-        draw(axes, Form.POINTS, Levels("", (0,), (named[name],)), [one], flat=True)
+        draw(axes, Form.POINTS, KeyLevels("", (0,), (named[name],)), [one], flat=True)
         tidy(axes, values="x")
         axes.grid(visible=False)
         low, high = limits([one], zero=False)
@@ -318,7 +318,7 @@ def _only(every: Series, kept: NDArray[np.bool_]) -> Series:
 
 
 def _over_levels(
-    every: Series, label: str, main: Levels, rows: Sequence[Any], kept: Sequence[bool]
+    every: Series, label: str, main: KeyLevels, rows: Sequence[Any], kept: Sequence[bool]
 ) -> Series:
     """The answers of the kept rows, placed by the level of the main key; NaN elsewhere."""
     place = {value: i for i, value in enumerate(main.values)}
@@ -332,7 +332,7 @@ def _over_levels(
     return Series(label, value, lower, upper, moved, vague)
 
 
-def _largest(main: Levels, rows: Sequence[Any], values: Floats, most: int) -> list[int]:
+def _largest(main: KeyLevels, rows: Sequence[Any], values: Floats, most: int) -> list[int]:
     """Where the levels with the largest values stand, largest first."""
     best = dict.fromkeys(main.values, -math.inf)
     for key, value in zip(rows, values, strict=True):

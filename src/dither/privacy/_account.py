@@ -12,7 +12,7 @@ from dither.errors import ArgumentError, BudgetError
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._loss import as_charge
 
-__all__ = ["ZERO", "Account", "Amount", "Asked", "Filter"]
+__all__ = ["ZERO", "Account", "Amount", "AskedCharge", "PrivacyFilter"]
 
 
 ZERO = Fraction(0)
@@ -23,7 +23,7 @@ Amount = Number | Loss | Charge
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCharge:
     """A charge in an account's currency (None is infinity), and what it is stated for."""
 
     amount: Fraction | None
@@ -51,7 +51,7 @@ class Account:
             object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         for name in least:
             object.__setattr__(self, name, check.exact(name, getattr(self, name), least=0))
-        self._stated(Asked(ZERO, ZERO, self.neighbours, self.unit))
+        self._stated(AskedCharge(ZERO, ZERO, self.neighbours, self.unit))
 
     def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
         """The amount and the delta of a loss, as this account adds them up."""
@@ -63,9 +63,9 @@ class Account:
         """Whether anything was charged."""
         raise NotImplementedError
 
-    def _asked(self, amount: Amount, delta: Any, neighbours: Neighbours | None) -> Asked:
+    def _asked(self, amount: Amount, delta: Any, neighbours: Neighbours | None) -> AskedCharge:
         if not isinstance(amount, Loss | Charge):
-            asked = Asked(
+            asked = AskedCharge(
                 check.exact("amount", amount, least=0),
                 check.exact("delta", delta, least=0),
                 neighbours,
@@ -73,7 +73,7 @@ class Account:
         elif delta or neighbours is not None:
             raise ArgumentError("delta and neighbours are the loss's own: charge it by itself")
         else:
-            asked = Asked(*self._currency(amount), None)
+            asked = AskedCharge(*self._currency(amount), None)
             if not amount.free:
                 unit = None if amount.promise is None else amount.promise.unit
                 asked = replace(asked, neighbours=amount.neighbours, unit=unit)
@@ -86,7 +86,7 @@ class Account:
             )
         return asked
 
-    def _stated(self, asked: Asked) -> dict[str, Any]:
+    def _stated(self, asked: AskedCharge) -> dict[str, Any]:
         """The neighbours and the unit of the account after a charge that may state some.
 
         Raises
@@ -116,14 +116,14 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(Account):
+class PrivacyFilter(Account):
     """A frozen account that keeps a promise: ``charge`` gives the next one, or refuses.
 
     Everything that it admits, chosen however, keeps the promise together, for the neighbours of the
     charges.
     """
 
-    def _next(self, asked: Asked) -> dict[str, Any] | None:
+    def _next(self, asked: AskedCharge) -> dict[str, Any] | None:
         """The sums with a charge; None where the promise would not be kept."""
         raise NotImplementedError
 

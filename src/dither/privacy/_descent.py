@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["Array", "Found", "Wanted", "largest_factor", "least"]
+__all__ = ["Array", "BoundaryPoint", "Wanted", "largest_factor", "least"]
 
 
 Array = npt.NDArray[Any]
@@ -108,7 +108,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BoundaryPoint:
     """Levels on the boundary, deltas and slack."""
 
     levels: Array
@@ -117,7 +117,7 @@ class Found:
     error: float
 
 
-def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Found:
+def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> BoundaryPoint:
     """Descend from levels, shape (m,), and log-weights of delta (equal by default)."""
     m = len(levels)
     y = np.zeros(m) if weights is None else weights
@@ -147,7 +147,7 @@ def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Found:
         if idle >= 2:
             break
     deltas, slack = wanted.shares(y)
-    return Found(np.exp(x), deltas, slack, error)
+    return BoundaryPoint(np.exp(x), deltas, slack, error)
 
 
 def _searched(

@@ -22,7 +22,7 @@ from dither._format import Printable, loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_down
 from dither.privacy import approximate, compose
-from dither.privacy._descent import Array, Found, Wanted, largest_factor, least, log_ratio
+from dither.privacy._descent import Array, BoundaryPoint, Wanted, largest_factor, least, log_ratio
 from dither.privacy._saddle import PureSaddle
 from dither.privacy.theorems import advanced_of_groups, basic_of_groups
 
@@ -202,7 +202,7 @@ class _Search:
             self.uses = np.array(
                 [float(f(each, delta / 2)) != float(f(each, delta / 8)) for f in errors]
             )
-        self.known: dict[str, Found] = {}
+        self.known: dict[str, BoundaryPoint] = {}
         self.saddle = PureSaddle(counts, epsilon, delta or 0.5)
 
     def wanted(self, theorem: str) -> Wanted:
@@ -219,7 +219,7 @@ class _Search:
             self.errors, counts, total, self.epsilon, self.delta, self.uses, slack, step=step
         )
 
-    def found(self, theorem: str) -> Found:
+    def found(self, theorem: str) -> BoundaryPoint:
         """The best levels by a theorem, before they are checked."""
         if theorem not in self.known:
             m, weights = len(self.counts), None
@@ -256,7 +256,7 @@ class _Search:
         counts: list[Any] = self.counts.astype(int).tolist()
         return list(zip(epsilons.tolist(), deltas.tolist(), counts, strict=True))
 
-    def _keeps(self, theorem: str, epsilons: Array, found: Found) -> bool:
+    def _keeps(self, theorem: str, epsilons: Array, found: BoundaryPoint) -> bool:
         groups = self._groups(epsilons, found.deltas)
         total, spent = basic_of_groups(groups)
         if spent + Fraction(found.slack) > Fraction(self.delta):

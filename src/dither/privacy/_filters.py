@@ -29,7 +29,7 @@ from dither._format import remaining
 from dither.errors import ArgumentError
 from dither.numeric import float_up, log_upper, sqrt_upper
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy._account import ZERO, Account, Amount, Asked, Filter
+from dither.privacy._account import ZERO, Account, Amount, AskedCharge, PrivacyFilter
 from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy._loss import as_charge
 
@@ -37,7 +37,7 @@ __all__ = ["GdpFilter", "Odometer", "PureFilter", "RenyiFilter", "SqrtFilter", "
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum(Filter):
+class _Sum(PrivacyFilter):
     """A cap on one exact sum; a delta never fits."""
 
     cap: Fraction
@@ -53,7 +53,7 @@ class _Sum(Filter):
     def _cost(self, amount: Fraction) -> Fraction:
         return amount
 
-    def _next(self, asked: Asked) -> dict[str, Any] | None:
+    def _next(self, asked: AskedCharge) -> dict[str, Any] | None:
         if asked.amount is None or asked.delta:
             return None
         spent = self.spent + self._cost(asked.amount)
@@ -219,7 +219,7 @@ class GdpFilter(_Sum):
 
 
 @dataclass(frozen=True, slots=True)
-class SqrtFilter(Filter):
+class SqrtFilter(PrivacyFilter):
     """(epsilon_i, delta_i) add up at the rate of advanced composition.
 
     It stops before sqrt(2·ln(1/slack)·Σ epsilon_i²) + Σ epsilon_i²/2 exceeds epsilon; the whole is
@@ -283,7 +283,7 @@ class SqrtFilter(Filter):
         """An epsilon that holds for everything so far, at slack + Σ delta_i; rounded up."""
         return self._total(self.squares)
 
-    def _next(self, asked: Asked) -> dict[str, Any] | None:
+    def _next(self, asked: AskedCharge) -> dict[str, Any] | None:
         if asked.amount is None:
             return None
         squares, deltas = self.squares + asked.amount**2, self.deltas + asked.delta

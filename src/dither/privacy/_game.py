@@ -16,7 +16,7 @@ from fractions import Fraction
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.numeric import exp_lower
-from dither.privacy._account import Filter
+from dither.privacy._account import PrivacyFilter
 
 __all__ = ["GameResult", "Move", "game"]
 
@@ -110,13 +110,13 @@ class GameResult:
 
 
 def game(
-    account: Filter, adversary: Callable[[View], Move | Sequence[Move] | None], rounds: int
+    account: PrivacyFilter, adversary: Callable[[View], Move | Sequence[Move] | None], rounds: int
 ) -> GameResult:
     """Play the experiment to the end of every view.
 
     Parameters
     ----------
-    account : Filter
+    account : PrivacyFilter
         What admits or refuses each charge; refusing ends the view.
     adversary : callable
         From the answers so far to the next move; None stops. A sequence of moves is tried in
@@ -147,14 +147,14 @@ def game(
     if not (hasattr(account, "admits") and hasattr(account, "charge")):
         raise ArgumentError("account must be a filter, such as PureFilter(Fraction(1))")
     done: list[tuple[View, Fraction, Fraction]] = []
-    open_views: list[tuple[View, Fraction, Fraction, Filter]] = [
+    open_views: list[tuple[View, Fraction, Fraction, PrivacyFilter]] = [
         ((), Fraction(1), Fraction(1), account)
     ]
     refused = 0
     for _ in range(min(rounds, _VIEWS)):
         if not open_views:
             break
-        following: list[tuple[View, Fraction, Fraction, Filter]] = []
+        following: list[tuple[View, Fraction, Fraction, PrivacyFilter]] = []
         for view, p, q, spent in open_views:
             wanted = adversary(view)
             moves = [wanted] if isinstance(wanted, Move) else list(wanted or ())

@@ -18,7 +18,7 @@ import numpy as np
 
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.privacy.engines.choice import Chernoff, Engine, distance, engine, settles
+from dither.privacy.engines.choice import Chernoff, ProfileEngine, distance, engine, settles
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
@@ -169,7 +169,7 @@ class Side:
     def answer(self, log_delta: float | None, epsilon: float | None) -> Answer:
         """Engines for a target."""
         low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon)
-        uppers: list[Engine] = []
+        uppers: list[ProfileEngine] = []
         if self.exact:
             uppers.append(low)
         elif self.upper_terms is not None:
@@ -192,7 +192,7 @@ class Side:
         # Both ends of a place are asked for, one after the other, most often of one engine.
         kept: dict[tuple[int, float], tuple[float, float]] = {}
 
-        def bounds(of: Engine, e: float) -> tuple[float, float]:
+        def bounds(of: ProfileEngine, e: float) -> tuple[float, float]:
             found = kept.get((id(of), e))
             if found is None:
                 if len(kept) > 64:

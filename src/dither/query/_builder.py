@@ -100,7 +100,7 @@ class AggregateRequest:
     Fraction(1, 1)
     """
 
-    make: Callable[[Read], ag.Aggregate]
+    make: Callable[[Read], ag.AggregateFunction]
     weight: Fraction
 
     def where(self, condition: str) -> AggregateRequest:
@@ -272,7 +272,7 @@ def _calculated(op: str, *operands: Any) -> AggregateRequest:
     return AggregateRequest(lambda read: apply(op, *(p.make(read) for p in parts)), weight)
 
 
-def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> AggregateRequest:
+def _asked(make: Callable[[Read], ag.AggregateFunction], weight: Any) -> AggregateRequest:
     return AggregateRequest(make, check.positive("weight", weight))
 
 
@@ -328,7 +328,7 @@ class TableQuery:
                 "join conditions by AND in one filter"
             )
 
-    def _released(self, text: str, before: Sequence[ag.Output]) -> ag.Aggregate:
+    def _released(self, text: str, before: Sequence[ag.Output]) -> ag.AggregateFunction:
         """A released value in SQL's words."""
         columns: dict[str, Any] = {key.name: key.expression for key in self.keys}
         columns |= {output.name: output.aggregate for output in before}

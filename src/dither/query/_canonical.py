@@ -66,7 +66,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Mode: ("mode", ("operand",)),
     ag.Ratio: ("ratio", ("numerator", "denominator")),
     rv.Constant: ("constant", ("value",)),
-    rv.KeyValue: ("key value", ("expression",)),
+    rv.ReleasedKey: ("key value", ("expression",)),
     rv.Grouping: ("grouping", ("keys",)),
     rv.Apply: ("apply", ("op", "operands")),
     rv.Rank: ("rank", ("word", "order", "by")),
@@ -93,7 +93,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     jb.UnitProducts: ("unit products", ("left", "right", "centre")),
-    jb.UnitSizes: ("histogram of unit sizes", ("by", "groups", "edges")),
+    jb.UnitSizeHistogram: ("histogram of unit sizes", ("by", "groups", "edges")),
     jb.Sides: ("sides", ("of",)),
     jb.Cells: ("table of counts", ("axes", "shape")),
     jb.ListedCells: ("listed table of counts", ("axes", "shape")),
@@ -101,7 +101,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
         "leaves",
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
     ),
-    jb.Votes: (
+    jb.VoteHistogram: (
         "votes",
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within", "choice"),
     ),

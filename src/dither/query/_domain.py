@@ -30,7 +30,7 @@ from dither.sql import Names
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["CELLS", "Attribute", "Domain", "columns_in", "cut_finer", "domain_of"]
+__all__ = ["CELLS", "Attribute", "CellDomain", "columns_in", "cut_finer", "domain_of"]
 
 CELLS = 32
 """Into so many bins at most the bounds of a number, and into so many periods those of a date, are
@@ -186,7 +186,7 @@ def _stored(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Domain:
+class CellDomain:
     """The cells of some columns.
 
     Parameters
@@ -196,7 +196,7 @@ class Domain:
     Examples
     --------
     >>> sex = Attribute("sex", Kind.TEXT, ("f", "m"), missing=False)
-    >>> found = Domain((sex, Attribute("smokes", Kind.BOOLEAN, (False, True))))
+    >>> found = CellDomain((sex, Attribute("smokes", Kind.BOOLEAN, (False, True))))
     >>> found.sizes, found.clique(["smokes", "sex"]), found.cells_in((0, 1))
     ((2, 3), (0, 1), 6)
     """
@@ -248,7 +248,7 @@ class Domain:
         return [a.to_dict() for a in self.attributes]
 
     @classmethod
-    def from_list(cls, found: Sequence[Mapping[str, Any]]) -> Domain:
+    def from_list(cls, found: Sequence[Mapping[str, Any]]) -> CellDomain:
         """What ``to_list`` wrote."""
         return cls(tuple(map(Attribute.from_dict, found)))
 
@@ -257,7 +257,7 @@ def domain_of(
     rows: TableQuery,
     columns: Sequence[str] | None = None,
     cells: int | Mapping[str, int] = CELLS,
-) -> Domain:
+) -> CellDomain:
     """The cells of rows' columns, from what is declared of them.
 
     Parameters
@@ -304,7 +304,7 @@ def domain_of(
         asked = cells.get(name, CELLS) if isinstance(cells, Mapping) else cells
         return check.whole("cells", asked, 1)
 
-    return Domain(tuple(_attribute(c, scope, most(c.name)) for c in wanted))
+    return CellDomain(tuple(_attribute(c, scope, most(c.name)) for c in wanted))
 
 
 def columns_in(rows: TableQuery) -> list[str]:

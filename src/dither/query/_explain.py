@@ -152,7 +152,7 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
         for total in (measurement.left, measurement.right):
             scale *= total.step / total.parts
     gridded = isinstance(measurement, jb.Leaves) and _magnitudes(measurement) is not None
-    chosen = isinstance(measurement, jb.Votes)
+    chosen = isinstance(measurement, jb.VoteHistogram)
     if chosen:
         facts.append(("among", _candidates(i, plan)))
     if isinstance(measurement, jb.Total | jb.Leaves) and not gridded and not chosen:
@@ -375,13 +375,13 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
         case jb.UnitProducts(left=left, right=right):
             each = f"each {unit}'s means of {show(left.operand)} and {show(right.operand)}"
             return f"sum of products of {each}"
-        case jb.Votes(choice=x):
+        case jb.VoteHistogram(choice=x):
             return f"votes of rows for values of {show(x)}"
         case jb.Leaves(bins=bins) if (number_ := _magnitudes(measurement)) is not None:
             return f"histogram of {show(number_)} in {bins:,} cells of a public grid"
         case jb.Sides():
             return "count of what lies outside of the ends that are found, and within"
-        case jb.UnitSizes(by=by, groups=groups):
+        case jb.UnitSizeHistogram(by=by, groups=groups):
             of = f"groups by {', '.join(map(show, by))}" if by else "rows"
             largest = f"rows in its largest of the {of}" if by else of
             return f"histogram of each {unit}'s {of if groups else largest}, on a public grid"
@@ -422,7 +422,7 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     )
 
 
-def aggregate_text(aggregate: ag.Aggregate) -> str:
+def aggregate_text(aggregate: ag.AggregateFunction) -> str:
     """An aggregate, close to how SQL writes it."""
     return ag.sql_of(aggregate, show, "count of units", _quantile)
 

@@ -240,7 +240,7 @@ def without_facts(
     return [field for field in wanted if (name, field) not in facts]
 
 
-NODES = (ex.Expression, ag.Aggregate, ag.Output, ag.Key, ag.Query, rel.Relation)
+NODES = (ex.Expression, ag.AggregateFunction, ag.Output, ag.Key, ag.Query, rel.Relation)
 
 
 def _columns(node: object) -> Iterable[ex.Column]:
@@ -251,7 +251,7 @@ def _columns(node: object) -> Iterable[ex.Column]:
         for part in node:
             yield from _columns(part)
     elif isinstance(
-        node, ex.Expression | ag.Aggregate | ag.Output | ag.Key | ag.Query | rel.Relation
+        node, ex.Expression | ag.AggregateFunction | ag.Output | ag.Key | ag.Query | rel.Relation
     ):
         for name in node.__dataclass_fields__:
             yield from _columns(getattr(node, name))

@@ -33,7 +33,7 @@ from dither.query._noise import NoisePlan, Noisy, on_grid
 from dither.query._opened import OpenedPolicy
 from dither.query._question import Question
 
-__all__ = ["CUT", "KINDS", "Learning", "learning_query"]
+__all__ = ["CUT", "KINDS", "FactQuestion", "learning_query"]
 
 KINDS = ("bounds", "limits", "keys")
 """What can be learned."""
@@ -89,7 +89,7 @@ def learning_query(
     return once(scan, (key,), (ag.Output(name, ag.CountUnits()),), discover=True)
 
 
-class Learning(Question):
+class FactQuestion(Question):
     """The question that one fact is learned by; ``release`` charges for it and gives the answer.
 
     Notes

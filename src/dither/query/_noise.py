@@ -33,8 +33,8 @@ from dither.plan.job import (
     Rows,
     Sides,
     Units,
-    UnitSizes,
-    Votes,
+    UnitSizeHistogram,
+    VoteHistogram,
     public_groups,
 )
 from dither.plan.lower import Plan
@@ -59,7 +59,7 @@ __all__ = [
 WIDEST_SCALE = 2**49
 """Noise wider than this is refused, in lattice units: the samplers are proven up to 2^50."""
 
-HISTOGRAMS = Leaves | UnitSizes | Sides
+HISTOGRAMS = Leaves | UnitSizeHistogram | Sides
 """Measurements that are a row of integers for each group."""
 
 MOST_VOTES = 2**20
@@ -83,7 +83,7 @@ class NoisePlan:
     noises : dict of int to noise or None
         By measurement; ``None`` for a public one, and for one that is chosen from.
     choices : dict of int to Exponential
-        By measurement, for ``Votes``: nothing but the choice leaves it.
+        By measurement, for ``VoteHistogram``: nothing but the choice leaves it.
     trees : dict of int to QuantileTree
         By measurement, for histograms.
     units : int
@@ -229,7 +229,7 @@ def plan_noise(plan: Plan, epsilon: Fraction, delta: Fraction) -> NoisePlan:
 
 
 def _bins(measurement: Measurement) -> int:
-    assert isinstance(measurement, Votes)
+    assert isinstance(measurement, VoteHistogram)
     return measurement.bins
 
 
@@ -268,7 +268,7 @@ def _of_family(
         if i in flat or not isinstance(m, Leaves)
         else QuantileTree.choose(m.within or m.bins, "gaussian" if gaussian else "laplace")
         for i, m in enumerate(job.measurements)
-        if isinstance(m, HISTOGRAMS) and not isinstance(m, Votes)
+        if isinstance(m, HISTOGRAMS) and not isinstance(m, VoteHistogram)
     }
     needs = []
     for i, (bound, weight) in enumerate(zip(plan.sensitivities, plan.weights, strict=True)):
@@ -276,7 +276,7 @@ def _of_family(
         if weight:
             # A sum that nobody can change (of 0, say) is treated like any other, at least 1 wide.
             l1, l2_squared = (max(b, Fraction(1)) * levels for b in (bound.l1, bound.l2_squared))
-            choice = isinstance(job.measurements[i], Votes)
+            choice = isinstance(job.measurements[i], VoteHistogram)
             if l1 > weight * epsilon * WIDEST_SCALE:
                 raise _too_wide(i, job)
             needs.append(Need(str(i), l1, l2_squared, weight, choice))
@@ -326,7 +326,8 @@ class Noisy:
     values : dict of int to array
         By measurement: noisy integers, shape (groups,). For ``Leaves``: a noisy tree, as
         ``mechanisms.quantile_tree`` gives it, or what was read below, as
-        ``mechanisms.refined_quantiles`` does. For ``Votes``: the place of the leaf that was chosen.
+        ``mechanisms.refined_quantiles`` does. For ``VoteHistogram``: the place of the leaf that
+        was chosen.
     """
 
     keys: list[KeyTuple]
@@ -375,7 +376,7 @@ def _measured(
     ):
         if i in noisy:
             continue
-        if isinstance(measurement, Votes):
+        if isinstance(measurement, VoteHistogram):
             noisy[i] = _chosen(exact[i], noise_plan.choices[i])
         elif i in last:
             noisy[i] = _opened(i, noise_plan, noisy, exact[i], confidence)

@@ -294,7 +294,7 @@ def _one_where(condition: ex.Expression) -> ex.Expression:
 
 
 def _asked(
-    aggregates: Mapping[str, ag.Aggregate], scan: Scan, schema: Schema, engine: Engine
+    aggregates: Mapping[str, ag.AggregateFunction], scan: Scan, schema: Schema, engine: Engine
 ) -> dict[str, Fraction] | None:
     """Exact sums of all rows; ``None`` where there is no row, or a sum could overflow."""
     outputs = tuple(ag.Output(name, one) for name, one in aggregates.items())

@@ -14,7 +14,7 @@ import numpy as np
 
 from dither._format import cost_text, display_text, interval, level, wrapped
 from dither.plan.aggregates import (
-    Aggregate,
+    AggregateFunction,
     Count,
     CountDistinct,
     CountUnits,
@@ -218,7 +218,7 @@ def _key_unit(expression: Expression, plan: Plan) -> str | None:
     return Scope.of(plan.query.relation, plan.schema).column(node).unit
 
 
-def _unit(aggregate: Aggregate, plan: Plan) -> str | None:
+def _unit(aggregate: AggregateFunction, plan: Plan) -> str | None:
     operand = getattr(aggregate, "operand", None)
     if operand is None or isinstance(aggregate, COUNTS):
         return None

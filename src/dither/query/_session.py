@@ -21,7 +21,7 @@ from dither.privacy._budget import BudgetFilter
 from dither.query._builder import TableQuery
 from dither.query._facts import Fact, facts_in, learned_of, with_facts, without_facts
 from dither.query._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
-from dither.query._learning import KINDS, Learning, learning_query
+from dither.query._learning import KINDS, FactQuestion, learning_query
 from dither.query._opened import OpenedPolicy
 from dither.query._places import check_places, check_sources
 from dither.query._policy import Policy, read_policy, schema_of
@@ -264,7 +264,7 @@ class Session:
             raise ArgumentError(f"by must be a list of columns, such as [{by!r}]")
         keys = self.table(table).group_by(*by).keys if by else ()
         query = learning_query(facts, wanted, column, [key.expression for key in keys])
-        asked = Learning(lower(query, self._declared), opened, wanted, column, by)
+        asked = FactQuestion(lower(query, self._declared), opened, wanted, column, by)
         share = Fraction(0) if delta is None and wanted != "keys" else delta
         release = asked.release(epsilon, share, confidence=confidence, token=token)
         self._learn_from_the_ledger()

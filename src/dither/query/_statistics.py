@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = [
     "RankGrid",
     "SumNoise",
+    "SumTerm",
     "Sums",
-    "Term",
     "Variable",
     "ask",
     "facts_of",
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-Request = tuple["Term", Fraction]
+Request = tuple["SumTerm", Fraction]
 
 
 @dataclass(frozen=True)
@@ -146,24 +146,24 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Term:
+class SumTerm:
     """One sum, as an aggregate; ``scale`` is what the released number is divided by."""
 
-    aggregate: ag.Aggregate
+    aggregate: ag.AggregateFunction
     scale: Fraction = Fraction(1)
 
     @classmethod
-    def count(cls) -> Term:
+    def count(cls) -> SumTerm:
         """Units that have a row; rows, where a row is the unit."""
         return cls(ag.CountUnits())
 
     @classmethod
-    def total(cls, x: Variable) -> Term:
+    def total(cls, x: Variable) -> SumTerm:
         """Σ t, with t the value in half-ranges from the middle of its bounds."""
         return cls(ag.Sum(_centred(x)), _half(x))
 
     @classmethod
-    def square(cls, x: Variable) -> Term:
+    def square(cls, x: Variable) -> SumTerm:
         """Σ (t² - 1/2); of units, of the averages of their rows."""
         factor, half = _factor(x)
         if x.rows.once:
@@ -172,7 +172,7 @@ class Term:
         return cls(ag.Sum(ex.Arithmetic("-", product, _constant(half**2 / 2))), half**2)
 
     @classmethod
-    def product(cls, x: Variable, y: Variable) -> Term:
+    def product(cls, x: Variable, y: Variable) -> SumTerm:
         """Σ s·t of two values; of units, of the averages of their rows."""
         (first, one), (second, other) = _factor(x), _factor(y)
         if x.rows.once:
@@ -180,12 +180,12 @@ class Term:
         return cls(ag.Sum(ex.Arithmetic("*", first, second)), one * other)
 
     @classmethod
-    def ranks(cls, x: Variable, bins: int) -> Term:
+    def ranks(cls, x: Variable, bins: int) -> SumTerm:
         """How many values lie below each edge of a grid; of a unit's values, which share."""
         return cls(ag.Ranks(x.expression, bins))
 
     @classmethod
-    def beyond(cls, x: Variable, side: str) -> Term:
+    def beyond(cls, x: Variable, side: str) -> SumTerm:
         """How many values lie below the lower bound, or above the upper one."""
         lower, upper = x.ends
         if side == "below":
@@ -193,7 +193,7 @@ class Term:
         return cls(ag.Sum(_one_where(ex.Compare(">", x.expression, _constant(upper)))))
 
     @classmethod
-    def yes(cls, x: Variable) -> Term:
+    def yes(cls, x: Variable) -> SumTerm:
         """How many are true."""
         return cls(ag.Sum(_one_where(x.truth)))
 

@@ -41,7 +41,7 @@ from dither.privacy._charge import group_factor
 from dither.query._canonical import form
 from dither.query._certificate import FORMAT, TEXT, Request, certified, charge_dict
 from dither.query._display import Node
-from dither.query._domain import Attribute, Clique, Domain
+from dither.query._domain import Attribute, CellDomain, Clique
 from dither.query._explain import UNACCOUNTED, protected, protects
 from dither.query._explained_rows import explained_rows
 from dither.query._facts import used_by
@@ -150,7 +150,7 @@ class TablesQuestion:
     ----------
     rows : TableQuery
         A private table, after filters and joins.
-    domain : Domain
+    domain : CellDomain
         Of these rows.
     max_rows : int, optional
         How many rows of one unit count, in place of the policy's ``max_rows``; never above its cap.
@@ -173,7 +173,7 @@ class TablesQuestion:
     def __init__(
         self,
         rows: TableQuery,
-        domain: Domain,
+        domain: CellDomain,
         *,
         max_rows: int | None = None,
         also: Sequence[Attribute] = (),
@@ -183,7 +183,7 @@ class TablesQuestion:
         self._asked: Question = rows.ask(Query(rows.relation, (), counted, max_rows=limit))
         self._plan, self._opened = self._asked._plan, self._asked._opened
         self.domain = domain
-        self._counted = Domain((*domain.attributes, *also))
+        self._counted = CellDomain((*domain.attributes, *also))
         keys = tuple(a.key for a in self._counted.attributes if a.key is not None)
         if not keys or len(keys) < len(self._counted.attributes):
             raise ArgumentError("the domain must be one of these rows, made by domain_of(rows)")

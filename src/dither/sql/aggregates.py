@@ -41,7 +41,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     return type(node) in _RULES
 
 
-def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
+def aggregate(node: exp.Expr, place: Place) -> ag.AggregateFunction:
     """Read one aggregate.
 
     Raises
@@ -71,16 +71,16 @@ def _operand(node: Any, place: Place, name: str) -> ex.Expression:
 
 
 def _simple(
-    name: str, make: Callable[[ex.Expression], ag.Aggregate]
-) -> Callable[[exp.Expr, Place], ag.Aggregate]:
-    def rule(node: exp.Expr, place: Place) -> ag.Aggregate:
+    name: str, make: Callable[[ex.Expression], ag.AggregateFunction]
+) -> Callable[[exp.Expr, Place], ag.AggregateFunction]:
+    def rule(node: exp.Expr, place: Place) -> ag.AggregateFunction:
         (this,) = take(node, place.where, "this")
         return make(_operand(this, place, called(node, name)))
 
     return rule
 
 
-def _count(node: exp.Count, place: Place) -> ag.Aggregate:
+def _count(node: exp.Count, place: Place) -> ag.AggregateFunction:
     (this,) = take(node, place.where, "this", ignored=("big_int",))
     if this is None:
         return ag.Count()
@@ -97,7 +97,7 @@ def _count(node: exp.Count, place: Place) -> ag.Aggregate:
     return ag.CountValues(operand)
 
 
-def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
+def _count_distinct(node: exp.Distinct, place: Place) -> ag.AggregateFunction:
     inside = place.inside("COUNT(DISTINCT ...)")
     where = inside.where
     (listed,) = take(node, where, "expressions")
@@ -111,7 +111,7 @@ def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
     return ag.CountDistinct(operand, tuple(others))
 
 
-def _quantile(node: exp.Expr, place: Place) -> ag.Aggregate:
+def _quantile(node: exp.Expr, place: Place) -> ag.AggregateFunction:
     this, q, other = take(node, place.where, "this", "quantile", "expression")
     share = q if q is not None else other
     name = called(node, "QUANTILE_CONT")
@@ -125,7 +125,7 @@ def _label(node: exp.Expr) -> str:
     return "disc" if isinstance(node, exp.PercentileDisc) else "quantile"
 
 
-def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
+def _within(node: exp.WithinGroup, place: Place) -> ag.AggregateFunction:
     inner, order = take(node, place.where, "this", "expression")
     if type(inner) not in (exp.PercentileCont, exp.PercentileDisc, exp.Mode):
         refuse(node, place.where)
@@ -169,7 +169,7 @@ def quantiles(node: exp.Expr) -> tuple[exp.Expr, ...]:
     return tuple(found)
 
 
-def _filter(node: exp.Filter, place: Place) -> ag.Aggregate:
+def _filter(node: exp.Filter, place: Place) -> ag.AggregateFunction:
     inner, where = take(node, place.where, "this", "expression")
     if inner is None or where is None:
         raise QueryError(f"{place.where}: FILTER needs an aggregate and a condition")
@@ -178,13 +178,13 @@ def _filter(node: exp.Filter, place: Place) -> ag.Aggregate:
     return place.make(filtered, found, place.inside("FILTER").read(condition))
 
 
-def _count_if(node: exp.Expr, place: Place) -> ag.Aggregate:
+def _count_if(node: exp.Expr, place: Place) -> ag.AggregateFunction:
     (this,) = take(node, place.where, "this")
     return filtered(ag.Count(), _operand(this, place, called(node, "COUNT_IF")))
 
 
-def _paired(word: str) -> Callable[[exp.Expr, Place], ag.Aggregate]:
-    def rule(node: exp.Expr, place: Place) -> ag.Aggregate:
+def _paired(word: str) -> Callable[[exp.Expr, Place], ag.AggregateFunction]:
+    def rule(node: exp.Expr, place: Place) -> ag.AggregateFunction:
         this, other = take(node, place.where, "this", "expression")
         return ag.Paired(word, *(_operand(x, place, called(node, word)) for x in (this, other)))
 
@@ -201,7 +201,7 @@ def _share(node: exp.Expr, place: Place) -> Fraction:
     return q
 
 
-_RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.Aggregate]] = {
+_RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.AggregateFunction]] = {
     exp.Count: _count,
     exp.Sum: _simple("SUM", ag.Sum),
     exp.Avg: _simple("AVG", ag.Mean),
@@ -233,7 +233,7 @@ _RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.Aggregate]] = {
 }
 
 
-def _named(node: exp.Anonymous, place: Place) -> ag.Aggregate:
+def _named(node: exp.Anonymous, place: Place) -> ag.AggregateFunction:
     if node.name.upper() != "MEAN":
         raise UnsupportedError(
             f"{place.where}: the function {node.name} of an aggregate is not offered; {_AFTER}"

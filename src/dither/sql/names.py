@@ -264,7 +264,7 @@ def default_key_name(expression: ex.Expression) -> str:
     return f"{name}_key"
 
 
-def default_name(aggregate: ag.Aggregate) -> str:
+def default_name(aggregate: ag.AggregateFunction) -> str:
     """The name of an output that the query gives none.
 
     Examples
@@ -302,7 +302,7 @@ def default_name(aggregate: ag.Aggregate) -> str:
     raise TypeError(type(aggregate).__name__)
 
 
-def suffix(aggregate: ag.Aggregate) -> str:
+def suffix(aggregate: ag.AggregateFunction) -> str:
     """What tells the quantiles of one list apart: their per cent.
 
     Examples

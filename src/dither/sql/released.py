@@ -15,18 +15,18 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.aggregates import Aggregate
-from dither.plan.released import Constant, Grouping, KeyValue, Rank, apply
+from dither.plan.aggregates import AggregateFunction
+from dither.plan.released import Constant, Grouping, Rank, ReleasedKey, apply
 from dither.sql.aggregates import aggregate, aggregates_in, is_aggregate
 from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.names import Names, find
 
 __all__ = ["Columns", "ReleasedReader", "as_key", "bare_name", "is_column", "is_flag"]
 
-Columns = Mapping[str, Aggregate | ex.Expression]
+Columns = Mapping[str, AggregateFunction | ex.Expression]
 """The released columns by name, and what each is."""
 
-Rule = Callable[["ReleasedReader", exp.Expr], Aggregate]
+Rule = Callable[["ReleasedReader", exp.Expr], AggregateFunction]
 
 
 def bare_name(node: exp.Expr, where: str) -> tuple[str, bool] | None:
@@ -81,7 +81,7 @@ class ReleasedReader:
         """Whether a node is about released values: aggregates, names of these, or keys alone."""
         columns = list(node.find_all(exp.Column))
         named = [self._named(column) for column in columns]
-        if aggregates_in(node) or any(isinstance(meant, Aggregate) for meant in named):
+        if aggregates_in(node) or any(isinstance(meant, AggregateFunction) for meant in named):
             return True
         bare = isinstance(plain(node), exp.Column) or not columns
         return not bare and not self._is_key(node) and all(map(self._is_key, columns))
@@ -92,7 +92,7 @@ class ReleasedReader:
         except QueryError:
             return False
 
-    def read(self, node: exp.Expr) -> Aggregate:
+    def read(self, node: exp.Expr) -> AggregateFunction:
         """Read a node and what is below it.
 
         Raises
@@ -136,7 +136,7 @@ class ReleasedReader:
             return meant
         return as_key(self.place.read(node), self.place.names)
 
-    def _named(self, node: exp.Expr) -> Aggregate | ex.Expression | None:
+    def _named(self, node: exp.Expr) -> AggregateFunction | ex.Expression | None:
         """What a bare name among the released columns stands for."""
         written = bare_name(node, self.place.where)
         if written is None:
@@ -145,20 +145,20 @@ class ReleasedReader:
         if len(found) != 1:
             return None
         meant = self.columns[found[0]]
-        if isinstance(meant, Aggregate) and is_column(*written, self.place.names):
+        if isinstance(meant, AggregateFunction) and is_column(*written, self.place.names):
             # A column of the table goes before a name, as in SQL, unless it could not stand here.
             column = self.place.names.column(written[0], exact=written[1])
             if as_key(column, self.place.names) in self.grouped:
                 return None
         return meant
 
-    def _without_aggregates(self, node: exp.Expr) -> Aggregate | None:
+    def _without_aggregates(self, node: exp.Expr) -> AggregateFunction | None:
         """A name, a key or a constant; ``None`` for what is made of these."""
         meant = self._named(node)
-        if isinstance(meant, Aggregate):
+        if isinstance(meant, AggregateFunction):
             return meant
         if meant is not None:
-            return KeyValue(meant)
+            return ReleasedKey(meant)
         columns = list(node.find_all(exp.Column))
         if not columns:
             value = self.place.read(node)
@@ -167,7 +167,7 @@ class ReleasedReader:
             return None
         key = as_key(self.place.read(node), self.place.names)
         if key in self.grouped:
-            return KeyValue(key)
+            return ReleasedKey(key)
         if isinstance(node, exp.Column) or type(node) not in _RULES:
             used = ", ".join(dict.fromkeys(repr(c.name) for c in ex.columns(key)))
             raise QueryError(
@@ -176,7 +176,7 @@ class ReleasedReader:
             )
         return None
 
-    def make(self, op: str, *operands: Aggregate) -> Aggregate:
+    def make(self, op: str, *operands: AggregateFunction) -> AggregateFunction:
         """An operation, refused with its place where it refuses itself."""
         return self.place.make(apply, op, *operands)
 
@@ -185,14 +185,14 @@ class ReleasedReader:
 
 
 def _operation(op: str) -> Rule:
-    def rule(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+    def rule(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
         left, right = take(node, reader.place.where, "this", "expression")
         return reader.make(op, reader.read(left), reader.read(right))
 
     return rule
 
 
-def _divide(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _divide(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     top, bottom = take(node, reader.place.where, "this", "expression")
     guarded = plain(bottom)
     if isinstance(guarded, exp.Nullif):
@@ -204,7 +204,7 @@ def _divide(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
 
 
 def _unary(op: str, *ignored: str) -> Rule:
-    def rule(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+    def rule(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
         (this,) = take(node, reader.place.where, "this", ignored=ignored)
         return reader.make(op, reader.read(this))
 
@@ -212,25 +212,25 @@ def _unary(op: str, *ignored: str) -> Rule:
 
 
 def _variadic(op: str, *ignored: str) -> Rule:
-    def rule(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+    def rule(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
         this, rest = take(node, reader.place.where, "this", "expressions", ignored=ignored)
         return reader.make(op, *(reader.read(x) for x in (this, *(rest or ()))))
 
     return rule
 
 
-def _negative(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _negative(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     (this,) = take(node, reader.place.where, "this")
     return reader.make("*", Constant(-1), reader.read(this))
 
 
-def _round(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _round(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, decimals = take(node, reader.place.where, "this", "decimals")
     digits = () if decimals is None else (reader.read(decimals),)
     return reader.make("ROUND", reader.read(this), *digits)
 
 
-def _log(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _log(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, other = take(node, reader.place.where, "this", "expression")
     if other is None:
         return reader.make("LOG10", reader.read(this))
@@ -240,7 +240,7 @@ def _log(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
     return reader.make("LOG2" if base == Constant(2) else "LOG10", reader.read(other))
 
 
-def _cast(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _cast(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, to = take(node, reader.place.where, "this", "to")
     take(to, reader.place.where, "this")
     name = to.this.name if isinstance(to, exp.DataType) else ""
@@ -254,7 +254,7 @@ def _cast(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
     )
 
 
-def _is(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _is(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, other = take(node, reader.place.where, "this", "expression")
     if not isinstance(other, exp.Null):
         raise UnsupportedError(f"{reader.place.where}: IS is offered with NULL; write x = TRUE")
@@ -262,14 +262,14 @@ def _is(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
     return reader.make("IS NULL", reader.read(this))
 
 
-def _between(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _between(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, low, high = (
         reader.read(x) for x in take(node, reader.place.where, "this", "low", "high")
     )
     return reader.make("AND", reader.make("<=", low, this), reader.make("<=", this, high))
 
 
-def _in(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _in(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, listed = take(node, reader.place.where, "this", "expressions")
     value = reader.read(this)
     tests = [reader.make("=", value, reader.read(x)) for x in listed or ()]
@@ -278,10 +278,10 @@ def _in(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
     return reduce(lambda a, b: reader.make("OR", a, b), tests)
 
 
-def _case(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _case(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     subject, arms, default = take(node, reader.place.where, "this", "ifs", "default")
     whole = None if subject is None else reader.read(subject)
-    parts: list[Aggregate] = []
+    parts: list[AggregateFunction] = []
     for arm in arms or ():
         condition, value = (reader.read(x) for x in take(arm, reader.place.where, "this", "true"))
         parts += [condition if whole is None else reader.make("=", whole, condition), value]
@@ -289,13 +289,13 @@ def _case(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
     return reader.make("CASE", *parts, otherwise)
 
 
-def _if(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _if(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     this, true, false = take(node, reader.place.where, "this", "true", "false")
     otherwise = Constant(None) if false is None else reader.read(false)
     return reader.make("CASE", reader.read(this), reader.read(true), otherwise)
 
 
-def _window(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
+def _window(reader: ReleasedReader, node: exp.Expr) -> AggregateFunction:
     where = reader.place.where
     function = node.this
     word = _RANKS.get(type(function))
@@ -304,13 +304,13 @@ def _window(reader: ReleasedReader, node: exp.Expr) -> Aggregate:
     take(function, where)
     _, by, order = take(node, where, "this", "partition_by", "order", ignored=("over",))
     keys = [reader.read(x) for x in by or ()]
-    if not all(isinstance(key, KeyValue) for key in keys):
+    if not all(isinstance(key, ReleasedKey) for key in keys):
         raise UnsupportedError(f"{where}: PARTITION BY takes keys of GROUP BY")
-    listed: list[tuple[Aggregate, bool]] = []
+    listed: list[tuple[AggregateFunction, bool]] = []
     for item in () if order is None else take(order, where, "expressions")[0]:
         this, falling = take(item, where, "this", "desc", ignored=("nulls_first",))
         listed.append((reader.read(this), bool(falling)))
-    partition = tuple(key for key in keys if isinstance(key, KeyValue))
+    partition = tuple(key for key in keys if isinstance(key, ReleasedKey))
     return reader.place.make(Rank, word, tuple(listed), partition)
 
 

@@ -12,7 +12,7 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key, Output, Query
 from dither.plan.relations import Relation
-from dither.plan.released import Constant, Grouping, KeyValue
+from dither.plan.released import Constant, Grouping, ReleasedKey
 from dither.plan.schema import Schema
 from dither.plan.text import Words
 from dither.sql.aggregates import quantiles
@@ -194,7 +194,7 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
 
 def parse_released(
     text: str, names: Names, columns: Columns, grouped: Sequence[ex.Expression]
-) -> tuple[ag.Aggregate, Words]:
+) -> tuple[ag.AggregateFunction, Words]:
     """Read one released value, such as ``"100 * AVG(cost)"`` or ``"n > 100"``, and its words.
 
     Parameters
@@ -215,7 +215,7 @@ def parse_released(
 
 def parse_order(
     text: str, names: Names, columns: Columns, grouped: Sequence[ex.Expression]
-) -> tuple[tuple[str | ag.Aggregate, bool], ...]:
+) -> tuple[tuple[str | ag.AggregateFunction, bool], ...]:
     """Read what stands behind ORDER BY; the parameters are those of ``parse_released``."""
     reading = read_statement(f"SELECT 1 ORDER BY {text}")
     if reading.options or not isinstance(reading.tree, exp.Select):
@@ -265,7 +265,7 @@ def _outputs(
 ) -> tuple[list[Key], list[Output], Columns]:
     """Keys, outputs, and all columns in the order of SELECT."""
     given = [name for _, name in chosen if name is not None]
-    taken: dict[str, ag.Aggregate | ex.Expression] = {}
+    taken: dict[str, ag.AggregateFunction | ex.Expression] = {}
     keys: list[Key] = []
     outputs: list[Output] = []
     reader = ReleasedReader(at("SELECT", names), taken, grouped)
@@ -328,12 +328,12 @@ def _name(alias: str | None, default: str, taken: Iterable[str], given: Sequence
 
 def order_of(
     order: exp.Expr | None, columns: Columns, grouped: Sequence[ex.Expression], names: Names
-) -> tuple[tuple[str | ag.Aggregate, bool], ...]:
+) -> tuple[tuple[str | ag.AggregateFunction, bool], ...]:
     """What the released frame is sorted by: names or aggregates, and whether each falls."""
     if order is None:
         return ()
     (listed,) = take(order, "ORDER BY", "expressions")
-    found: list[tuple[str | ag.Aggregate, bool]] = []
+    found: list[tuple[str | ag.AggregateFunction, bool]] = []
     reader = ReleasedReader(at("ORDER BY", names), columns, grouped)
     for node in listed:
         this, falling = take(node, "ORDER BY", "this", "desc")
@@ -341,7 +341,9 @@ def order_of(
     return tuple(found)
 
 
-def _ordered(node: exp.Expr, columns: Columns, reader: ReleasedReader) -> str | ag.Aggregate:
+def _ordered(
+    node: exp.Expr, columns: Columns, reader: ReleasedReader
+) -> str | ag.AggregateFunction:
     names = reader.place.names
     if isinstance(node, exp.Literal) and not node.is_string:
         return list(columns)[ordinal(node, "ORDER BY", len(columns))]
@@ -358,7 +360,7 @@ def _ordered(node: exp.Expr, columns: Columns, reader: ReleasedReader) -> str | 
     wanted = reader.read(node)
     if isinstance(wanted, Constant):
         raise QueryError("ORDER BY a constant: name a column of the release, or its position")
-    meant = wanted.expression if isinstance(wanted, KeyValue) else wanted
+    meant = wanted.expression if isinstance(wanted, ReleasedKey) else wanted
     for column, meaning in columns.items():
         if meaning == meant:
             return column

@@ -278,7 +278,9 @@ def _join(join: PublicJoin | UnitJoin | Unnest, schema: Schema, writer: Expressi
     return f"{'LEFT ' if join.keep_all else ''}JOIN {_named(joined, schema)} ON {on}"
 
 
-def _aggregate(aggregate: ag.Aggregate, unit: ex.Column | None, writer: ExpressionWriter) -> str:
+def _aggregate(
+    aggregate: ag.AggregateFunction, unit: ex.Column | None, writer: ExpressionWriter
+) -> str:
     def quantile(node: ag.Quantile) -> str:
         if node.label in ("min", "max", "median"):
             return f"{node.label.upper()}({writer.text(node.operand)})"

@@ -21,7 +21,7 @@ from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss, zcdp
 from dither.query._display import Explanation, Node, Unreleased, table
-from dither.query._domain import CELLS, Clique, Domain, domain_of
+from dither.query._domain import CELLS, CellDomain, Clique, domain_of
 from dither.query._tables import Counts, TablesQuestion, heard
 from dither.synth._inside import INSIDE, FinerBins, finer_of, measured_inside
 from dither.synth._plans import (
@@ -38,7 +38,7 @@ from dither.synth._plans import (
 )
 from dither.synth._result import SyntheticModel
 from dither.synth._rules import rules_of
-from dither.synth._spending import Spending
+from dither.synth._spending import ZCDPBudget
 from dither.synth._stored import packed
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ class Synthesis(Unreleased):
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy for the policy's unit and neighbours. The
-    mechanism sees the table through one `Spending`, whose text proves that it is rho-zCDP, with rho
-    the largest that (epsilon, delta) holds (`rho_of_epsilon`); where trees of finer bins are asked
-    for, they have a part of that rho, and a `Spending` of their own. Cells, workload and limits
-    follow from public facts; the number of rows is read from noisy tables, unless it is
+    mechanism sees the table through one `ZCDPBudget`, whose text proves that it is rho-zCDP, with
+    rho the largest that (epsilon, delta) holds (`rho_of_epsilon`); where trees of finer bins are
+    asked for, they have a part of that rho, and a `ZCDPBudget` of their own. Cells, workload and
+    limits follow from public facts; the number of rows is read from noisy tables, unless it is
     public under the policy's neighbours. Whatever is made of the measurements costs nothing.
     """
 
@@ -102,7 +102,7 @@ class Synthesis(Unreleased):
         if method == "residual":
             raise ArgumentError(f"method: residuals are not a model of all columns; {_WIDE_WAY}")
         self.method = check.choice("method", method, METHODS)
-        self.domain: Domain = domain_of(rows, columns, cells)
+        self.domain: CellDomain = domain_of(rows, columns, cells)
         check.choice("inside", inside, ("uniform", "tree"))
         self._finer = finer_of(self.domain.attributes) if inside == "tree" else {}
         if inside == "tree" and not self._finer:
@@ -361,7 +361,7 @@ class Synthesis(Unreleased):
             columns = self.domain.attributes
             places = {v: len(columns) + i for i, v in enumerate(self._finer)}
             inside = measured_inside(counts, self._of_trees, bounds, columns, self._finer, places)
-        spending = Spending(counts, self._of_cells, *bounds)
+        spending = ZCDPBudget(counts, self._of_cells, *bounds)
         found = measured_by(
             self.method,
             self.domain.sizes,
@@ -414,7 +414,7 @@ def says_nothing(found: Measurements, total: float | None) -> bool:
     return all(_MEAN * m.deviation * m.values.size >= 2 * rows for m in found.measured)
 
 
-def _workload(given: Workload | None, domain: Domain) -> dict[Clique, int]:
+def _workload(given: Workload | None, domain: CellDomain) -> dict[Clique, int]:
     """The tables to be right, with their weights."""
     columns = len(domain.sizes)
     if given is None:

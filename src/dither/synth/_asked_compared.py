@@ -23,7 +23,7 @@ from dither.lab._frames import released
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss
 from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import CELLS, Clique, Domain, domain_of
+from dither.query._domain import CELLS, CellDomain, Clique, domain_of
 from dither.query._tables import Counts, TablesQuestion
 from dither.synth._compared import MeasuredDistances, apart, codes_of, counted
 
@@ -103,7 +103,7 @@ class ComparisonQuestion(Unreleased):
         return self._question.promised(self._loss)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> CellDomain:
         """The columns and their cells, from public facts."""
         return self._question.domain
 

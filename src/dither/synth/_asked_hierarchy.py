@@ -21,12 +21,12 @@ from dither.privacy import Loss
 from dither.query._canonical import hashed
 from dither.query._certificate import charge_dict
 from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import Domain, domain_of
+from dither.query._domain import CellDomain, domain_of
 from dither.query._explain import UNCOUNTED
 from dither.query._levels import PublicLevels, place_attribute, public_levels
 from dither.query._tables import Budget, Counts, TablesQuestion, heard
 from dither.synth._divided import loss_of, parameter_of
-from dither.synth._hierarchy import Division, Hierarchy, LevelNoise, plan_hierarchy
+from dither.synth._hierarchy import Division, HierarchyPlan, LevelNoise, plan_hierarchy
 from dither.synth._hierarchy_counts import HierarchyCounts
 from dither.synth._hierarchy_preview import HierarchyPreview, LevelPreview
 from dither.synth._marginals import packed
@@ -71,11 +71,11 @@ def asked_hierarchy(
     inner = domain_of(rows, by, cells).attributes if by else ()
     part = check.exact("totals", totals, least=0, below=1)
     known, columns = _invariants(public, spine, invariants or {})
-    question = TablesQuestion(rows, Domain((leaf, *inner)), max_rows=max_rows)
+    question = TablesQuestion(rows, CellDomain((leaf, *inner)), max_rows=max_rows)
     budget = question.budget(epsilon, delta)
     plan = plan_hierarchy(
         spine,
-        Domain(inner).cells_in(tuple(range(len(inner)))),
+        CellDomain(inner).cells_in(tuple(range(len(inner)))),
         epsilon=budget.of_a_row[0],
         delta=budget.of_a_row[1],
         l1=question.l1,
@@ -125,7 +125,7 @@ class HierarchyQuestion(Unreleased):
     def __init__(
         self,
         question: TablesQuestion,
-        plan: Hierarchy,
+        plan: HierarchyPlan,
         budget: Budget,
         places: str,
         invariants: Mapping[str, str],
@@ -267,7 +267,7 @@ class HierarchyQuestion(Unreleased):
             token=token,
         )
         return HierarchyCounts(
-            plan.spine, Domain(domain.attributes[1:]), plan.known, released, self.loss
+            plan.spine, CellDomain(domain.attributes[1:]), plan.known, released, self.loss
         )
 
     @property

@@ -19,10 +19,10 @@ from dither.errors import ArgumentError
 from dither.privacy import Loss, Neighbours
 from dither.query._display import Explanation, Node, Unreleased
 from dither.query._display import table as shown_table
-from dither.query._domain import CELLS, Domain, domain_of
+from dither.query._domain import CELLS, CellDomain, domain_of
 from dither.query._tables import Counts, TablesQuestion
 from dither.synth._junction import Clique
-from dither.synth._marginals import Marginals, packed, reach
+from dither.synth._marginals import ReleasedMarginals, packed, reach
 from dither.synth._planner import MOST_AXES, MarginalPlan, plan, subsets
 from dither.synth._residuals import maximal, measured
 
@@ -126,7 +126,7 @@ class MarginalsPreview(Printable):
 class MarginalsQuestion(Unreleased):
     """Marginals that may be explained and previewed free of charge, and released at their price."""
 
-    _RESULTS = frozenset(name for name in dir(Marginals) if not name.startswith("_"))
+    _RESULTS = frozenset(name for name in dir(ReleasedMarginals) if not name.startswith("_"))
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class MarginalsQuestion(Unreleased):
         )
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> CellDomain:
         """The columns and their cells, from public facts."""
         return self._question.domain
 
@@ -217,7 +217,7 @@ class MarginalsQuestion(Unreleased):
             self._plan.gap,
         )
 
-    def release(self, *, token: str | None = None) -> Marginals:
+    def release(self, *, token: str | None = None) -> ReleasedMarginals:
         """Charge the ledger, count, and add noise.
 
         Parameters
@@ -254,7 +254,7 @@ class MarginalsQuestion(Unreleased):
             measurements=self._measurements(),
             token=token,
         )
-        return Marginals(found.content, replayed=found.replayed)
+        return ReleasedMarginals(found.content, replayed=found.replayed)
 
     def _measure(self, counts: Counts) -> dict[str, Any]:
         noise = self._plan.noise
@@ -341,7 +341,7 @@ def _named(tables: Any) -> list[list[str]]:
     return found
 
 
-def _check_size(domain: Domain, cliques: Sequence[Clique]) -> None:
+def _check_size(domain: CellDomain, cliques: Sequence[Clique]) -> None:
     """Refuse what could not be held, before anything is planned."""
     real = [tuple(i for i in t if domain.sizes[i] > 1) for t in cliques]
     widest = max(map(len, real))

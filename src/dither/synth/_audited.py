@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.synth._hierarchy import Hierarchy
+from dither.synth._hierarchy import HierarchyPlan
 from dither.synth._planner import plan
-from dither.synth._plans import Run
+from dither.synth._plans import MethodRun
 from dither.synth._range_plan import RangePlan
 from dither.synth._residuals import measured
 
@@ -39,4 +39,4 @@ class AuditedMarginals:
         yield Subject("marginals", run, here, there, delta=delta)
 
 
-AUDITED = (Run, AuditedMarginals, Hierarchy, RangePlan)
+AUDITED = (MethodRun, AuditedMarginals, HierarchyPlan, RangePlan)

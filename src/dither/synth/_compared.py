@@ -39,7 +39,7 @@ from dither._format import Printable, cost_text, count_text, level, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError, nearest
 from dither.query._certificate import Certificate
-from dither.query._domain import Attribute, Clique, Domain
+from dither.query._domain import Attribute, CellDomain, Clique
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ def apart(real: Integers, synthetic: Integers) -> int:
     return sum(abs(c * m - s * n) for c, s in both)
 
 
-def codes_of(domain: Domain, frame: pl.DataFrame) -> dict[int, Integers]:
+def codes_of(domain: CellDomain, frame: pl.DataFrame) -> dict[int, Integers]:
     """The cell of each row of a public table, by the place of the column.
 
     What is in no other cell, such as a number beyond bounds, is in that of what is missing.
@@ -136,7 +136,7 @@ def _codes(attribute: Attribute, column: pl.Series) -> Integers:
     return np.asarray(joined["cell"].to_numpy(), dtype=np.int64).copy()
 
 
-def counted(domain: Domain, codes: Mapping[int, Integers], clique: Clique) -> Integers:
+def counted(domain: CellDomain, codes: Mapping[int, Integers], clique: Clique) -> Integers:
     """The table of counts of a public table, in the domain's shape."""
     shape = domain.shape(clique)
     key = np.ravel_multi_index(tuple(codes[v] for v in clique), shape)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.query._domain import Attribute, Domain
+from dither.query._domain import Attribute, CellDomain
 from dither.synth._junction import Clique
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["column_values", "laid_out"]
 Floats = npt.NDArray[np.float64]
 
 
-def laid_out(domain: Domain, clique: Clique, counts: Mapping[str, Floats]) -> pl.DataFrame:
+def laid_out(domain: CellDomain, clique: Clique, counts: Mapping[str, Floats]) -> pl.DataFrame:
     """A row for each cell of a table: its columns, and arrays of the table's shape by name."""
     import polars as pl
 

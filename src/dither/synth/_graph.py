@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from dither.synth._junction import Clique, JunctionTree, maximal
 
-__all__ = ["GraphModel", "Marginal"]
+__all__ = ["GraphModel", "NoisyMarginal"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,7 +59,7 @@ _SHORTEST = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
-class Marginal:
+class NoisyMarginal:
     """A table of counts of some attributes, with noise.
 
     Parameters
@@ -118,7 +118,7 @@ class GraphModel:
     Examples
     --------
     >>> model = GraphModel([2, 2], [(0,), (1,)], 10)
-    >>> half = Marginal((0,), np.array([8.0, 2.0]), 1.0)
+    >>> half = NoisyMarginal((0,), np.array([8.0, 2.0]), 1.0)
     >>> model.fit([half]).marginal((0, 1)).round(3).tolist()
     [[4.0, 4.0], [1.0, 1.0]]
     """
@@ -201,13 +201,13 @@ class GraphModel:
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(
-        self, measured: Iterable[Marginal], *, most: int = 1000, tolerance: float = _NOTHING
+        self, measured: Iterable[NoisyMarginal], *, most: int = 1000, tolerance: float = _NOTHING
     ) -> GraphModel:
         """Come nearest to what was measured; going on from where an earlier fit ended.
 
         Parameters
         ----------
-        measured : iterable of Marginal
+        measured : iterable of NoisyMarginal
             Each held by one of the model's cliques.
         most : int
             Steps, at most.
@@ -264,7 +264,7 @@ class GraphModel:
         """How far f could be lower than here, at most."""
         return _inner(here.slope, here.marginals) - self.total * self._least(here.slope)
 
-    def _first_step(self, parts: Sequence[Marginal], held: Sequence[Clique]) -> float:
+    def _first_step(self, parts: Sequence[NoisyMarginal], held: Sequence[Clique]) -> float:
         """One over the largest curvature that f could have along any step."""
         heaviest: dict[Clique, float] = {}
         for part, clique in zip(parts, held, strict=True):
@@ -278,7 +278,7 @@ class GraphModel:
     def _loss(
         self,
         marginals: Mapping[Clique, Floats],
-        parts: Sequence[Marginal],
+        parts: Sequence[NoisyMarginal],
         held: Sequence[Clique],
     ) -> tuple[float, dict[Clique, Floats]]:
         """f, and its gradient by the cells of each clique."""
@@ -316,7 +316,7 @@ class GraphModel:
         """Whether any row at all is not forbidden."""
         return self._least({}) < -_FAR * _WALL / 2
 
-    def raked(self, known: Sequence[Marginal], sweeps: int = 100) -> GraphModel:
+    def raked(self, known: Sequence[NoisyMarginal], sweeps: int = 100) -> GraphModel:
         """Have the marginals that are known exactly, as near as may be to what was fitted.
 
         Iterative proportional fitting (Deming and Stephan, 1940): each in turn is made right, which
@@ -395,15 +395,15 @@ class GraphModel:
         return _summed(found, over, out), out
 
 
-def _pooled(measured: Iterable[Marginal]) -> list[Marginal]:
+def _pooled(measured: Iterable[NoisyMarginal]) -> list[NoisyMarginal]:
     """Repeated measurements of a clique as one, weighted by their precision."""
-    found: dict[Clique, Marginal] = {}
+    found: dict[Clique, NoisyMarginal] = {}
     for new in measured:
         old = found.get(new.clique)
         if old is not None:
             ours, theirs = old.weight, new.weight
             mean = (ours * old.values + theirs * new.values) / (ours + theirs)
-            new = Marginal(new.clique, mean, (ours + theirs) ** -0.5)
+            new = NoisyMarginal(new.clique, mean, (ours + theirs) ** -0.5)
         found[new.clique] = new
     return list(found.values())
 

@@ -54,7 +54,7 @@ from dither.synth._divided import LARGEST_FACTOR, Noise, noises_of
 from dither.synth._spine import Spine
 from dither.synth._whole import whole_counts
 
-__all__ = ["Division", "Hierarchy", "LevelNoise", "Measured", "plan_hierarchy"]
+__all__ = ["Division", "HierarchyPlan", "LevelNoise", "MeasuredLevels", "plan_hierarchy"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -84,7 +84,7 @@ class LevelNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredLevels:
     """Noisy counts, by level: all that is released."""
 
     cells: list[Integers]
@@ -92,7 +92,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class HierarchyPlan:
     """A plan, fixed by public facts alone.
 
     Parameters
@@ -113,7 +113,7 @@ class Hierarchy:
     known: tuple[Integers | None, ...]
     loss: Loss
 
-    def measure(self, leaves: Integers) -> Measured:
+    def measure(self, leaves: Integers) -> MeasuredLevels:
         """Draw the noise and add it: the only step that sees exact counts.
 
         Parameters
@@ -126,7 +126,7 @@ class Hierarchy:
             each = exact.sum(axis=1)
             noise = level.total
             totals.append(None if noise is None else each + noise.draw(len(each)))
-        return Measured(found, totals)
+        return MeasuredLevels(found, totals)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
@@ -231,7 +231,7 @@ class Hierarchy:
         cubes = of * d**3 if self.laplace else None
         return float(half_widths(of * d**2, cubes, confidence))
 
-    def estimates(self, measured: Measured) -> tuple[list[Floats], list[Floats]]:
+    def estimates(self, measured: MeasuredLevels) -> tuple[list[Floats], list[Floats]]:
         """The best unbiased estimates: by level in all, shape (places,), and (places, cells)."""
         cells = self._of_cells.estimates(measured.cells)
         own = []
@@ -249,7 +249,7 @@ class Hierarchy:
         ]
         return totals, made
 
-    def counts(self, measured: Measured) -> list[Integers]:
+    def counts(self, measured: MeasuredLevels) -> list[Integers]:
         """Whole numbers of at least 0 that add up at every level, shape (places, cells)."""
         totals, cells = self.estimates(measured)
         return whole_counts(self.spine, totals, cells, self.known)
@@ -271,7 +271,7 @@ def plan_hierarchy(
     division: Division = "cells",
     totals: Fraction = Fraction(1, 10),
     known: Mapping[str, Integers] | None = None,
-) -> Hierarchy:
+) -> HierarchyPlan:
     """Divide a budget over the levels.
 
     Parameters
@@ -310,7 +310,7 @@ def plan_hierarchy(
     given = _known(spine, known or {})
     families = ("laplace",) if delta == 0 else ("laplace", "gaussian")
     bounds = l1, l2_squared
-    options: list[tuple[float, Hierarchy]] = []
+    options: list[tuple[float, HierarchyPlan]] = []
     for family in families:
         shares = _shares(spine, division, family)
         tables = [
@@ -328,7 +328,7 @@ def plan_hierarchy(
             for i, (name, share) in enumerate(zip(spine.levels, shares, strict=True))
         )
         error = sum(n * level.cells.variance for n, level in zip(spine.sizes, levels, strict=True))
-        options.append((error, Hierarchy(spine, cells, levels, tuple(given), loss)))
+        options.append((error, HierarchyPlan(spine, cells, levels, tuple(given), loss)))
     return min(options, key=lambda option: option[0])[1]
 
 

@@ -17,9 +17,9 @@ from dither.errors import ArgumentError, nearest
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query._certificate import Certificate
 from dither.query._display import table as shown_table
-from dither.query._domain import Domain
+from dither.query._domain import CellDomain
 from dither.query._tables import ReleasedTables
-from dither.synth._hierarchy import Hierarchy, LevelNoise, Measured
+from dither.synth._hierarchy import HierarchyPlan, LevelNoise, MeasuredLevels
 from dither.synth._marginals import unpacked
 from dither.synth._spine import Spine
 
@@ -56,7 +56,7 @@ class HierarchyCounts(Printable):
     def __init__(
         self,
         spine: Spine,
-        cells: Domain,
+        cells: CellDomain,
         known: Sequence[Integers | None],
         released: ReleasedTables,
         loss: Loss,
@@ -66,7 +66,7 @@ class HierarchyCounts(Printable):
         self.loss = loss
         size = cells.cells_in(tuple(range(len(cells.sizes))))
         noises = tuple(_read(stored) for stored in self._content["levels"])
-        self.plan = Hierarchy(spine, size, noises, tuple(known), loss)
+        self.plan = HierarchyPlan(spine, size, noises, tuple(known), loss)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class HierarchyCounts(Printable):
             None if x is None else unpacked(x, (n,))
             for x, n in zip(self._content["totals"], sizes, strict=True)
         ]
-        return self.plan.estimates(Measured(cells, totals))[1]
+        return self.plan.estimates(MeasuredLevels(cells, totals))[1]
 
     def frame(
         self, level: str, by: Sequence[str] | None = None, confidence: float = 0.95

@@ -8,7 +8,7 @@ its halves as these say, and so on downwards, for as long as a part's count is c
 below, they are spread evenly.
 
 *Guarantee.* A level of the tree is the table of fine bins with cells summed by a public map, so
-what a `Spending` proves of its measurements holds of it: the trees of all columns together are
+what a `ZCDPBudget` proves of its measurements holds of it: the trees of all columns together are
 rho-zCDP. What is made of them costs nothing.
 """
 
@@ -27,7 +27,7 @@ from dither.query._domain import Attribute, cut_finer
 from dither.synth._junction import Clique
 from dither.synth._range_tree import RangeTree
 from dither.synth._rows import rounded
-from dither.synth._spending import Counts, Spending
+from dither.synth._spending import Counts, ZCDPBudget
 
 __all__ = ["INSIDE", "FinerBins", "finer_of", "measured_inside"]
 
@@ -139,7 +139,7 @@ def measured_inside(
     places : mapping of int to int
         By column, where the oracle has the finer one.
     """
-    spending = Spending(_once(counts), rho, *bounds)
+    spending = ZCDPBudget(_once(counts), rho, *bounds)
     found = {}
     for v, fine in finer.items():
         tree = RangeTree.choose(fine.inner, "gaussian")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._format import Printable, number_text, wrapped
 from dither.errors import ArgumentError
-from dither.query._domain import Domain
+from dither.query._domain import CellDomain
 from dither.synth._frames import Floats, column_values, laid_out
 from dither.synth._nonnegative import Nonnegative
 from dither.synth._pair_rows import rows_near
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
-__all__ = ["LocalTables", "SimulatedRows"]
+__all__ = ["LocalTables", "SimulatedTable"]
 
 _LARGEST = 10**8
 
@@ -29,16 +29,16 @@ _LARGEST = 10**8
 class LocalTables(Printable):
     """Tables of counts of at least 0 that agree with one another.
 
-    Made by `Marginals.nonnegative`, at no cost: what was released is only read again. They are
-    nearer to the truth than the noisy ones where many cells are empty, and no longer unbiased.
+    Made by `ReleasedMarginals.nonnegative`, at no cost: what was released is only read again. They
+    are nearer to the truth than the noisy ones where many cells are empty, and no longer unbiased.
 
     Parameters
     ----------
-    domain : Domain
+    domain : CellDomain
     found : Nonnegative
     """
 
-    def __init__(self, domain: Domain, found: Nonnegative) -> None:
+    def __init__(self, domain: CellDomain, found: Nonnegative) -> None:
         self.domain, self._found = domain, found
 
     @property
@@ -47,7 +47,7 @@ class LocalTables(Printable):
         return self._found.rows
 
     def estimate(self, columns: Sequence[str]) -> Floats:
-        """The counts of a table; as of `Marginals.estimate`."""
+        """The counts of a table; as of `ReleasedMarginals.estimate`."""
         clique = self.domain.clique(columns)
         if clique not in self._found:
             raise ArgumentError(f"columns: {', '.join(columns)} were not asked for together")
@@ -58,7 +58,7 @@ class LocalTables(Printable):
         clique = self.domain.clique(columns)
         return laid_out(self.domain, clique, {"count": self.estimate(columns)})
 
-    def sample(self, n: int | None = None, *, seed: int | None = None) -> SimulatedRows:
+    def sample(self, n: int | None = None, *, seed: int | None = None) -> SimulatedTable:
         """Rows whose pairs of columns come near to these tables.
 
         Parameters
@@ -80,7 +80,7 @@ class LocalTables(Printable):
         of other pairs, nor of three columns.
         """
         number = round(self.rows) if n is None else check.whole("n", n, 0, _LARGEST)
-        return SimulatedRows.near(self.domain, self._found, number, seed)
+        return SimulatedTable.near(self.domain, self._found, number, seed)
 
     def summary(self) -> str:
         """How many tables there are, and what was done to them."""
@@ -93,12 +93,12 @@ class LocalTables(Printable):
         return "\n".join(wrapped(text))
 
 
-class SimulatedRows(Printable):
+class SimulatedTable(Printable):
     """Rows, and how near their pairs are to the tables that they were made of.
 
     Parameters
     ----------
-    domain : Domain
+    domain : CellDomain
     cells : array of int, shape (n, columns)
     far : dict of pair to float
         Of the pairs that say more than noise would.
@@ -107,12 +107,14 @@ class SimulatedRows(Printable):
     """
 
     def __init__(
-        self, domain: Domain, cells: Integers, far: dict[tuple[int, int], float], pairs: int
+        self, domain: CellDomain, cells: Integers, far: dict[tuple[int, int], float], pairs: int
     ) -> None:
         self.domain, self.cells, self._far, self._pairs = domain, cells, far, pairs
 
     @classmethod
-    def near(cls, domain: Domain, tables: Nonnegative, n: int, seed: int | None) -> SimulatedRows:
+    def near(
+        cls, domain: CellDomain, tables: Nonnegative, n: int, seed: int | None
+    ) -> SimulatedTable:
         """So many rows near some tables; the same seed gives the same rows."""
         rng = np.random.default_rng(None if seed is None else check.whole("seed", seed))
         rows, far = rows_near(tables, domain.sizes, n, rng)

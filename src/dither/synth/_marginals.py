@@ -20,7 +20,7 @@ from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.query._certificate import Certificate
 from dither.query._display import table as shown_table
-from dither.query._domain import Domain
+from dither.query._domain import CellDomain
 from dither.synth._frames import laid_out
 from dither.synth._junction import Clique
 from dither.synth._planner import Noise, real, shares, subsets
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dither.synth._local_tables import LocalTables
 
-__all__ = ["Marginals", "packed", "reach", "unpacked"]
+__all__ = ["ReleasedMarginals", "packed", "reach", "unpacked"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -65,7 +65,7 @@ def reach(variance: float, cells: int, confidence: float) -> float:
     return two_sided(check.confidence(confidence)) * math.sqrt(variance) + 0.5 / cells
 
 
-class Marginals(Printable):
+class ReleasedMarginals(Printable):
     """Tables of counts that a release of marginals gives.
 
     Each is the best linear unbiased estimate that all the noisy answers allow, so tables agree:
@@ -82,7 +82,7 @@ class Marginals(Printable):
 
     def __init__(self, content: Mapping[str, Any], *, replayed: dt.datetime | None = None) -> None:
         self._content, self._charged = content, replayed
-        self.domain = Domain.from_list(content["domain"])
+        self.domain = CellDomain.from_list(content["domain"])
         self._tables: tuple[Clique, ...] = tuple(tuple(t) for t in content["tables"])
         self._noise: dict[Clique, Noise] = {}
         self._stored: dict[Clique, str] = {}

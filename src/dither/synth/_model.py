@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.synth._graph import GraphModel, Marginal
+from dither.synth._graph import GraphModel, NoisyMarginal
 from dither.synth._junction import Clique
 from dither.synth._plans import Measurements, total_of
 from dither.synth._rows import rounded, rows_of
-from dither.synth._spending import Measured
+from dither.synth._spending import MeasuredTable
 
 __all__ = ["Fitted"]
 
@@ -54,7 +54,7 @@ class Fitted:
         found: Measurements,
         *,
         total: float | None = None,
-        known: Sequence[Marginal] = (),
+        known: Sequence[NoisyMarginal] = (),
         forbidden: Mapping[Clique, npt.NDArray[np.bool_]] | None = None,
         uniform: bool = False,
     ) -> Fitted:
@@ -137,7 +137,9 @@ class Fitted:
         return found
 
 
-def _as_merged(m: Measured, found: Measurements, cells: tuple[int, ...]) -> list[Marginal]:
+def _as_merged(
+    m: MeasuredTable, found: Measurements, cells: tuple[int, ...]
+) -> list[NoisyMarginal]:
     """A measurement over merged cells; of a single column cell by cell, since noise adds up."""
     if (
         len(m.clique) > 1
@@ -150,4 +152,4 @@ def _as_merged(m: Measured, found: Measurements, cells: tuple[int, ...]) -> list
     values, noise = np.zeros(cells[v]), np.zeros(cells[v])
     np.add.at(values, places, m.values.astype(np.float64))
     np.add.at(noise, places, float(m.sigma2))
-    return [Marginal(m.clique, values, np.sqrt(noise))]
+    return [NoisyMarginal(m.clique, values, np.sqrt(noise))]

@@ -1,7 +1,7 @@
 """Which tables to measure, and how well: MST, AIM, and each column by itself.
 
-Each is an adaptive mechanism that sees the table through a `Spending` alone, whose text proves what
-it costs. What they give is what was measured; the model of it comes after, and costs nothing.
+Each is an adaptive mechanism that sees the table through a `ZCDPBudget` alone, whose text proves
+what it costs. What they give is what was measured; the model of it comes after, and costs nothing.
 
 Sources. McKenna, Miklau and Sheldon, "Winning the NIST contest", JPC 2021 (MST); McKenna, Mullins,
 Sheldon and Miklau, "AIM: an adaptive and iterative mechanism for differentially private synthetic
@@ -23,14 +23,14 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
-from dither.synth._graph import GraphModel, Marginal
+from dither.synth._graph import GraphModel, NoisyMarginal
 from dither.synth._junction import Clique, cells_beside
-from dither.synth._spending import Candidate, Measured, Spending
+from dither.synth._spending import Candidate, MeasuredTable, ZCDPBudget
 
 __all__ = [
     "METHODS",
     "Measurements",
-    "Run",
+    "MethodRun",
     "SynthProgress",
     "candidates_of",
     "measured_by",
@@ -97,7 +97,7 @@ class Measurements:
 
     Parameters
     ----------
-    measured : list of Measured
+    measured : list of MeasuredTable
         In the order of measuring.
     merged : dict of int to array
         By attribute: the cell that each value was counted in, where some were counted together.
@@ -105,7 +105,7 @@ class Measurements:
         By attribute with merged values: the part of its cell that each value is taken to have.
     """
 
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[MeasuredTable] = field(default_factory=list)
     merged: dict[int, Integers] = field(default_factory=dict)
     shares: dict[int, Floats] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ def candidates_of(workload: Mapping[Clique, int]) -> dict[Clique, int]:
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
-def total_of(measured: Iterable[Measured]) -> tuple[float, float]:
+def total_of(measured: Iterable[MeasuredTable]) -> tuple[float, float]:
     """The rows that measurements say there are, and the deviation of that."""
     weights = [1 / (m.values.size * float(m.sigma2)) for m in measured]
     sums = [float(m.values.sum()) for m in measured]
@@ -138,11 +138,11 @@ def total_of(measured: Iterable[Measured]) -> tuple[float, float]:
 def measured_by(
     method: str,
     sizes: Sequence[int],
-    spending: Spending,
+    spending: ZCDPBudget,
     *,
     workload: Mapping[Clique, int],
     max_cells: int,
-    known: Sequence[Marginal] = (),
+    known: Sequence[NoisyMarginal] = (),
     forbidden: Mapping[Clique, npt.NDArray[np.bool_]] | None = None,
     total: float | None = None,
     tell: Tell = lambda _: None,
@@ -154,12 +154,12 @@ def measured_by(
     method : {"aim", "mst", "independent"}
     sizes : sequence of int
         Cells of each attribute.
-    spending : Spending
+    spending : ZCDPBudget
     workload : mapping of Clique to int
         The tables to be right, with their weights; MST and "independent" have no use for it.
     max_cells : int
         Of the junction tree, all cliques together.
-    known : sequence of Marginal
+    known : sequence of NoisyMarginal
         Public tables.
     forbidden : mapping of Clique to array of bool
         Combinations that cannot be.
@@ -168,7 +168,7 @@ def measured_by(
     tell : callable
         Told how far it is.
     """
-    run = Run(tuple(sizes), spending, known, forbidden or {}, total, tell)
+    run = MethodRun(tuple(sizes), spending, known, forbidden or {}, total, tell)
     match method:
         case "independent":
             return run.independent()
@@ -179,14 +179,14 @@ def measured_by(
     raise ValueError(method)
 
 
-class Run:
+class MethodRun:
     """One run of a method; parameters are those of `measured_by`."""
 
     def __init__(
         self,
         sizes: tuple[int, ...],
-        spending: Spending,
-        known: Sequence[Marginal],
+        spending: ZCDPBudget,
+        known: Sequence[NoisyMarginal],
         forbidden: Mapping[Clique, npt.NDArray[np.bool_]],
         total: float | None,
         tell: Tell,
@@ -210,7 +210,7 @@ class Run:
                     table[(0,) * len(c)] = rows
                 return found
 
-            spending = Spending(counts, rho, 1, 1)
+            spending = ZCDPBudget(counts, rho, 1, 1)
             found = measured_by("mst", sizes, spending, workload={}, max_cells=64)
             # Of each pair also whether it was chosen.
             made = {m.clique: m.values.ravel().tolist() for m in found.measured}
@@ -316,7 +316,7 @@ class Run:
             int(merged[v].max()) + 1 if v in merged else n for v, n in enumerate(self.sizes)
         )
 
-    def _merged_singles(self, sizes: tuple[int, ...]) -> list[Measured]:
+    def _merged_singles(self, sizes: tuple[int, ...]) -> list[MeasuredTable]:
         singles = []
         for m in self.found.measured:
             (v,) = m.clique
@@ -324,14 +324,14 @@ class Run:
             if v in self.found.merged:
                 values = np.zeros(sizes[v], dtype=np.int64)
                 np.add.at(values, self.found.merged[v], m.values)
-            singles.append(Measured(m.clique, values, m.sigma2))
+            singles.append(MeasuredTable(m.clique, values, m.sigma2))
         there = {m.clique for m in singles}
         for public in self.known:
             for v in public.clique:
                 if (v,) not in there:
                     others = tuple(i for i, u in enumerate(public.clique) if u != v)
                     values = np.rint(public.values.sum(axis=others)).astype(np.int64)
-                    singles.append(Measured((v,), values, Fraction(1)))
+                    singles.append(MeasuredTable((v,), values, Fraction(1)))
                     there.add((v,))
         return singles
 
@@ -387,7 +387,7 @@ class Run:
                 cost, choosing = 4 * cost, 4 * choosing
         return self.found
 
-    def _marginals(self) -> list[Marginal]:
+    def _marginals(self) -> list[NoisyMarginal]:
         return [*(m.marginal for m in self.found.measured), *self.known]
 
     def _model(self, cliques: Iterable[Clique]) -> GraphModel:

@@ -23,12 +23,12 @@ from dither._format import cost_text, count_text, number_text, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError, DitherError
 from dither.query._certificate import Certificate
-from dither.query._domain import Domain
+from dither.query._domain import CellDomain
 from dither.synth._inside import FinerBins
 from dither.synth._model import Fitted
 from dither.synth._plans import Measurements
 from dither.synth._rules import Rules
-from dither.synth._spending import Measured
+from dither.synth._spending import MeasuredTable
 from dither.synth._stored import unpacked
 from dither.synth._values import values_of
 
@@ -87,7 +87,7 @@ class SyntheticModel:
 
     def __init__(self, content: Mapping[str, Any], *, replayed: dt.datetime | None = None) -> None:
         self._content, self._charged = content, replayed
-        self.domain = Domain.from_list(content["domain"])
+        self.domain = CellDomain.from_list(content["domain"])
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class SyntheticModel:
     def _found(self) -> Measurements:
         body = self._content
         measured = [
-            Measured(tuple(m["clique"]), unpacked(m["values"]), Fraction(m["sigma2"]))
+            MeasuredTable(tuple(m["clique"]), unpacked(m["values"]), Fraction(m["sigma2"]))
             for m in body["measured"]
         ]
         return Measurements(

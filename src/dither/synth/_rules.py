@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.query._domain import Attribute, Clique, Domain
-from dither.synth._graph import GraphModel, Marginal
+from dither.query._domain import Attribute, CellDomain, Clique
+from dither.synth._graph import GraphModel, NoisyMarginal
 from dither.synth._junction import cells_of
 
 __all__ = ["Rules", "rules_of"]
@@ -39,14 +39,14 @@ class Rules:
     ----------
     forbidden : dict of Clique to array of bool
         Combinations that no row has.
-    known : list of Marginal
+    known : list of NoisyMarginal
         Tables of counts that are public.
     total : float, optional
         The number of rows, where it is public.
     """
 
     forbidden: dict[Clique, Masks] = field(default_factory=dict)
-    known: list[Marginal] = field(default_factory=list)
+    known: list[NoisyMarginal] = field(default_factory=list)
     total: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Rules:
         }
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], domain: Domain) -> Rules:
+    def from_dict(cls, found: Mapping[str, Any], domain: CellDomain) -> Rules:
         """What ``to_dict`` wrote."""
         forbidden, known = {}, []
         for rule in found["forbidden"]:
@@ -75,13 +75,13 @@ class Rules:
         for table in found["known"]:
             clique = tuple(table["clique"])
             counts = np.array([float(Fraction(v)) for v in table["counts"]])
-            known.append(Marginal(clique, counts.reshape(domain.shape(clique)), FIRM))
+            known.append(NoisyMarginal(clique, counts.reshape(domain.shape(clique)), FIRM))
         total = found["total"]
         return cls(forbidden, known, None if total is None else float(Fraction(total)))
 
 
 def rules_of(
-    domain: Domain,
+    domain: CellDomain,
     max_cells: int,
     *,
     zeros: Sequence[Mapping[str, Any]] = (),
@@ -92,7 +92,7 @@ def rules_of(
 
     Parameters
     ----------
-    domain : Domain
+    domain : CellDomain
     max_cells : int
         What a model may have.
     zeros : sequence of mapping
@@ -154,7 +154,7 @@ def rules_of(
 
 
 def _check_possible(
-    domain: Domain, max_cells: int, forbidden: dict[Clique, Masks], tables: list[Marginal]
+    domain: CellDomain, max_cells: int, forbidden: dict[Clique, Masks], tables: list[NoisyMarginal]
 ) -> None:
     """Some row is allowed, and every known count is of rows that are."""
     cliques = [*forbidden, *(m.clique for m in tables)]
@@ -193,7 +193,9 @@ def _cells(attribute: Attribute, given: Any) -> list[int]:
     return [attribute.place(value) for value in (given if several else [given])]
 
 
-def _known(domain: Domain, names: Any, counts: Mapping[Any, Any], max_cells: int) -> Marginal:
+def _known(
+    domain: CellDomain, names: Any, counts: Mapping[Any, Any], max_cells: int
+) -> NoisyMarginal:
     listed = [names] if isinstance(names, str) else list(names)
     clique = domain.clique(listed, "known")
     places = [domain.clique([name], "known")[0] for name in listed]
@@ -210,4 +212,4 @@ def _known(domain: Domain, names: Any, counts: Mapping[Any, Any], max_cells: int
         found[tuple(cell[v] for v in clique)] = check.number("known: a count", count, least=0)
     if found.sum() <= 0:
         raise ArgumentError("known: the counts of a table must not all be 0")
-    return Marginal(clique, found, FIRM)
+    return NoisyMarginal(clique, found, FIRM)

@@ -1,8 +1,8 @@
 """A budget of zCDP that an adaptive mechanism spends: exact measurements and exact choices.
 
-*Guarantee.* Whoever holds a `Spending` sees the table through `Spending.measure` and
-`Spending.choose` alone, and may call them in any order, with arguments that depend on all that they
-gave before. Together they are rho-zCDP for the neighbours of the sensitivities:
+*Guarantee.* Whoever holds a `ZCDPBudget` sees the table through `ZCDPBudget.measure` and
+`ZCDPBudget.choose` alone, and may call them in any order, with arguments that depend on all that
+they gave before. Together they are rho-zCDP for the neighbours of the sensitivities:
 
 - a measurement adds to every cell of a table independent discrete Gaussian noise of variance
   parameter sigma² = l2_squared / (2 r). Neighbours move the table by at most the root of
@@ -44,10 +44,10 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, Exponential
-from dither.synth._graph import Marginal
+from dither.synth._graph import NoisyMarginal
 from dither.synth._junction import Clique
 
-__all__ = ["LATTICE", "Candidate", "Measured", "Spending", "root_below"]
+__all__ = ["LATTICE", "Candidate", "MeasuredTable", "ZCDPBudget", "root_below"]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ LATTICE = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredTable:
     """A table of counts with noise, as it was released.
 
     Parameters
@@ -79,9 +79,9 @@ class Measured:
         return math.sqrt(self.sigma2)
 
     @property
-    def marginal(self) -> Marginal:
+    def marginal(self) -> NoisyMarginal:
         """As the graphical model takes it."""
-        return Marginal(self.clique, self.values.astype(np.float64), self.deviation)
+        return NoisyMarginal(self.clique, self.values.astype(np.float64), self.deviation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Candidate:
     offset: float = 0.0
 
 
-class Spending:
+class ZCDPBudget:
     """See the module's text.
 
     Parameters
@@ -162,14 +162,14 @@ class Spending:
                 table = found
         return table
 
-    def measure(self, clique: Clique, rho: Fraction) -> Measured:
+    def measure(self, clique: Clique, rho: Fraction) -> MeasuredTable:
         """A table with noise; costs exactly rho."""
         self._spend(rho)
         self.read([clique])
         table = self._held[clique]
         noise = DiscreteGaussian.for_loss(rho, l2_squared=self.l2_squared)
         drawn = np.asarray(noise.draw(table.shape), dtype=np.int64)
-        return Measured(clique, table + drawn, noise.sigma2)
+        return MeasuredTable(clique, table + drawn, noise.sigma2)
 
     def choose(self, candidates: Sequence[Candidate], rho: Fraction) -> int:
         """One of the candidates, far from what is expected of it; costs at most rho."""

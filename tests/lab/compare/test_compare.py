@@ -16,7 +16,7 @@ import dither as dt
 from dither.errors import ArgumentError
 from dither.lab._cells import coded
 from dither.lab.compare import TableComparison, compare
-from dither.lab.compare._distances import Tables, distances
+from dither.lab.compare._distances import ComparedTables, distances
 from dither.lab.compare._trees import boosted
 from dither.plots._synth import draw_orders
 
@@ -99,7 +99,7 @@ def test_chance_is_the_mean_of_all_samples(n: int, m: int) -> None:
     cells = [0, 0, 1, 2, 2, 2, 1][:n]
     real = pl.DataFrame({"a": cells})
     made = pl.DataFrame({"a": [0] * m})
-    tables = Tables(coded([real, made], None), n, m)
+    tables = ComparedTables(coded([real, made], None), n, m)
     (found,) = distances(tables, 1, 10, RNG(0))
     total = Fraction(0)
     for sample in itertools.product(cells, repeat=m):

@@ -10,7 +10,7 @@ from dither._environment import Secret
 from dither.engines import FAILED
 from dither.engines.postgres.connection import Connection, Failure
 from dither.engines.postgres.dialect import POSTGRES
-from dither.engines.postgres.relations import CHANGED, Found, find, quoted, resolve
+from dither.engines.postgres.relations import CHANGED, CatalogueTable, find, quoted, resolve
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.dialect import Seeds
 from dither.engines.writer.rows import Stored
@@ -110,7 +110,7 @@ class PostgresEngine(SQLEngine):
                 for name, table in tables.items()
             }
 
-    def _looked_up(self, tables: Sequence[str]) -> dict[str, Found]:
+    def _looked_up(self, tables: Sequence[str]) -> dict[str, CatalogueTable]:
         numbers = {name: number for number, name in enumerate(self._names)}
         with _Told(), self._connection.transaction():
             return {

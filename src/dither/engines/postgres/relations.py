@@ -24,7 +24,7 @@ from dither.engines.writer.rows import Stored
 from dither.errors import PolicyError, nearest
 from dither.plan.text import unwritable
 
-__all__ = ["Found", "find", "quoted", "resolve"]
+__all__ = ["CatalogueTable", "find", "quoted", "resolve"]
 
 CHANGED = (
     "it is gone, or is not what it was when it was opened: its columns, their types, its view or "
@@ -117,7 +117,7 @@ def quoted(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CatalogueTable:
     """A table as its catalogue has it.
 
     Parameters
@@ -155,7 +155,7 @@ def resolve(connection: Connection, name: str, shown: str) -> tuple[str, str]:
     return schema, table
 
 
-def find(connection: Connection, place: tuple[str, str], number: int, shown: str) -> Found:
+def find(connection: Connection, place: tuple[str, str], number: int, shown: str) -> CatalogueTable:
     """What has a name now; asked within a transaction.
 
     Parameters
@@ -228,7 +228,7 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         labels={name: tuple(labels) for name, labels in connection.rows(LABELS, [oid])},
     )
     tables = [part for part, of_kind in parts if of_kind not in ("v", "i", "S", "t")]
-    return Found(
+    return CatalogueTable(
         described,
         f"SELECT {rows} FROM {source}",
         f"SELECT {none} WHERE FALSE",

@@ -32,7 +32,7 @@ from dither.plan.job import (
     GroupKey,
     Job,
     Leaves,
-    UnitSizes,
+    UnitSizeHistogram,
 )
 from dither.plan.schema import Kind, Value
 
@@ -272,9 +272,9 @@ class DistinctQuery(GroupedQuery):
 class HistogramQuery(GroupedQuery):
     """Writes the query of one histogram."""
 
-    def query(self, measurement: Leaves | UnitSizes) -> exp.Select:
+    def query(self, measurement: Leaves | UnitSizeHistogram) -> exp.Select:
         """Key columns, then leaf and number of rows, in parts, or of units."""
-        if isinstance(measurement, UnitSizes):
+        if isinstance(measurement, UnitSizeHistogram):
             return self._sizes(measurement)
         rows = self._leaf_rows(measurement)
         leaf = identifier("leaf")
@@ -333,7 +333,7 @@ class HistogramQuery(GroupedQuery):
             *(c.copy() for c in columns), copy=False
         )
 
-    def _sizes(self, sizes: UnitSizes) -> exp.Select:
+    def _sizes(self, sizes: UnitSizeHistogram) -> exp.Select:
         """By the number of rows in a unit's largest group, or of its groups: how many units."""
         emitter, unit, size = self._source.emitter, identifier(UNIT), identifier("size")
         names = [f"b{i}" for i in range(len(sizes.by))]

@@ -35,7 +35,7 @@ from dither.plan.job import (
     Leaves,
     Rows,
     Total,
-    UnitSizes,
+    UnitSizeHistogram,
     Values,
     read_by,
 )
@@ -394,7 +394,7 @@ def read_columns(job: Job) -> tuple[ex.Column, ...]:
             found.extend(ex.columns(measurement.operand))
         if isinstance(measurement, Distinct):
             found.extend(c for part in measurement.operands for c in ex.columns(part))
-        if isinstance(measurement, UnitSizes):
+        if isinstance(measurement, UnitSizeHistogram):
             found.extend(c for key in measurement.by for c in ex.columns(key))
     found.extend(_columns_of(job.relation))
     return tuple(dict.fromkeys(found))
@@ -419,7 +419,7 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
         match measurement:
             case Values(operand=operand) if operand not in totals:
                 found.extend(ex.columns(operand))
-            case UnitSizes(by=by):
+            case UnitSizeHistogram(by=by):
                 found.extend(c for key in by for c in ex.columns(key))
             case Distinct(operands=parts):
                 found.extend(c for part in parts for c in ex.columns(part))

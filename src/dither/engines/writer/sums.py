@@ -27,7 +27,7 @@ from dither.plan.job import (
     Total,
     UnitProducts,
     Units,
-    UnitSizes,
+    UnitSizeHistogram,
     Values,
     read_by,
 )
@@ -58,7 +58,7 @@ class SumsQuery(GroupedQuery):
     def query(self) -> exp.Select:
         """Key columns, then one column for each measurement that is one integer per group."""
         # With histograms alone, the groups are still asked for: those in which a unit has a row.
-        alone = (Distinct, Leaves, UnitSizes)
+        alone = (Distinct, Leaves, UnitSizeHistogram)
         wanted = [m for m in self._job.measurements if not isinstance(m, alone)]
         if self._job.unit is None or (not wanted and self.keys_are_listed):
             # Of public keys a group that every unit leaves out may be there, with counts of 0.

@@ -16,7 +16,7 @@ from dither.lab.anonymize._format_preserving import format_preserving
 from dither.lab.anonymize._generalize import generalize, recode
 from dither.lab.anonymize._hierarchy import Hierarchy as Hierarchy
 from dither.lab.anonymize._hierarchy import hierarchy
-from dither.lab.anonymize._lattice import Progress as Progress
+from dither.lab.anonymize._lattice import SearchProgress as SearchProgress
 from dither.lab.anonymize._masking import new_key, pseudonymize, shuffle, substitute, truncate
 from dither.lab.anonymize._measures import Measures as Measures
 from dither.lab.anonymize._measures import Sensitive as Sensitive

@@ -24,8 +24,14 @@ from dither.lab.anonymize._demands import (
     check_seconds,
     hierarchies_of,
 )
-from dither.lab.anonymize._hierarchy import Fitted, fit
-from dither.lab.anonymize._lattice import Optimum, Progress, SearchTable, WeightedRows, search
+from dither.lab.anonymize._hierarchy import FittedHierarchy, fit
+from dither.lab.anonymize._lattice import (
+    GeneralisedRows,
+    Optimum,
+    SearchProgress,
+    SearchTable,
+    search,
+)
 from dither.lab.anonymize._result import Anonymized, Covers, released
 
 __all__ = ["generalize", "recode"]
@@ -48,7 +54,7 @@ def generalize(
     weights: Mapping[str, float] | None = None,
     limits: Mapping[str, int] | None = None,
     seconds: float | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[SearchProgress], object] | None = None,
 ) -> Anonymized:
     """Generalise every value of a column to one level, with the least loss that meets k-anonymity.
 
@@ -86,7 +92,7 @@ def generalize(
         After this long the best so far is returned, with ``complete`` false, as it is after an
         interrupt from the keyboard.
     progress : callable, optional
-        Called with a `Progress` a few times a second.
+        Called with a `SearchProgress` a few times a second.
 
     Returns
     -------
@@ -127,7 +133,7 @@ def generalize(
     whole = [fit(name, asked.hierarchies[name], one) for name, one in both]
     trees = tuple(_limited(one, name, limits) for name, one in zip(known, whole, strict=True))
     _check_nodes(known, trees, limits)
-    base = WeightedRows(
+    base = GeneralisedRows(
         (0,) * len(known), asked.quasi_codes, asked.sensitive_codes, asked.base.weight
     )
     work = SearchTable(trees, base, asked.demand, share, allowed)
@@ -206,15 +212,17 @@ def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats
     return scaled
 
 
-def _limited(fitted: Fitted, name: str, limits: Mapping[str, int] | None) -> Fitted:
+def _limited(
+    fitted: FittedHierarchy, name: str, limits: Mapping[str, int] | None
+) -> FittedHierarchy:
     if limits is None or name not in limits:
         return fitted
     stop = whole(f"limits[{name!r}]", limits[name], 0, fitted.height) + 1
-    return Fitted(fitted.maps[:stop], fitted.labels[:stop], fitted.spread[:stop])
+    return FittedHierarchy(fitted.maps[:stop], fitted.labels[:stop], fitted.spread[:stop])
 
 
 def _check_nodes(
-    quasi: Sequence[str], fitted: Sequence[Fitted], limits: Mapping[str, int] | None
+    quasi: Sequence[str], fitted: Sequence[FittedHierarchy], limits: Mapping[str, int] | None
 ) -> None:
     for name in limits or {}:
         if name not in quasi:
@@ -241,14 +249,14 @@ def _nothing_fits(found: Optimum, demand: Demand, allowed: int, rows: int) -> st
     )
 
 
-def _raised(column: pl.Series, coded: Coded, tree: Fitted, level: int) -> pl.Series:
+def _raised(column: pl.Series, coded: Coded, tree: FittedHierarchy, level: int) -> pl.Series:
     """The column at a level."""
     if level == 0:
         return as_it_is(column, coded)
     return tree.labels[level].gather(tree.maps[level][coded.codes]).alias(column.name)
 
 
-def _covers(parts: Sequence[tuple[str, Coded, Fitted, int]]) -> Covers:
+def _covers(parts: Sequence[tuple[str, Coded, FittedHierarchy, int]]) -> Covers:
     """The values under each label of the columns that are generalised."""
     found = {}
     for name, one, tree, level in parts:

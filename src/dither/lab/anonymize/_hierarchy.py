@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dither.errors import ArgumentError
 from dither.lab._frames import Coded, encode, read, texts
 
-__all__ = ["ANY", "Fitted", "Hierarchy", "LevelRule", "fit", "hierarchy"]
+__all__ = ["ANY", "FittedHierarchy", "Hierarchy", "LevelRule", "fit", "hierarchy"]
 
 ANY = "*"
 
@@ -78,7 +78,7 @@ class Hierarchy:
         return f"Hierarchy(values={self.values}, height={self.height})"
 
 
-class Fitted:
+class FittedHierarchy:
     """A hierarchy laid over the distinct values of one column.
 
     Attributes
@@ -228,7 +228,7 @@ def _checked(table: pl.DataFrame) -> pl.DataFrame:
     return found
 
 
-def fit(name: str, source: object, column: Coded) -> Fitted:
+def fit(name: str, source: object, column: Coded) -> FittedHierarchy:
     """Lay a hierarchy (or what makes one: a rule, a path, a mapping, a frame) over a column.
 
     Raises
@@ -255,7 +255,7 @@ def fit(name: str, source: object, column: Coded) -> Fitted:
         spread.append((leaves[node] - 1) / max(table.height - 1, 1))
     # Level 0 is the value itself, whatever text it has.
     maps[0] = np.arange(len(values), dtype=np.int32)
-    return Fitted(tuple(maps), tuple(labels), tuple(spread))
+    return FittedHierarchy(tuple(maps), tuple(labels), tuple(spread))
 
 
 def _covered(

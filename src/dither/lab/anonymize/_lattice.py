@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from dither.lab._grouping import Classes, Ints, combine, label, tally
 from dither.lab.anonymize._definitions import Floats, Truths, pair
 from dither.lab.anonymize._demands import Demand
-from dither.lab.anonymize._hierarchy import Fitted
+from dither.lab.anonymize._hierarchy import FittedHierarchy
 
-__all__ = ["Node", "Optimum", "Progress", "SearchTable", "WeightedRows", "search"]
+__all__ = ["GeneralisedRows", "Node", "Optimum", "SearchProgress", "SearchTable", "search"]
 
 Node = tuple[int, ...]
 _KEPT = 24
@@ -43,7 +43,7 @@ _PATIENCE = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightedRows:
+class GeneralisedRows:
     """Weighted rows generalised to a node: a code for each quasi-identifier."""
 
     node: Node
@@ -53,7 +53,7 @@ class WeightedRows:
     raised: dict[tuple[int, int], NDArray[np.integer]] = field(default_factory=dict)
     """Codes at coarser levels, as they were asked for: many nodes share them."""
 
-    def at(self, i: int, level: int, fitted: Fitted) -> NDArray[np.integer]:
+    def at(self, i: int, level: int, fitted: FittedHierarchy) -> NDArray[np.integer]:
         """The codes of a quasi-identifier at a level."""
         if level == self.node[i]:
             return self.codes[i]
@@ -92,9 +92,9 @@ class SearchTable:
 
     Attributes
     ----------
-    fitted : tuple of Fitted
+    fitted : tuple of FittedHierarchy
         One for each quasi-identifier.
-    base : WeightedRows
+    base : GeneralisedRows
         At the node of zeros.
     share : array of float64
         The weight of each quasi-identifier in the loss; sums to 1.
@@ -102,12 +102,12 @@ class SearchTable:
         Rows that may be left out.
     """
 
-    fitted: tuple[Fitted, ...]
-    base: WeightedRows
+    fitted: tuple[FittedHierarchy, ...]
+    base: GeneralisedRows
     demand: Demand
     share: Floats
     allowed: int
-    kept: list[WeightedRows] = field(default_factory=list)
+    kept: list[GeneralisedRows] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -178,7 +178,7 @@ class SearchTable:
         ]
         return self.demand.met(classes.weight, pairs, self.total - self.allowed)
 
-    def _source(self, node: Node) -> WeightedRows:
+    def _source(self, node: Node) -> GeneralisedRows:
         """The shortest table at hand that is no coarser than the node."""
         best = self.base
         for rows in self.kept:
@@ -188,7 +188,9 @@ class SearchTable:
                 best = rows
         return best
 
-    def _raise(self, rows: WeightedRows, node: Node) -> tuple[list[NDArray[np.integer]], Ints, int]:
+    def _raise(
+        self, rows: GeneralisedRows, node: Node
+    ) -> tuple[list[NDArray[np.integer]], Ints, int]:
         """Codes at a node, and their key."""
         codes = [
             rows.at(i, level, fitted)
@@ -201,13 +203,13 @@ class SearchTable:
         self,
         node: Node,
         codes: Sequence[NDArray[np.integer]],
-        source: WeightedRows,
+        source: GeneralisedRows,
         first: Ints,
         weight: Ints,
     ) -> None:
         """Remember a generalised table; the one least general makes room."""
         self.kept.append(
-            WeightedRows(
+            GeneralisedRows(
                 node,
                 tuple(c[first] for c in codes),
                 tuple(s[first] for s in source.sensitive),
@@ -219,7 +221,7 @@ class SearchTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SearchProgress:
     """How far a search is.
 
     Attributes
@@ -265,7 +267,7 @@ class Optimum:
 class _Search:
     table: SearchTable
     loss: Floats
-    progress: Callable[[Progress], object] | None
+    progress: Callable[[SearchProgress], object] | None
     deadline: float
     began: float = field(default_factory=time.monotonic)
     shown_at: float = 0.0
@@ -354,7 +356,9 @@ class _Search:
             self.shown_at = now
             settled = int((self.bad | self.done).sum())
             loss = None if self.best is None else self.best[1].loss
-            self.progress(Progress(self.tried, settled, self.loss.size, loss, now - self.began))
+            self.progress(
+                SearchProgress(self.tried, settled, self.loss.size, loss, now - self.began)
+            )
         return trial.safe
 
     def late(self) -> bool:
@@ -363,7 +367,10 @@ class _Search:
 
 
 def search(
-    table: SearchTable, *, seconds: float | None, progress: Callable[[Progress], object] | None
+    table: SearchTable,
+    *,
+    seconds: float | None,
+    progress: Callable[[SearchProgress], object] | None,
 ) -> Optimum:
     """Find the node of least loss that fits.
 

@@ -37,11 +37,11 @@ from dither.lab.attack._verdict import Verdict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Background", "Known", "background"]
+__all__ = ["Background", "KnownOthers", "background"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownOthers:
     """What is given away to somebody who knows so many others.
 
     Attributes
@@ -66,7 +66,7 @@ class Background(Printable):
     Attributes
     ----------
     classes : ClassCounts
-    known : tuple of Known
+    known : tuple of KnownOthers
         One for each number of companions.
     excluded : tuple
         Answers that the person is known not to have given.
@@ -78,7 +78,7 @@ class Background(Printable):
     """
 
     classes: ClassCounts
-    known: tuple[Known, ...]
+    known: tuple[KnownOthers, ...]
     excluded: tuple[Any, ...]
     ruled_out: int | None
     concerned: int | None
@@ -160,7 +160,7 @@ def background(
         concerned = int(left.sum())
         ruled_out = int(left[(left > 0).sum(axis=1) == 1].sum())
     known = tuple(
-        Known(j, _certain(found, j), _of_those_left(found, j, generator, confidence))
+        KnownOthers(j, _certain(found, j), _of_those_left(found, j, generator, confidence))
         for j in amounts
     )
     return Background(found, known, tuple(found.values[i] for i in barred), ruled_out, concerned)

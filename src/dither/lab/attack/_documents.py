@@ -48,7 +48,13 @@ from typing import Any
 
 from dither._checks import exact, whole
 from dither.errors import ArgumentError, nearest
-from dither.lab.attack._statistics import Attribute, Condition, PublishedRow, Rule, Statistics
+from dither.lab.attack._statistics import (
+    Condition,
+    IntegerAttribute,
+    PublishedRow,
+    Rule,
+    Statistics,
+)
 
 __all__ = ["census", "read_statistics"]
 
@@ -290,15 +296,15 @@ def _wholes(value: Fraction, step: Fraction | None, how: Any, times: int) -> tup
     return first, last
 
 
-def _attribute(name: str, body: Any) -> Attribute:
+def _attribute(name: str, body: Any) -> IntegerAttribute:
     if isinstance(body, list) and len(body) == 2 and all(map(_is_whole, body)):
         if body[0] > body[1]:
             raise ArgumentError(f"attributes.{name}: the first bound is above the second")
-        return Attribute(name, int(body[0]), int(body[1]))
+        return IntegerAttribute(name, int(body[0]), int(body[1]))
     if isinstance(body, list) and body and all(isinstance(x, str) for x in body):
         if len(set(body)) < len(body):
             raise ArgumentError(f"attributes.{name}: a value is listed twice")
-        return Attribute(name, 0, len(body) - 1, tuple(body))
+        return IntegerAttribute(name, 0, len(body) - 1, tuple(body))
     raise ArgumentError(
         f"attributes.{name} must be two whole numbers, [0, 125], or a list of texts, "
         "['female', 'male']"

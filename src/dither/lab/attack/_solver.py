@@ -26,7 +26,7 @@ from dither.errors import ArgumentError
 from dither.lab._simulation import library
 from dither.lab.attack._statistics import Condition, Person, PublishedRow, Rule, Statistics
 
-__all__ = ["Progress", "Search", "search"]
+__all__ = ["Progress", "SolverResult", "search"]
 
 Progress = Callable[[int, float], bool | None]
 """Called with the databases found and the seconds gone by; False stops the search."""
@@ -39,7 +39,7 @@ _PULSE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SolverResult:
     """What a search found, in as many seconds: databases, each a sorted tuple of people."""
 
     found: tuple[tuple[Person, ...], ...]
@@ -52,7 +52,7 @@ class Search:
 
 def search(
     statistics: Statistics, limit: int, seconds: float, progress: Progress | None = None
-) -> Search:
+) -> SolverResult:
     """Enumerate the databases that agree with all statistics, up to a limit.
 
     Raises
@@ -104,7 +104,7 @@ def search(
         raise ArgumentError("numbers in the statistics are too large for an integer program")
     if not complete and not reason:
         reason = "time"
-    return Search(tuple(sorted(found)), complete, reason, spent)
+    return SolverResult(tuple(sorted(found)), complete, reason, spent)
 
 
 def _check_size(statistics: Statistics) -> None:

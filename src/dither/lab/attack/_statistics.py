@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 from dither.errors import ArgumentError, nearest
 
-__all__ = ["Attribute", "Condition", "PublishedRow", "Rule", "Statistics"]
+__all__ = ["Condition", "IntegerAttribute", "PublishedRow", "Rule", "Statistics"]
 
 Person = tuple[int, ...]
 """A value of each attribute: the number itself, or the place in the list of values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class IntegerAttribute:
     """What is known of each person: a whole number from ``low`` to ``high``.
 
     ``labels`` are the values of a list, numbered from 0; there are none for a number.
@@ -120,14 +120,14 @@ class Statistics:
     title : str
     people : int
         How many there are.
-    attributes : tuple of Attribute
+    attributes : tuple of IntegerAttribute
     rows : tuple of PublishedRow
     rules : tuple of Rule
     """
 
     title: str
     people: int
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[IntegerAttribute, ...]
     rows: tuple[PublishedRow, ...]
     rules: tuple[Rule, ...]
 

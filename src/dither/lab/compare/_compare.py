@@ -21,13 +21,13 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither._stats import clopper_pearson
 from dither.errors import ArgumentError, nearest
-from dither.lab._cells import Bins, Column, alike, coded, distances_of
+from dither.lab._cells import Bins, CodedColumn, alike, coded, distances_of
 from dither.lab._grouping import Ints
 from dither.lab._nearest import nearest_rows
 from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack import Membership, closest_record
 from dither.lab.attack._roc import Rate, Roc
-from dither.lab.compare._distances import Distance, Tables, distances, many
+from dither.lab.compare._distances import ComparedTables, Distance, distances, many
 from dither.lab.compare._result import Accuracy, Nearness, Pair, TableComparison
 from dither.lab.compare._trees import boosted
 
@@ -112,8 +112,8 @@ def compare(
     cells = coded(frames, bins)
     real_rows, synthetic_rows = frames[0].height, frames[1].height
     both = real_rows + synthetic_rows
-    tables = Tables(
-        tuple(Column(c.name, c.codes[:both], c.size, c.place, c.labels) for c in cells),
+    tables = ComparedTables(
+        tuple(CodedColumn(c.name, c.codes[:both], c.size, c.place, c.labels) for c in cells),
         real_rows, synthetic_rows,
     )  # fmt: skip
     orders = range(1, min(ways, len(cells)) + 1)
@@ -168,7 +168,7 @@ def _by_order(found: Sequence[Distance], names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _worst_pair(found: Sequence[Distance], tables: Tables) -> Pair | None:
+def _worst_pair(found: Sequence[Distance], tables: ComparedTables) -> Pair | None:
     pairs = [d for d in found if len(d.columns) == 2]
     if not pairs:
         return None
@@ -184,7 +184,7 @@ def _worst_pair(found: Sequence[Distance], tables: Tables) -> Pair | None:
     return Pair((first.name, second.name), (one, two), shares[0], shares[1])
 
 
-def _shown(column: Column, most: int = 24) -> tuple[Ints, tuple[str, ...]]:
+def _shown(column: CodedColumn, most: int = 24) -> tuple[Ints, tuple[str, ...]]:
     """Codes and labels of at most so many cells: where there are more, the last are all others."""
     if column.size <= most:
         return column.codes, column.labels
@@ -209,12 +209,16 @@ def _halves(rows: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
     return (mixed[:half], mixed[half:]) if half else (mixed, mixed)
 
 
-def _codes(cells: Sequence[Column], rows: Ints) -> list[Ints]:
+def _codes(cells: Sequence[CodedColumn], rows: Ints) -> list[Ints]:
     return [c.codes[rows] for c in cells]
 
 
 def _told_apart(
-    cells: Sequence[Column], ours: Ints, theirs: Ints, rng: np.random.Generator, confidence: float
+    cells: Sequence[CodedColumn],
+    ours: Ints,
+    theirs: Ints,
+    rng: np.random.Generator,
+    confidence: float,
 ) -> Rate:
     learn, test = zip(_halves(ours, rng), _halves(theirs, rng), strict=True)
     rows = np.concatenate(learn)
@@ -227,7 +231,7 @@ def _told_apart(
 
 
 def _guessed(
-    cells: Sequence[Column],
+    cells: Sequence[CodedColumn],
     target: str,
     ours: Ints,
     theirs: Ints,
@@ -268,7 +272,7 @@ def _rate(hits: int, of: int, confidence: float) -> Rate:
 
 
 def _near(
-    cells: Sequence[Column],
+    cells: Sequence[CodedColumn],
     ours: Ints,
     theirs: Ints,
     unseen: Ints | None,

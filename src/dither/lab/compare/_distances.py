@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dither.lab._cells import Column
+from dither.lab._cells import CodedColumn
 from dither.lab._grouping import Ints, combine, label
 
-__all__ = ["Distance", "Tables", "distances", "many"]
+__all__ = ["ComparedTables", "Distance", "distances", "many"]
 
 _DENSE = 16
 """Cells a row, up to which counts are a table of all cells; beyond, rows are sorted."""
@@ -53,10 +53,10 @@ class Distance:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tables:
+class ComparedTables:
     """Both tables: columns whose first ``real`` rows are the real ones."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[CodedColumn, ...]
     real: int
     synthetic: int
 
@@ -67,13 +67,13 @@ def many(columns: int, order: int) -> int:
 
 
 def distances(
-    tables: Tables, order: int, most: int, generator: np.random.Generator
+    tables: ComparedTables, order: int, most: int, generator: np.random.Generator
 ) -> list[Distance]:
     """The distance of every table of so many columns; of ``most`` drawn ones where there are more.
 
     Parameters
     ----------
-    tables : Tables
+    tables : ComparedTables
     order : int
         Columns of a table, at least 1.
     most : int
@@ -107,7 +107,7 @@ def _chosen(
 
 
 def _keys(
-    tables: Tables, chosen: Iterator[tuple[int, ...]]
+    tables: ComparedTables, chosen: Iterator[tuple[int, ...]]
 ) -> Iterator[tuple[tuple[int, ...], Ints, int]]:
     """One key a row for each set of columns; what two sets in turn begin with is made once."""
     rows = tables.real + tables.synthetic

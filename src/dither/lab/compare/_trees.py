@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dither.lab._grouping import Ints
 
-__all__ = ["Boosted", "boosted"]
+__all__ = ["BoostedTrees", "boosted"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Boosted:
+class BoostedTrees:
     """Trees by round and class."""
 
     base: Floats
@@ -71,7 +71,7 @@ def boosted(
     *,
     rounds: int = 40,
     depth: int = 3,
-) -> Boosted:
+) -> BoostedTrees:
     """Fit.
 
     Parameters
@@ -102,7 +102,7 @@ def boosted(
             trees[k], grown = _grown(codes, sizes, p - (labels == k), p * (1 - p), depth)
             score[:, k] += grown
         made.append(tuple(trees))
-    return Boosted(base, tuple(made))
+    return BoostedTrees(base, tuple(made))
 
 
 def _grown(

@@ -19,10 +19,10 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from dither.errors import ArgumentError
-from dither.learn.deep._layers import LAYERS, LayerPart, LinearPart, Part, Whole
+from dither.learn.deep._layers import LAYERS, GradientPart, LayerPart, LinearPart, Whole
 from dither.learn.deep._model import trainable
 
-__all__ = ["ByLayers", "ByVmap", "Engine", "cross_entropy", "engine_for"]
+__all__ = ["ByLayers", "ByVmap", "GradientEngine", "cross_entropy", "engine_for"]
 
 PerExampleLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -42,14 +42,14 @@ def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return each if each.ndim == 1 else each.flatten(1).mean(1)
 
 
-class Engine:
+class GradientEngine:
     """From a batch to the parts of its examples' gradients."""
 
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         self.model, self.loss = model, loss
         self.parameters = trainable(model)
 
-    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[Part]:
+    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
         """One part a layer, for b >= 1 examples."""
         raise NotImplementedError
 
@@ -58,7 +58,7 @@ class Engine:
         raise NotImplementedError
 
 
-class ByVmap(Engine):
+class ByVmap(GradientEngine):
     """Each example as a batch of its own."""
 
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
@@ -73,8 +73,8 @@ class ByVmap(Engine):
         for name in self.parameters:
             self._layers.setdefault(name.rpartition(".")[0], []).append(name)
 
-    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[Part]:
-        """See `Engine.parts`."""
+    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
+        """See `GradientEngine.parts`."""
         made = self._each({name: p.detach() for name, p in self.parameters.items()}, x, y)
         return [
             Whole(tuple(names), layer, [made[name] for name in names])
@@ -86,7 +86,7 @@ class ByVmap(Engine):
         return int(3 * sum(p.numel() for p in self.parameters.values()) + 4 * x[:1].numel())
 
 
-class ByLayers(Engine):
+class ByLayers(GradientEngine):
     """All examples together, each read off the layers' inputs and outputs.
 
     Raises
@@ -113,8 +113,8 @@ class ByLayers(Engine):
                 "a linear layer, a convolution, an embedding or a layer of normalisation"
             )
 
-    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[Part]:
-        """See `Engine.parts`."""
+    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
+        """See `GradientEngine.parts`."""
         seen: dict[str, tuple[torch.Tensor, int, GradientEdge]] = {}
         uses = 0
 
@@ -167,7 +167,7 @@ def engine_for(
     ghost: bool | None,
     x: torch.Tensor,
     y: torch.Tensor,
-) -> Engine:
+) -> GradientEngine:
     """The engine that was asked for, or the one that fits.
 
     Parameters

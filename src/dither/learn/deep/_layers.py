@@ -22,10 +22,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["LAYERS", "Part", "Whole"]
+__all__ = ["LAYERS", "GradientPart", "Whole"]
 
 
-class Part:
+class GradientPart:
     """One layer's part of the gradients of a batch of b examples.
 
     ``names`` are its parameters; of each of them, in this order, the methods give one tensor.
@@ -59,7 +59,7 @@ class Part:
         raise NotImplementedError
 
 
-class Whole(Part):
+class Whole(GradientPart):
     """Gradients that were made as such."""
 
     def __init__(self, names: tuple[str, ...], layer: str, made: list[torch.Tensor]) -> None:
@@ -74,12 +74,12 @@ class Whole(Part):
         return [g[rows] for g in self.made]
 
     def kept(self, rows: torch.Tensor) -> None:
-        """See `Part.kept`."""
+        """See `GradientPart.kept`."""
         for g in self.made:
             g[~rows] = 0.0
 
 
-class LayerPart(Part):
+class LayerPart(GradientPart):
     """What a layer's inputs and the gradients of its outputs say."""
 
     kinds: ClassVar[tuple[type, ...]]
@@ -96,7 +96,7 @@ class LayerPart(Part):
         return len(self.out)
 
     def kept(self, rows: torch.Tensor) -> None:
-        """See `Part.kept`: a gradient is 0 where what came out does not matter."""
+        """See `GradientPart.kept`: a gradient is 0 where what came out does not matter."""
         keep = rows.view(-1, *(1,) * (self.out.ndim - 1))
         self.out = torch.where(keep, self.out, 0.0)
         if self.into.dtype.is_floating_point:
@@ -148,7 +148,7 @@ class LinearPart(LayerPart):
         return found
 
     def kept(self, rows: torch.Tensor) -> None:
-        """See `Part.kept`."""
+        """See `GradientPart.kept`."""
         super().kept(rows)
         self.made = None
 
@@ -207,7 +207,7 @@ class ConvolutionPart(LinearPart):
         return torch.as_tensor(found.mT)
 
     def kept(self, rows: torch.Tensor) -> None:
-        """See `Part.kept`."""
+        """See `GradientPart.kept`."""
         super().kept(rows)
         self._unfolded = None
 

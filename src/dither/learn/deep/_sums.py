@@ -27,8 +27,8 @@ import torch
 
 from dither.errors import EngineError
 from dither.learn.deep._clipping import Adaptive, Clip
-from dither.learn.deep._gradients import Engine
-from dither.learn.deep._layers import LinearPart, Part
+from dither.learn.deep._gradients import GradientEngine
+from dither.learn.deep._layers import GradientPart, LinearPart
 
 __all__ = ["ClippedSums"]
 
@@ -45,7 +45,7 @@ class ClippedSums:
 
     Parameters
     ----------
-    engine : Engine
+    engine : GradientEngine
     clip : Clip
         May be exchanged between steps.
     exact : bool
@@ -61,7 +61,7 @@ class ClippedSums:
         with one that is not finite. They are exact numbers about the rows.
     """
 
-    def __init__(self, engine: Engine, clip: Clip, *, exact: bool) -> None:
+    def __init__(self, engine: GradientEngine, clip: Clip, *, exact: bool) -> None:
         self.engine, self.clip, self.exact = engine, clip, exact
         self._places: dict[str, slice] = {}
         self.size = 0
@@ -99,7 +99,7 @@ class ClippedSums:
         with torch.no_grad():
             self._add(parts)
 
-    def _add(self, parts: list[Part]) -> None:
+    def _add(self, parts: list[GradientPart]) -> None:
         for part in parts:
             part.whole = self.exact
         lengths = _lengths(parts)
@@ -121,7 +121,7 @@ class ClippedSums:
                 self.total[self._places[name]] += found.flatten()
 
     def _add_integers(
-        self, parts: list[Part], lengths: torch.Tensor, factors: torch.Tensor
+        self, parts: list[GradientPart], lengths: torch.Tensor, factors: torch.Tensor
     ) -> None:
         scale = factors.double() * (_AIM * UNIT / self.clip.norm)
         # Room for what the rounding of lengths and of products adds.
@@ -150,11 +150,13 @@ class ClippedSums:
             self.engine.parameters[name].grad = piece
 
 
-def _lengths(parts: list[Part]) -> torch.Tensor:
+def _lengths(parts: list[GradientPart]) -> torch.Tensor:
     return torch.stack([part.squares().sqrt() for part in parts], dim=1)
 
 
-def _of_gradients(part: Part, scale: torch.Tensor, most: torch.Tensor) -> list[torch.Tensor]:
+def _of_gradients(
+    part: GradientPart, scale: torch.Tensor, most: torch.Tensor
+) -> list[torch.Tensor]:
     """Sums of integer vectors made of gradients; ``most`` are their largest squares, shape (b,)."""
     found: list[torch.Tensor] = []
     start, step = 0, 1

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dither.numeric import Words
 
-__all__ = ["Encoding", "hadamard", "uniform"]
+__all__ = ["UpdateEncoding", "hadamard", "uniform"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ _TRIES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class UpdateEncoding:
     """How the updates of one round are written.
 
     Parameters

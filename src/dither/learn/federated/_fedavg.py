@@ -34,8 +34,8 @@ from dither._checks import Number
 from dither._format import Printable, loss_text, number_text
 from dither.accounting import calibrate
 from dither.errors import ArgumentError
-from dither.learn.federated._encoding import Encoding
-from dither.learn.federated._noise import DistributedNoise, Share, fewest_bits, gaussian_loss
+from dither.learn.federated._encoding import UpdateEncoding
+from dither.learn.federated._noise import DistributedNoise, NoiseShare, fewest_bits, gaussian_loss
 from dither.numeric import float_down
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._one_sample import excess
@@ -93,7 +93,7 @@ class FedAvg(Printable):
     ----------
     loss : Loss
         Of all that is published, for one client.
-    encoding : Encoding
+    encoding : UpdateEncoding
     sigma2 : Fraction
         Of the noise that is published with a sum, in squared units.
 
@@ -133,7 +133,7 @@ class FedAvg(Printable):
     momentum: Number = field(default=0.0, kw_only=True)
     distributed: DistributedNoise | None = field(default=None, kw_only=True)
     neighbours: Neighbours | str = field(default=Neighbours.ADD_REMOVE, kw_only=True)
-    encoding: Encoding = field(init=False)
+    encoding: UpdateEncoding = field(init=False)
     sigma2: Fraction = field(init=False)
     loss: Loss = field(init=False)
     most: int = field(init=False)
@@ -249,7 +249,7 @@ class FedAvg(Printable):
             return 1
         return max(1, self.most - math.ceil((1 - Fraction(given.honest)) * self.most))
 
-    def _encoded(self, multiplier: Number) -> Encoding:
+    def _encoded(self, multiplier: Number) -> UpdateEncoding:
         given = self.distributed
         units = _FINE
         if given is not None:
@@ -258,7 +258,7 @@ class FedAvg(Printable):
         if self.quantile is not None:
             share = float(self.count_share)
             weight = max(1, round(units * math.sqrt(share / (1 - share))))
-        return Encoding(self.dimension, units, given is not None, weight)
+        return UpdateEncoding(self.dimension, units, given is not None, weight)
 
     def _units(self, multiplier: float, law: str) -> int:
         """So many that rounding adds little to the length, and to the noise."""
@@ -272,12 +272,12 @@ class FedAvg(Printable):
         exact = check.exact("noise_multiplier", multiplier)
         return exact**2 * self.encoding.l2_squared * Fraction(self.most, self._published)
 
-    def share(self, multiplier: Number | None = None) -> Share:
+    def share(self, multiplier: Number | None = None) -> NoiseShare:
         """The noise that one client adds; without distributed noise, what the server adds."""
         law = "discrete gaussian" if self.distributed is None else self.distributed.law
         chosen = self.noise_multiplier if multiplier is None else multiplier
         assert chosen is not None
-        return Share(law, self._sigma2(chosen) / self.most)
+        return NoiseShare(law, self._sigma2(chosen) / self.most)
 
     def round_loss(self, multiplier: Number | None = None) -> Loss:
         """What one round's published sum loses of one client, sampled as it is."""

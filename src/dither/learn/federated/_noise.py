@@ -65,14 +65,14 @@ from dither import noise, privacy
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn.federated._encoding import Encoding
+from dither.learn.federated._encoding import UpdateEncoding
 from dither.mechanisms import DiscreteGaussian
 from dither.noise import skellam, skellam_tail
 from dither.numeric import Words, exp_upper, log_upper, secure_words
 from dither.numeric._balls import precision, up
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["DistributedNoise", "Share", "fewest_bits", "gaussian_excess", "skellam_divergence"]
+__all__ = ["DistributedNoise", "NoiseShare", "fewest_bits", "gaussian_excess", "skellam_divergence"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -138,7 +138,7 @@ class DistributedNoise:
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         for law in LAWS:
-            share, encoding = Share(law, Fraction(60)), Encoding(1, 12, rotated=True)
+            share, encoding = NoiseShare(law, Fraction(60)), UpdateEncoding(1, 12, rotated=True)
             square = encoding.l2_squared
             claimed = share.loss(3, l2_squared=square, coordinates=1)
             signs, words = np.ones(1, np.int64), secure_words()
@@ -146,8 +146,8 @@ class DistributedNoise:
             def run(
                 update: float,
                 size: int,
-                share: Share = share,
-                encoding: Encoding = encoding,
+                share: NoiseShare = share,
+                encoding: UpdateEncoding = encoding,
                 signs: Integers = signs,
                 words: Words = words,
             ) -> Integers:
@@ -160,7 +160,7 @@ class DistributedNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class NoiseShare:
     """The noise that one client adds to each coordinate, and sums of it.
 
     Parameters
@@ -180,9 +180,9 @@ class Share:
             return skellam(self.variance, size, words=words).reshape(shape)
         return noise.discrete_gaussian(self.variance, size, words=words).reshape(shape)
 
-    def times(self, shares: int) -> Share:
+    def times(self, shares: int) -> NoiseShare:
         """As many shares in one draw: exactly (Skellam), or as nearly as is charged."""
-        return Share(self.law, self.variance * shares)
+        return NoiseShare(self.law, self.variance * shares)
 
     def loss(
         self,
@@ -331,7 +331,14 @@ def skellam_divergence(order: Number, variance: Number, l2_squared: int, largest
 
 
 def fewest_bits(
-    share: Share, shares: int, *, vectors: int, units: int, width: int, weight: int, wrap: float
+    share: NoiseShare,
+    shares: int,
+    *,
+    vectors: int,
+    units: int,
+    width: int,
+    weight: int,
+    wrap: float,
 ) -> int:
     """Bits of a modulus that a round's sum hardly ever leaves.
 

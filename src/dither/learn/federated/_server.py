@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from dither.errors import ArgumentError, RoundError
-from dither.learn.federated._encoding import Encoding, Floats, Integers, uniform
+from dither.learn.federated._encoding import Floats, Integers, UpdateEncoding, uniform
 from dither.learn.federated._fedavg import FedAvg
-from dither.learn.federated._noise import Share
+from dither.learn.federated._noise import NoiseShare
 from dither.numeric import Words, secure_words
 
 __all__ = ["Faults", "Round", "Server", "Task"]
@@ -62,10 +62,10 @@ class Task:
         Of the round.
     parameters : array of float, shape (dimension,)
     clip : float
-    encoding : Encoding
+    encoding : UpdateEncoding
     signs : array of int, shape (width,)
         Of the public rotation.
-    share : Share, optional
+    share : NoiseShare, optional
         The noise that the client adds; None where the server adds it.
     bits : int
         Of the modulus; 0 where the noise is the server's.
@@ -74,9 +74,9 @@ class Task:
     number: int
     parameters: Floats
     clip: float
-    encoding: Encoding
+    encoding: UpdateEncoding
     signs: Integers
-    share: Share | None
+    share: NoiseShare | None
     bits: int
 
     @classmethod

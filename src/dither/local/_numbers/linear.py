@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 
-class Products(Protocol):
+class LawProducts(Protocol):
     """The two products of a law with shares and weights, reports in bins; no matrix is made."""
 
     def forward(self, f: Array) -> Array:
@@ -72,7 +72,7 @@ class Binned:
     """
 
     def __init__(
-        self, products: Products, starts: Codes, points: int, fine: Codes, edges: Codes
+        self, products: LawProducts, starts: Codes, points: int, fine: Codes, edges: Codes
     ) -> None:
         self.products, self.starts, self.fine = products, starts, fine
         self.sizes = np.diff(np.append(starts, points))

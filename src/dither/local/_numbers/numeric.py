@@ -23,7 +23,7 @@ from dither.local._channel import Channel, Codes, Counts, Shares
 from dither.local._domain import Domain, bind
 from dither.local._limits import MOST, checked_cells, checked_epsilon, checked_shares
 from dither.local._numbers.interval import Interval
-from dither.local._numbers.linear import Binned, Dense, Products, binned
+from dither.local._numbers.linear import Binned, Dense, LawProducts, binned
 from dither.local._oracles import FiniteChannel
 from dither.local._postprocess import no_rule
 from dither.numeric import Words, secure_words
@@ -62,7 +62,7 @@ class NumericLaw(ABC):
         """Reports at which some row changes, from 0: between them all rows are flat."""
 
     @abstractmethod
-    def compiled(self, edges: Codes) -> Products:
+    def compiled(self, edges: Codes) -> LawProducts:
         """The products with reports in bins that begin at `edges`, all breaks included.
 
         Merging reports that all rows hold alike loses nothing: their sum is sufficient.
@@ -83,7 +83,7 @@ class NumericLaw(ABC):
         return self.forward(only)
 
     @cached_property
-    def _finest(self) -> Products:
+    def _finest(self) -> LawProducts:
         return self.compiled(np.arange(self.outputs))
 
 

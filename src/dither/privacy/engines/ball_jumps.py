@@ -63,7 +63,7 @@ from dither.numeric._balls import (
     within,
 )
 from dither.privacy.engines.ball_laws import LogRatio, kappa
-from dither.privacy.engines.jump_plan import Plan, Planner
+from dither.privacy.engines.jump_plan import JumpPlan, Planner
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 __all__ = ["JumpContour"]
@@ -105,7 +105,7 @@ class JumpContour:
         plan = self._planner.best(None if near is None else near.plan.cuts)
         if plan is None or plan.work > dearest:
             return
-        self.plan: Plan = plan
+        self.plan: JumpPlan = plan
         self.c = plan.c
         self._bits = 40 + math.ceil(plan.nats / math.log(2))
         with precision(self._bits):

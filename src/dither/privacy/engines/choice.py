@@ -38,7 +38,7 @@ from dither.privacy.engines.narrowed import (
     CHEAP,
     DEAREST,
     SHARP,
-    Place,
+    TargetPlace,
     balled,
     jumped,
     settled,
@@ -54,10 +54,10 @@ from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
-__all__ = ["Chernoff", "Engine", "Nothing", "distance", "engine", "invert", "settles"]
+__all__ = ["Chernoff", "Nothing", "ProfileEngine", "distance", "engine", "invert", "settles"]
 
 
-class Engine(Protocol):
+class ProfileEngine(Protocol):
     """A certified profile."""
 
     name: str
@@ -122,7 +122,7 @@ class Chernoff:
 
 def engine(
     terms: Sequence[Term], *, log_delta: float | None = None, epsilon: float | None = None
-) -> Engine:
+) -> ProfileEngine:
     """The sharpest engine that can certify these terms at this target."""
     kinds = {type(t) for t in terms}
     if not terms:
@@ -181,7 +181,7 @@ def engine(
             return found.contour
         if laws:
             place = jumped(terms, log_delta, epsilon, found)
-            if place is not None and not isinstance(place, Place):
+            if place is not None and not isinstance(place, TargetPlace):
                 return place
             balls = balled(laws, log_delta, epsilon, found, place)
             if balls is not None:
@@ -242,7 +242,7 @@ def distance(terms: Sequence[Term]) -> float:
     """
     total = 0.0
     for term in terms:
-        ones: list[tuple[Engine, float]] = []
+        ones: list[tuple[ProfileEngine, float]] = []
         if isinstance(term, GaussianTerm):
             ones.append((GaussianProfile(term.mu_squared, 0.0), 1))
         elif isinstance(term, SampledGaussianTerm):
@@ -325,5 +325,5 @@ def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | No
     return best
 
 
-def _upper_of(grid: Engine) -> Callable[[float], float]:
+def _upper_of(grid: ProfileEngine) -> Callable[[float], float]:
     return lambda e: grid.bounds(e)[1]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dither.privacy.engines.lattice import Lattice, LatticeLaw
+from dither.privacy.engines.lattice import LatticeEngine, LatticeLaw
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.term import EPS, Array
 
@@ -226,10 +226,10 @@ def _merged(losses: Array, masses: Array) -> tuple[Array, Array]:
 
 def lattice_of(
     terms: Sequence[AtomTerm], *, log_delta: float | None, epsilon: float | None
-) -> Lattice | None:
+) -> LatticeEngine | None:
     """The lattice engine where it applies."""
     found = common_lattice(terms)
     if found is None or found[1] <= 0:
         return None
-    engine = Lattice(found[0], found[1], log_delta=log_delta, epsilon=epsilon)
+    engine = LatticeEngine(found[0], found[1], log_delta=log_delta, epsilon=epsilon)
     return engine if engine.certified else None

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.privacy.engines.lattice import Lattice, LatticeLaw
+from dither.privacy.engines.lattice import LatticeEngine, LatticeLaw
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.term import EPS, Array, LawCells, Term
 
@@ -115,10 +115,10 @@ class Grid:
         up, down = self._laws(singles, ends, self.spacing, first.c)
         self.start = first.start if self._cap == -math.inf else self._cap
         laws = [law for law, _ in up]
-        self.upper = Lattice(laws, self.spacing, tilt=tilt, **target)
+        self.upper = LatticeEngine(laws, self.spacing, tilt=tilt, **target)
         # Of laws whose every mass is within its error nothing is known from below.
         known = all(law.masses.any() for law in down)
-        self.lower = Lattice(down, self.spacing, **target) if known else None
+        self.lower = LatticeEngine(down, self.spacing, **target) if known else None
         self._shift = sum(
             count * term.position for term, count in singles if isinstance(term, AtomTerm)
         )
@@ -140,12 +140,12 @@ class Grid:
         ends: Sequence[tuple[float, float]],
         target: dict[str, float | None],
         tilt: float | None,
-    ) -> tuple[Lattice, list[tuple[LatticeLaw, float]], float]:
+    ) -> tuple[LatticeEngine, list[tuple[LatticeLaw, float]], float]:
         """A coarse composition, to learn the tilt and the width."""
         coarse = max(high - low for low, high in ends) / 2048
         guide = self._laws(singles, ends, coarse)[0]
         laws = [law for law, _ in guide]
-        return Lattice(laws, coarse, tilt=tilt, **target), guide, coarse
+        return LatticeEngine(laws, coarse, tilt=tilt, **target), guide, coarse
 
     @staticmethod
     def _hit(singles: Sequence[tuple[tuple[Term, int], float]]) -> _Hits:
@@ -200,7 +200,7 @@ class Grid:
         return _Hits(*ends, least, most)
 
     @staticmethod
-    def _width(first: Lattice, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
+    def _width(first: LatticeEngine, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
         """Twenty deviations of the tilted sum, or its whole range where that is less."""
         deviation, whole = 0.0, 0.0
         for law, _ in guide:

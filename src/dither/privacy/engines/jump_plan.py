@@ -15,7 +15,7 @@ from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, erfc, log_tail, normal_mass
 
-__all__ = ["Cuts", "Plan", "Planner"]
+__all__ = ["Cuts", "JumpPlan", "Planner"]
 
 
 _WIDTHS = (0.05, 0.08, 0.13, 0.2, 0.32, 0.5)
@@ -64,7 +64,7 @@ class Cuts:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JumpPlan:
     """Cuts, tilts, period and sizes: guessed in doubles; what they lead to is proved."""
 
     cuts: Cuts
@@ -100,7 +100,7 @@ class Planner:
         self._top = term.k * term.a
         self._floor = -term.k * math.log1p(-term.rate)
 
-    def best(self, near: Cuts | None = None) -> Plan | None:
+    def best(self, near: Cuts | None = None) -> JumpPlan | None:
         """Of all widths, or of those next to what was best near by."""
         plans = [
             plan
@@ -118,7 +118,7 @@ class Planner:
         inner = level + math.log(-math.expm1(-level) + term.rate * math.exp(-level))
         return (inner - math.log(term.rate)) / term.a + term.a / 2
 
-    def _plans(self, v: float) -> list[Plan]:
+    def _plans(self, v: float) -> list[JumpPlan]:
         """What may be done with a width of the body's edge."""
         e, n, wanted = self.start, self.term.count, self.wanted
         for level in _LEVELS:
@@ -142,7 +142,7 @@ class Planner:
                 plans.append(plan)
         return plans
 
-    def _planned(self, cuts: Cuts) -> Plan | None:
+    def _planned(self, cuts: Cuts) -> JumpPlan | None:
         term, e, n, wanted = self.term, self.start, self.term.count, self.wanted
         first, last = cuts.low - 12 * cuts.v, cuts.high + 12 * cuts.w
         if last - first > _WIDEST * cuts.w:
@@ -191,7 +191,9 @@ class Planner:
         fine, coarse = (self.rule(cuts, nats, kind)[0] for kind in (True, False))
         end = self.last(c, cuts)
         inner = (end - first) / fine + (cuts.low + 12 * cuts.v + 10) / coarse
-        return Plan(cuts, c, float(tilts[right]), period, nodes, faded, nats, inner * (nodes + 60))
+        return JumpPlan(
+            cuts, c, float(tilts[right]), period, nodes, faded, nats, inner * (nodes + 60)
+        )
 
     def _log_body(self, power: Array, cuts: Cuts) -> Array:
         """log of B, near enough."""

@@ -35,7 +35,7 @@ import numpy as np
 from dither.privacy.engines.search import best_tilt, log_kappa
 from dither.privacy.laws.term import EPS, Array
 
-__all__ = ["Lattice", "LatticeLaw"]
+__all__ = ["LatticeEngine", "LatticeLaw"]
 
 
 _TAIL = 1e-17
@@ -62,7 +62,7 @@ class LatticeLaw:
     position: float = 0.0
 
 
-class Lattice:
+class LatticeEngine:
     """A certified profile of the sum of lattice laws with one spacing.
 
     ``bounds`` is two-sided; a law that dominates the true one makes the upper side sound, one that

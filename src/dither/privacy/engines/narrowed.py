@@ -22,7 +22,7 @@ from dither.privacy.engines.search import best_tilt, invert
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, Term
 
-__all__ = ["CHEAP", "DEAREST", "SHARP", "Place", "balled", "jumped", "settled"]
+__all__ = ["CHEAP", "DEAREST", "SHARP", "TargetPlace", "balled", "jumped", "settled"]
 
 
 _NARROW = 2e-7
@@ -72,7 +72,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetPlace:
     """About where a target is, and whether that is known or guessed."""
 
     at: float
@@ -127,7 +127,7 @@ def settled(
 
 def jumped(
     terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
-) -> CappedContour | JumpContour | Place | None:
+) -> CappedContour | JumpContour | TargetPlace | None:
     """A contour that knows rare large losses, where they decide: Newton's steps to the target.
 
     Or else where the target lies, as far as that was found on the way.
@@ -158,7 +158,7 @@ def jumped(
         size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
     # Where the place is given, several runs are seldom far from so many times one.
     if term.count >= _SEVERAL and _easy(term, at, size):
-        return Place(at, False)
+        return TargetPlace(at, False)
     tolerance, jumps = _ROUGH if epsilon is None else _FINE, None
     for _ in range(_ATTEMPTS):
         if not (0 < at < math.inf and math.isfinite(size)):
@@ -188,7 +188,7 @@ def jumped(
             tolerance = _FINE
     if epsilon is not None or not 0 < at < math.inf:
         return None
-    return Place(at, tolerance == _FINE)
+    return TargetPlace(at, tolerance == _FINE)
 
 
 def _easy(term: SampledGaussianTerm, epsilon: float, size: float) -> bool:
@@ -258,7 +258,7 @@ def balled(
     log_delta: float | None,
     epsilon: float | None,
     near: _Found | None,
-    place: Place | None = None,
+    place: TargetPlace | None = None,
 ) -> BallContour | None:
     """A contour in balls, made for where the one before puts the target, until that is there."""
     terms = [law.term for law in laws]
