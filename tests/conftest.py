@@ -4,11 +4,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from postgres_server import ABSENT, postgres, postgres_server
+from repeatable import FRESH
 
 __all__ = ["postgres", "postgres_server"]
 
-# No test measures time: a busy machine must not fail one.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No test measures time: a busy machine must not fail one. The examples are the same in each run.
+settings.register_profile(
+    "untimed",
+    deadline=None,
+    derandomize=not FRESH,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("untimed")
 
 ENGINES = {"PostgreSQL": ABSENT, "Spark": "Spark is not installed"}

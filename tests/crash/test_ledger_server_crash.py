@@ -45,7 +45,7 @@ def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(
     """
     instants = random.Random(20261123)
     heard: dict[str, str] = {}
-    done = threading.Event()
+    done, opened = threading.Event(), threading.Barrier(5)
     with Server() as server:
         monkeypatch.setenv("LEDGER_DSN", server.database().owner)
         with Ledger.open("env:LEDGER_DSN") as ledger:
@@ -54,6 +54,7 @@ def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(
         def work(client: int) -> None:
             number = 0
             with Ledger.open("env:LEDGER_DSN", timeout=20) as mine:
+                opened.wait(60)
                 while not done.is_set():
                     number += 1
                     token = f"{client}-{number}"
@@ -67,9 +68,10 @@ def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(
         clients = [threading.Thread(target=work, args=(client,)) for client in range(4)]
         for client in clients:
             client.start()
+        opened.wait(60)  # a client that is slow to open finds a server, too
         for _ in range(6):
-            charged = len(heard)
-            while len(heard) < charged + 8:
+            charged = list(heard.values()).count("charged")
+            while list(heard.values()).count("charged") < charged + 8:
                 time.sleep(0.01)
             time.sleep(instants.uniform(0.0, 0.05))
             server.kill()

@@ -600,15 +600,25 @@ def test_ctrl_c_ends_the_statement_in_the_server(database):
     """And the engine can be asked again."""
     import _thread
 
+    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%'"
+    sleeping += " AND state = 'active' AND pid <> pg_backend_pid()"
+
+    def interrupt() -> None:
+        with database.server.connect("postgres") as admin:
+            for _ in range(600):
+                if admin.execute(sleeping).fetchone() == (1,):
+                    break
+                time.sleep(0.05)
+            time.sleep(0.3)  # whoever asked is waiting for the answer by now
+        _thread.interrupt_main()
+
     with opened(database, "visits") as engine:
-        timer = threading.Timer(0.5, _thread.interrupt_main)
-        timer.start()
+        interrupting = threading.Thread(target=interrupt)
+        interrupting.start()
         with pytest.raises(KeyboardInterrupt):
             engine._execute("SELECT pg_sleep(60)")
-        timer.join()
+        interrupting.join()
         assert engine._execute("SELECT 1") == [(1,)]
-        sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%'"
-        sleeping += " AND state = 'active' AND pid <> pg_backend_pid()"
         with database.server.connect("postgres") as admin:
             for _ in range(100):
                 if admin.execute(sleeping).fetchone() == (0,):

@@ -18,6 +18,8 @@ from dither.noise._staircase import StaircaseSampler
 from dither.numeric import _keystream as keystream
 from dither.numeric import secure_words
 
+pytestmark = pytest.mark.fresh
+
 
 class Numbered:
     """A sampler whose draws are 0, 1, 2, …, so that a value served twice shows."""

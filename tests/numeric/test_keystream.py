@@ -15,6 +15,8 @@ from dither.errors import ArgumentError
 from dither.numeric import KeyedWords, SecureWords, SimulatedWords, Words, secure_words
 from dither.numeric import _keystream as keystream
 
+pytestmark = pytest.mark.fresh
+
 
 class Counted(SimulatedWords):
     """Words whose top k bits, those that `bits(k)` keeps, count down to 0."""

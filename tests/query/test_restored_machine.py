@@ -13,6 +13,8 @@ from dither.ledger import _chain as chain
 from dither.numeric import _keystream as keystream
 from query.query_data import policy, visits
 
+pytestmark = pytest.mark.fresh
+
 # Two questions with the same groups, the same sensitivity and so the same noise to draw.
 ONE = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
 OTHER = "SELECT region, COUNT(*) AS n FROM visits WHERE smoker GROUP BY region"

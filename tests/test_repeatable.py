@@ -1,0 +1,74 @@
+"""Noise in tests: the same in every run, and the system's where a test asks for that."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import numpy as np
+import pytest
+
+from dither.mechanisms import DiscreteLaplace
+from dither.noise import discrete_laplace_one
+from dither.numeric import secure_words
+from repeatable import FRESH, repeatable
+
+
+def drawn() -> list[object]:
+    """Of everything that a release may draw from."""
+    noise = DiscreteLaplace(scale=10**6)
+    return [
+        secure_words().words(3).tolist(),
+        noise.draw(4).tolist(),
+        [discrete_laplace_one(10**6) for _ in range(3)],
+        secrets.token_hex(8),
+        os.urandom(5),
+        np.random.default_rng().random(),
+    ]
+
+
+def test_one_name_is_one_stream() -> None:
+    """The same draws again under the same name, others under another, and others as they go on."""
+    found = []
+    for name in ("a", "b", "a"):
+        with repeatable(name):
+            found.append([*drawn(), *drawn()])
+    assert found[0] == found[2]
+    assert all(x != y for x, y in zip(found[0], found[1], strict=True))
+    assert all(x != y for x, y in zip(found[0][:6], found[0][6:], strict=True))
+
+
+@pytest.mark.fresh
+def test_the_system_is_back_afterwards() -> None:
+    """What a test that asks for it draws is not what it drew under a name."""
+    with repeatable("a"):
+        before = drawn()
+    assert all(x != y for x, y in zip(before, drawn(), strict=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_words_of_its_own() -> None:
+    """It serves none that its parent will serve."""
+    with repeatable("a"):
+        ours = secure_words().words(2).tobytes()
+    with repeatable("a"):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, secure_words().words(2).tobytes())
+            os._exit(0)
+        os.close(writing)
+        theirs = os.read(reading, 100)
+        os.close(reading)
+        os.waitpid(child, 0)
+    assert len(theirs) == 16
+    assert theirs != ours
+
+
+@pytest.mark.skipif(FRESH, reason="everything is drawn from the system")
+def test_this_test_is_repeatable() -> None:
+    """The hook is there: these are the words of this name, in every run."""
+    assert secure_words().words(1).tolist() == [WORD]
+
+
+WORD = 5784458132457979660
