@@ -2,12 +2,13 @@
 
 While a test runs, what its process takes from the system comes from a stream that is seeded by
 the test's name: secure words, ``os.urandom``, tokens of `secrets`, unseeded generators of numpy. A
-fixture that outlives its test has a stream of its own, so that no order of the tests changes it.
-The code that is tested is the same; only its words are repeatable.
+fixture that outlives its test has a stream of its own, so that no order of the tests changes it,
+and so has each child that is forked. The code that is tested is the same; only its words are
+repeatable.
 
-Other processes draw from the system, forked children included. So do tests that are marked
-``fresh``, which are about those words themselves, and all tests where DITHER_FRESH is set: that is
-how chances of failing are measured, and how hypothesis looks at examples it has not seen.
+Programs that a test starts draw from the system. So do tests that are marked ``fresh``, which are
+about those words themselves, and all tests where DITHER_FRESH is set: that is how chances of
+failing are measured, and how hypothesis looks at examples it has not seen.
 """
 
 from __future__ import annotations
@@ -26,30 +27,54 @@ from dither.numeric import SecureWords, SimulatedWords
 FRESH = "DITHER_FRESH" in os.environ
 """Whether everything is drawn from the system, and hypothesis makes new examples in each run."""
 
-_words, _urandom = SecureWords.words, os.urandom
+
+class _Stream:
+    """Words that a name seeds; after a fork the child's are those of another name."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.forks, self.key = name, 0, object()
+        seed = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        self.source = SimulatedWords(int.from_bytes(seed))
+
+    def words(self, n: int) -> Any:
+        return self.source.words(n)
+
+    def urandom(self, n: int) -> bytes:
+        return bytes(self.words(-(-n // 8)).tobytes()[:n])
+
+
+_open: list[_Stream] = []
 
 
 @contextmanager
 def repeatable(name: str) -> Iterator[None]:
     """What this process takes from the system is a stream that the name seeds."""
-    seed = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    source, home, epoch = SimulatedWords(int.from_bytes(seed)), os.getpid(), object()
-
-    def words(self: SecureWords, n: int) -> Any:
-        return source.words(n) if os.getpid() == home else _words(self, n)
-
-    def urandom(n: int) -> bytes:
-        if os.getpid() != home:
-            return _urandom(n)
-        return bytes(source.words(-(-n // 8)).tobytes()[:n])
-
+    stream = _Stream(name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SecureWords, "words", words)
+        patch.setattr(SecureWords, "words", lambda self, n: stream.words(n))
         # A new key each second would empty stocks of drawn values when the machine is slow.
-        patch.setattr(SecureWords, "epoch", lambda self: epoch)
-        patch.setattr(os, "urandom", urandom)
-        patch.setattr(random, "_urandom", urandom)
-        yield
+        patch.setattr(SecureWords, "epoch", lambda self: stream.key)
+        patch.setattr(os, "urandom", stream.urandom)
+        patch.setattr(random, "_urandom", stream.urandom)
+        _open.append(stream)
+        try:
+            yield
+        finally:
+            _open.remove(stream)
+
+
+def _before_fork() -> None:
+    for stream in _open:
+        stream.forks += 1
+
+
+def _after_fork_in_child() -> None:
+    for stream in _open:
+        vars(stream).update(vars(_Stream(f"{stream.name} fork {stream.forks}")))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 
 @pytest.hookimpl(wrapper=True)

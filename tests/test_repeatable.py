@@ -46,23 +46,29 @@ def test_the_system_is_back_afterwards() -> None:
     assert all(x != y for x, y in zip(before, drawn(), strict=True))
 
 
+def forked() -> bytes:
+    """Words of a forked child."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, secure_words().words(2).tobytes())
+        os._exit(0)
+    os.close(writing)
+    found = os.read(reading, 100)
+    os.close(reading)
+    os.waitpid(child, 0)
+    return found
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_has_words_of_its_own() -> None:
-    """It serves none that its parent will serve."""
-    with repeatable("a"):
-        ours = secure_words().words(2).tobytes()
-    with repeatable("a"):
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(writing, secure_words().words(2).tobytes())
-            os._exit(0)
-        os.close(writing)
-        theirs = os.read(reading, 100)
-        os.close(reading)
-        os.waitpid(child, 0)
-    assert len(theirs) == 16
-    assert theirs != ours
+def test_each_forked_child_has_a_stream_of_its_own() -> None:
+    """It serves none that its parent serves, nor another child; and the same ones again."""
+    found = []
+    for _ in range(2):
+        with repeatable("a"):
+            found.append((forked(), forked(), secure_words().words(2).tobytes()))
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 3
 
 
 @pytest.mark.skipif(FRESH, reason="everything is drawn from the system")
