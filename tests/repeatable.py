@@ -1,10 +1,10 @@
 """Every test draws the same noise in every run, so that none fails by chance.
 
 While a test runs, what its process takes from the system comes from a stream that is seeded by
-the test's name: secure words, ``os.urandom``, tokens of `secrets`, unseeded generators of numpy. A
-fixture that outlives its test has a stream of its own, so that no order of the tests changes it,
-and so has each child that is forked. The code that is tested is the same; only its words are
-repeatable.
+the test's name: secure words, ``os.urandom``, tokens of `secrets`, unseeded generators of numpy
+and `random`. A fixture that outlives its test has a stream of its own, so that no order of the
+tests changes it, and so has each child that is forked. The code that is tested is the same; only
+its words are repeatable.
 
 Programs that a test starts draw from the system. So do tests that are marked ``fresh``, which are
 about those words themselves, and all tests where DITHER_FRESH is set: that is how chances of
@@ -56,11 +56,14 @@ def repeatable(name: str) -> Iterator[None]:
         patch.setattr(SecureWords, "epoch", lambda self: stream.key)
         patch.setattr(os, "urandom", stream.urandom)
         patch.setattr(random, "_urandom", stream.urandom)
+        before = random.getstate()
+        random.seed(name)
         _open.append(stream)
         try:
             yield
         finally:
             _open.remove(stream)
+            random.setstate(before)
 
 
 def _before_fork() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 
 import numpy as np
@@ -23,6 +24,7 @@ def drawn() -> list[object]:
         [discrete_laplace_one(10**6) for _ in range(3)],
         secrets.token_hex(8),
         os.urandom(5),
+        random.random(),
         np.random.default_rng().random(),
     ]
 
@@ -35,7 +37,7 @@ def test_one_name_is_one_stream() -> None:
             found.append([*drawn(), *drawn()])
     assert found[0] == found[2]
     assert all(x != y for x, y in zip(found[0], found[1], strict=True))
-    assert all(x != y for x, y in zip(found[0][:6], found[0][6:], strict=True))
+    assert all(x != y for x, y in zip(found[0][:7], found[0][7:], strict=True))
 
 
 @pytest.mark.fresh
