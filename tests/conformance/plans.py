@@ -121,6 +121,8 @@ PLANS = {
     "AVG(i) AS a FROM visits",
     "a grid of reals": "SELECT COUNT(*) AS n FROM visits",
     "a grid of whole numbers": "SELECT COUNT(*) AS n FROM people",
+    "a grid of days": "SELECT COUNT(*) AS n FROM people",
+    "a grid of times": "SELECT COUNT(*) AS n FROM visits",
     "sizes of units": "SELECT COUNT(*) AS n FROM visits",
     "sets of keys": "SELECT g, b, GROUPING(g, b) AS f, COUNT(*) AS n, SUM(x) AS s, MEDIAN(i) AS m "
     "FROM visits GROUP BY ROLLUP (g, b)",
@@ -229,6 +231,8 @@ UNITS = "units that count once"
 GRIDDED: dict[str, tuple[ag.AggregateFunction, ...]] = {
     "a grid of reals": (ag.Magnitudes(ex.Column("visits", "y")),),
     "a grid of whole numbers": (ag.Magnitudes(ex.Column("visits", "h")),),
+    "a grid of days": (ag.Magnitudes(ex.Column("visits", "d"), dt.date(2000, 2, 29)),),
+    "a grid of times": (ag.Magnitudes(ex.Column("visits", "t"), dt.date(2000, 3, 1)),),
     "sizes of units": (
         ag.UnitSizes((), groups=False),
         ag.UnitSizes((ex.Column("visits", "g"), ex.Column("visits", "y")), groups=False),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
+from fractions import Fraction as F
+
 import pytest
 from sqlglot import exp
 
@@ -10,7 +14,9 @@ from conformance.postgres import PostgresBench
 from conformance.spark import SparkBench
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.writer.forms import call
+from dither.plan.job import Sides
 from dither.plan.lower import lower
+from dither.query._learning import learning_query
 from dither.sql import parse_query
 from engines.hostile import Bench
 from engines.lists import BASKETS, SCHEMA, rows
@@ -72,6 +78,23 @@ def test_every_engine_agrees_with_the_reference(bench, sql):
     if isinstance(bench, SparkBench) and PLANS.index(sql) % 2:
         pytest.skip("Spark takes long, and every second plan has each kind of element")
     job = lower(parse_query(sql, SCHEMA), SCHEMA).job
+    bench.engine.prepare(job, SCHEMA)
+    found = by_group(bench.run(job, SCHEMA, rows(), KEY))
+    assert found == expected(job, SCHEMA, rows())
+    assert found
+
+
+LEARNED = [("baskets", "whole"), ("baskets", "days"), ("crates", "reals"), ("crates", "days")]
+
+
+@pytest.mark.parametrize("table,column", LEARNED)  # noqa: PT006 - a pair is one case
+def test_the_grid_of_elements_is_the_reference_s(bench, table, column):
+    """What bounds of elements are learned by: a unit's share one vote, a row's first two count."""
+    origin = dt.date(2000, 2, 1) if column == "days" else None
+    plan = lower(learning_query(SCHEMA, table, "bounds", column, origin=origin), SCHEMA)
+    edges = [F(-3), F(20)]
+    measured = (m.between(*edges) if isinstance(m, Sides) else m for m in plan.job.measurements)
+    job = replace(plan.job, measurements=tuple(measured))
     bench.engine.prepare(job, SCHEMA)
     found = by_group(bench.run(job, SCHEMA, rows(), KEY))
     assert found == expected(job, SCHEMA, rows())

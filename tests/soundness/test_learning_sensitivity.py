@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,8 +22,11 @@ from dither.plan.job import Leaves, Sides, UnitSizeHistogram
 from dither.plan.lower import Plan, lower
 from dither.plan.relations import Scan
 from dither.plan.schema import Schema
+from dither.query._learning import learning_query
 from dither.query._noise import plan_noise
 from engines.hostile import Bench
+from engines.lists import ELEMENTS
+from engines.lists import SCHEMA as LISTS
 from soundness.auditing import audit, narrower, with_noise
 from soundness.tables import TARGET, drawn_pair, moved, schema_of, violations
 
@@ -100,6 +104,101 @@ def test_no_unit_moves_a_grid_of_sizes_further_than_claimed(bench, by, replace_o
     pair = drawn_pair(seed, replace_one=replace_one, most=most)
     first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
     assert violations(plan, first, second) == []
+
+
+DAYS = ("d", "e", "t")
+DAY_EDGES = st.lists(
+    st.sampled_from([F(v) for v in (-800_000, -365, 0, 1, 31, 7000, 3_000_000)]), min_size=2,
+    max_size=2, unique=True,
+).map(sorted)  # fmt: skip
+ORIGINS = st.dates(dt.date(1000, 1, 1), dt.date(8999, 12, 31))
+
+
+@SETTINGS
+@given(
+    day=st.sampled_from(DAYS),
+    table=st.sampled_from(("visits", "people")),
+    origin=ORIGINS,
+    edges=DAY_EDGES,
+    replace_one=st.booleans(),
+    seed=st.integers(0, 2**32),
+    most=st.sampled_from((1, 4, 60, 3000)),
+)
+def test_no_unit_moves_a_grid_of_days_further_than_claimed(
+    bench, day, table, origin, edges, replace_one, seed, most
+):
+    """About any day, of dates and of timestamps."""
+    schema = schema_of(replace_one=replace_one)
+    made = gridded(table, schema, ag.Magnitudes(ex.Column(table, day), origin))
+    plan = with_edges(made, edges)
+    pair = drawn_pair(seed, replace_one=replace_one, most=most)
+    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    assert violations(plan, first, second) == []
+
+
+def baskets(seed: int, most: int) -> tuple[list[dict], list[dict]]:
+    """Rows of others, and rows with long lists of one unit."""
+    source = random.Random(seed)
+
+    def row(unit: int) -> dict:
+        lists = {
+            name: source.choice((None, source.choices(values, k=source.randrange(most + 1))))
+            for name, values in ELEMENTS.items()
+        }
+        return {"u": unit, "g": "a", "x": 1.0} | lists
+
+    return [row(u) for u in range(5)], [row(TARGET) for _ in range(source.randrange(1, 5))]
+
+
+@pytest.fixture(scope="module")
+def listed() -> Iterator[Bench]:
+    """An engine of tables with lists."""
+    made = Bench(LISTS)
+    yield made
+    made.close()
+
+
+def of_elements(table: str, column: str, edges: list[F]) -> Plan:
+    """The plan by which bounds of elements are learned."""
+    return with_edges(lower(learning_query(LISTS, table, "bounds", column), LISTS), edges)
+
+
+@SETTINGS
+@given(
+    column=st.sampled_from(("whole", "reals", "days")),
+    edges=DAY_EDGES,
+    seed=st.integers(0, 2**32),
+    most=st.sampled_from((1, 3, 40)),
+)
+def test_no_unit_moves_a_grid_of_elements_further_than_claimed(listed, column, edges, seed, most):
+    """However many lists it has, however long: its elements share one vote."""
+    others, own = baskets(seed, most)
+    plan = of_elements("baskets", column, edges)
+    first, second = (
+        listed.run(plan.job, LISTS, {"baskets": rows}) for rows in ([*others, *own], others)
+    )
+    assert violations(plan, first, second) == []
+
+
+@SETTINGS
+@given(
+    column=st.sampled_from(("whole", "reals", "days")),
+    edges=DAY_EDGES,
+    seed=st.integers(0, 2**32),
+)
+def test_a_row_that_is_a_person_moves_a_grid_by_as_many_elements_as_count(
+    listed, column, edges, seed
+):
+    """Two of each list: so far the plan's price for a group of so many rows goes."""
+    others, own = baskets(seed, 40)
+    plan = of_elements("crates", column, edges)
+    assert plan.unit_rows == 2
+    first, second = (
+        listed.run(plan.job, LISTS, {"crates": rows}) for rows in ([*others, own[0]], others)
+    )
+    moves = [F(l1) for l1, _ in moved(plan.job, first, second)]
+    claims = [2 * claim.l1 for claim in plan.sensitivities]
+    assert all(move <= claim for move, claim in zip(moves, claims, strict=True))
 
 
 def far_apart(replace_one: bool) -> tuple[list[dict], list[dict]]:
@@ -194,6 +293,26 @@ def _groups_count(monkeypatch):
         return tree
 
     monkeypatch.setattr(HistogramQuery, "_sizes", ungrouped)
+
+
+def test_days_and_elements_that_all_count_are_caught(bench, listed, monkeypatch):
+    """A unit with two days far apart, and one whose list has two numbers far apart."""
+    schema, plain = schema_of(), dict.fromkeys(schema_of().table("visits").columns)
+    days = [plain | {"u": TARGET, "d": dt.date(year, 1, 1)} for year in (1950, 2020)]
+    edges = [F(-20_000), F(10_000)]
+    of_days = with_edges(gridded("visits", schema, ag.Magnitudes(ex.Column("visits", "d"))), edges)
+    lists = {"u": TARGET, "g": "a", "x": 1.0} | dict.fromkeys(ELEMENTS) | {"whole": [3, 10**9]}
+    cases = [
+        (bench, of_days, schema, "visits", days),
+        (listed, of_elements("baskets", "whole", edges), LISTS, "baskets", [lists]),
+    ]
+    for engine, plan, known, table, rows in cases:
+        pair = [engine.run(plan.job, known, {table: some}) for some in (rows, [])]
+        assert violations(plan, *pair) == []
+    _rows_weigh(monkeypatch)
+    for engine, plan, known, table, rows in cases:
+        pair = [engine.run(plan.job, known, {table: some}) for some in (rows, [])]
+        assert violations(plan, *pair)
 
 
 @pytest.mark.parametrize("mutant", [_rows_weigh, _groups_count])

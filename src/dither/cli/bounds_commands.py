@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -35,6 +36,12 @@ Examples:
     help="What to learn.  [default: bounds of a COLUMN, limits without one]",
 )
 @click.option("--by", multiple=True, help="Of limits: what will be grouped by; may be repeated.")
+@click.option(
+    "--origin",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Of bounds of dates and times: a public day near which they are finest.  "
+    "[default: 2000-01-01]",
+)
 @confidence
 @click.option(
     "--token", help="A name for the request: asked again by it, the same comes back, free."
@@ -49,6 +56,7 @@ def bounds(
     delta: Fraction | None,
     kind: str | None,
     by: tuple[str, ...],
+    origin: datetime | None,
     confidence: float,
     token: str | None,
     as_json: bool,
@@ -68,6 +76,7 @@ def bounds(
             delta=delta,
             kind=kind,
             by=list(by),
+            origin=None if origin is None else origin.date(),
             confidence=confidence,
             token=token,
         )

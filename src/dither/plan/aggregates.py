@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -173,10 +174,12 @@ class Ranks(AggregateFunction):
 class Magnitudes(AggregateFunction):
     """How many values lie in each cell of the public grid of ``dither.plan.magnitudes``.
 
-    It is released without keys, one row for each cell.
+    It is released without keys, one row for each cell. ``origin``: the day about which a grid of
+    days is finest; ``None`` for numbers.
     """
 
     operand: Expression
+    origin: dt.date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +271,8 @@ def sql_of(
             return quantile(aggregate)
         case Ranks(operand=x, bins=bins):
             return f"RANKS({show(x)}, {bins})"
-        case Magnitudes(operand=x):
-            return f"MAGNITUDES({show(x)})"
+        case Magnitudes(operand=x, origin=origin):
+            return f"MAGNITUDES({show(x)})" if origin is None else f"DAYS({show(x)}, '{origin}')"
         case UnitSizes(by=by, groups=groups):
             shown = ", ".join(map(show, by))
             return f"{'GROUPS' if groups else 'ROWS'}_OF_A_UNIT({shown})"

@@ -119,12 +119,26 @@ class Scope:
     def learn(self, alias: str, name: str) -> str:
         """How bounds of a column can be learned, for a message; nothing for a public table."""
         table = self._tables[alias][0]
-        if self._below is not None and not isinstance(self._named(alias)[0], Scan):
-            return ""
+        if self._below is not None:
+            named, schema = self._named(alias)
+            if isinstance(named, Elements):
+                name = named.column
+                named, schema = self._named(named.table)
+            if not isinstance(named, Scan):
+                return ""
+            table = schema.table(named.table)
         if not table.private:
             return ""
         asked = f"session.learn({table.name!r}, {name!r}, epsilon=0.1)"
         return f"learn them for epsilon 0.1 with {asked}, "
+
+    def declared(self, column: Column) -> str:
+        """The name of a column in the policy: elements stand there under that of their lists."""
+        if self._below is not None:
+            named, _ = self._named(column.table)
+            if isinstance(named, Elements):
+                return named.column
+        return column.name
 
     def _named(self, alias: str) -> tuple[Named, Schema]:
         assert self._below is not None
@@ -417,6 +431,16 @@ def _never_zero(divisor: ex.Expression, facts: Facts) -> bool:
     return proved and not low <= 0 <= high
 
 
+def _dateless(day: ex.Expression, scope: Scope) -> str:
+    """What gives bounds to a number that is made of a date or time without any."""
+    if not isinstance(day, Column):
+        return f"declare bounds of {scope.show(day)} in the policy, or"
+    made = scope.why_unbounded(day)
+    learn = scope.learn(day.table, day.name)
+    declare = f"declare bounds of {scope.declared(day)} in the policy{',' if learn else ''}"
+    return made or f"{declare} {learn}or"
+
+
 def why_unbounded(node: ex.Expression, scope: Scope) -> str:
     """Which part of a number without bounds has none, and what would give it some.
 
@@ -428,10 +452,14 @@ def why_unbounded(node: ex.Expression, scope: Scope) -> str:
         match part:
             case ex.Column(table=alias, name=name) if own:
                 made = scope.why_unbounded(part)
-                declare = f"declare bounds = [lower, upper] of {name} in the policy"
+                declare = f"declare bounds = [lower, upper] of {scope.declared(part)} in the policy"
                 return made or f"{declare}, {scope.learn(alias, name)}or"
             case ex.DatePart(operand=x) if own:
-                return f"declare bounds of {scope.show(x)} in the policy, or"
+                return _dateless(x, scope)
+            case ex.Call("date difference", operands=xs) if own and (
+                days := [x for x in xs if isinstance(x, Column) and infer(x, scope).lower is None]
+            ):
+                return _dateless(days[0], scope)
             case ex.Call(operands=xs) if own and not all(_bounded(x, scope) for x in xs):
                 return f"{scope.show(part)} has no bounds that are known;"
             case ex.Arithmetic(op="/", right=divisor) if own and _near_zero(divisor, scope):

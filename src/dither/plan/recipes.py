@@ -34,7 +34,7 @@ from dither.plan.job import (
     Values,
     VoteHistogram,
 )
-from dither.plan.magnitudes import GRIDS, SIZES, MagnitudeGrid
+from dither.plan.magnitudes import GRIDS, ORIGIN, SIZES, DayGrid, MagnitudeGrid
 from dither.plan.schema import Kind, Value
 from dither.plan.text import brief, number, show
 
@@ -149,14 +149,14 @@ class RanksRecipe(Recipe):
 class CellsRecipe(Recipe):
     """The number of rows, or units, in each cell of a histogram, each with noise of its own.
 
-    ``grid``: where the cells of numbers lie. Rows count in ``parts``. ``sides`` is the histogram
-    that says how many lie outside of the ends that are found.
+    ``grid``: where the cells of numbers or days lie. Rows count in ``parts``. ``sides`` is the
+    histogram that says how many lie outside of the ends that are found.
     """
 
     cells: int
     sides: int
     parts: int
-    grid: MagnitudeGrid | None
+    grid: MagnitudeGrid | DayGrid | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +223,8 @@ class Build:
                 return self._mode(operand, weight)
             case ag.Ranks():
                 return self._ranks(aggregate, weight)
-            case ag.Magnitudes(operand=operand):
-                return self._magnitudes(operand, weight)
+            case ag.Magnitudes():
+                return self._magnitudes(aggregate, weight)
             case ag.UnitSizes(by=by, groups=groups):
                 return self._sizes(by, groups, weight)
             case ag.Ratio(numerator=ag.Sum(operand=operand), denominator=bottom) if self._counts(
@@ -406,12 +406,19 @@ class Build:
             exact=facts.kind is Kind.INTEGER and leaves.step == 1,
         )
 
-    def _magnitudes(self, operand: Expression, weight: Fraction) -> CellsRecipe:
-        facts = infer(operand, self.scope)
-        if facts.kind is None or not facts.kind.numeric:
-            shown = self.scope.show(operand)
-            raise QueryError(f"{shown} is not a number, so it has no magnitude")
-        grid, parts = GRIDS[facts.kind], PARTS if self.has_unit else 1
+    def _magnitudes(self, aggregate: ag.Magnitudes, weight: Fraction) -> CellsRecipe:
+        operand = aggregate.operand
+        facts, shown = infer(operand, self.scope), self.scope.show(operand)
+        if facts.kind is None or not (facts.kind.numeric or facts.kind.temporal):
+            raise QueryError(f"{shown} is no number, date or time, so it has no magnitude")
+        if aggregate.origin is not None and not facts.kind.temporal:
+            raise QueryError(f"{shown} is a number: its grid lies about 0, not about a day")
+        grid: MagnitudeGrid | DayGrid
+        if facts.kind.temporal:
+            grid = DayGrid(aggregate.origin or ORIGIN, facts.kind is Kind.TIMESTAMP)
+        else:
+            grid = GRIDS[facts.kind]
+        parts = PARTS if self.has_unit else 1
         last = grid.cells - 1
         leaves = Leaves(grid.cell_of(operand), Fraction(1), 0, last, 1, grid.cells, parts)
         return self._in_cells(leaves, parts, grid, weight)
@@ -427,7 +434,7 @@ class Build:
         self,
         found: Leaves | UnitSizeHistogram,
         parts: int,
-        grid: MagnitudeGrid | None,
+        grid: MagnitudeGrid | DayGrid | None,
         weight: Fraction,
     ) -> CellsRecipe:
         cells = self.measure(found, weight * (1 - OUTSIDE))

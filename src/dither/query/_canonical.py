@@ -61,7 +61,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.UnitProduct: ("unit product", ("left", "right")),
     ag.Quantile: ("quantile", ("operand", "q", "label")),
     ag.Ranks: ("ranks", ("operand", "bins")),
-    ag.Magnitudes: ("magnitudes", ("operand",)),
+    ag.Magnitudes: ("magnitudes", ("operand", "origin")),
     ag.UnitSizes: ("unit sizes", ("by", "groups")),
     ag.Mode: ("mode", ("operand",)),
     ag.Ratio: ("ratio", ("numerator", "denominator")),
@@ -111,6 +111,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
 CONSTANTS = {
     *(("literal", "value"), ("constant", "value"), ("in", "values"), ("key", "values")),
     ("call", "options"),
+    ("magnitudes", "origin"),
 }
 """Fields that hold public constants, which are written with their type."""
 
@@ -121,7 +122,7 @@ LATER: dict[tuple[str, str], Any] = {
 }
 LATER |= {("count units", "where"): None, ("values", "once"): False}
 LATER |= {("count distinct", "others"): (), ("distinct", "others"): ()}
-LATER |= {("elements", "most"): None}
+LATER |= {("elements", "most"): None, ("magnitudes", "origin"): None}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
 LATER |= {(query, "consistent"): False for query in ("query", "query of units")}
 LATER |= {

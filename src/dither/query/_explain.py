@@ -17,11 +17,11 @@ from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.calculations import Ranked, sources
-from dither.plan.expressions import Bin, Clamp, Column, Expression
+from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Facts, Scope, infer
 from dither.plan.job import MeasurementSensitivity
 from dither.plan.lower import Plan
-from dither.plan.magnitudes import GRIDS
+from dither.plan.magnitudes import gridded
 from dither.plan.recipes import (
     CellsRecipe,
     Linear,
@@ -151,11 +151,11 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     if isinstance(measurement, jb.UnitProducts):
         for total in (measurement.left, measurement.right):
             scale *= total.step / total.parts
-    gridded = isinstance(measurement, jb.Leaves) and _magnitudes(measurement) is not None
+    along = isinstance(measurement, jb.Leaves) and gridded(measurement.operand) is not None
     chosen = isinstance(measurement, jb.VoteHistogram)
     if chosen:
         facts.append(("among", _candidates(i, plan)))
-    if isinstance(measurement, jb.Total | jb.Leaves) and not gridded and not chosen:
+    if isinstance(measurement, jb.Total | jb.Leaves) and not along and not chosen:
         scope = Scope.of(plan.query.relation, plan.schema)
         operand = measurement.operand
         unit = scope.column(operand).unit if isinstance(operand, Column) else None
@@ -377,8 +377,9 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             return f"sum of products of {each}"
         case jb.VoteHistogram(choice=x):
             return f"votes of rows for values of {show(x)}"
-        case jb.Leaves(bins=bins) if (number_ := _magnitudes(measurement)) is not None:
-            return f"histogram of {show(number_)} in {bins:,} cells of a public grid"
+        case jb.Leaves(bins=bins) if (grid := gridded(measurement.operand)) is not None:
+            about = "" if grid[1] is None else f" of days about {grid[1]}"
+            return f"histogram of {show(grid[0])} in {bins:,} cells of a public grid{about}"
         case jb.Sides():
             return "count of what lies outside of the ends that are found, and within"
         case jb.UnitSizeHistogram(by=by, groups=groups):
@@ -392,17 +393,6 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
                 f"histogram of {show(x)} in {bins:,} bins, as a tree over each {within:,} of them"
             )
     raise TypeError(type(measurement).__name__)
-
-
-def _magnitudes(measurement: jb.Leaves) -> Expression | None:
-    """What is counted along a public grid of all numbers, where that is what is counted."""
-    match measurement.operand:
-        case Bin(operand=Clamp(operand=x), edges=edges) if edges in EDGES:
-            return x
-    return None
-
-
-EDGES = {grid.edges for grid in GRIDS.values()}
 
 
 def limits_text(certificate: Mapping[str, Any]) -> str | None:

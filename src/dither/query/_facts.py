@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from dither._format import cost_text
 from dither.errors import PolicyError
@@ -25,10 +25,22 @@ from dither.plan.schema import Schema, Table
 from dither.plan.text import brief, show_value
 from dither.query._policy import DeclaredTable, Policy
 
-__all__ = ["Fact", "facts_in", "learned_of", "used_by", "with_facts", "without_facts"]
+__all__ = [
+    "Fact",
+    "end_of",
+    "end_text",
+    "facts_in",
+    "learned_of",
+    "used_by",
+    "with_facts",
+    "without_facts",
+]
 
 NOTED = "learn"
 """The field of a charge's note that says what was learned."""
+
+
+ENDS = ("lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -55,10 +67,12 @@ class Fact:
     entry: Entry
 
     @property
-    def bounds(self) -> tuple[Fraction, Fraction] | None:
-        """The ends of a number; ``None`` where none were found, and for other kinds."""
-        lower, upper = self.content.get("lower"), self.content.get("upper")
-        return None if lower is None or upper is None else (Fraction(lower), Fraction(upper))
+    def bounds(self) -> tuple[Fraction, Fraction] | tuple[dt.date, dt.date] | None:
+        """The ends of a number, date or time; ``None`` where none were found, and for others."""
+        if self.content.get("lower") is None or self.content.get("upper") is None:
+            return None
+        ends = (end_of(self.content[end], str(self.content["type"])) for end in ENDS)
+        return tuple(ends)  # type: ignore[return-value]
 
     @property
     def values(self) -> tuple[Any, ...] | None:
@@ -92,10 +106,11 @@ class Fact:
         if self.kind == "limits":
             told = [f"max_{n} = {m}" for n in ("groups", "rows") if (m := self.limit(n))]
             return f"{' and '.join(told) or 'no limits'} of {self.table}"
-        name = f"{self.column} of {self.table}"
+        of = "the elements of " if self.content.get("elements") else ""
+        name = f"{of}{self.column} of {self.table}"
         if self.kind == "bounds":
             ends = self.bounds
-            return f"bounds of {name} [{', '.join(map(brief, ends))}]" if ends else f"no {name}"
+            return f"bounds of {name} [{', '.join(map(end_text, ends))}]" if ends else f"no {name}"
         listed = [show_value(v) for v in self.values or ()]
         shown = ", ".join(listed[:6]) + (f", ... ({len(listed)})" if len(listed) > 6 else "")
         return f"values of {name}: {shown}"
@@ -113,7 +128,7 @@ class Fact:
             named["column"] = self.column
         ends = self.bounds
         if ends is not None:
-            named["bounds"] = [str(end) for end in ends]
+            named["bounds"] = [self.content[end] for end in ENDS]
         if self.kind == "keys":
             named["values"] = list(self.content["values"])
         for name in ("rows", "groups"):
@@ -127,6 +142,20 @@ class Fact:
             "epsilon": str(charge.epsilon),
             "delta": str(charge.delta),
         }
+
+
+def end_of(text: str | None, kind: str) -> Fraction | dt.date | None:
+    """A learned end, out of the text that the ledger has of it."""
+    if text is None:
+        return None
+    if kind == "date":
+        return dt.date.fromisoformat(text)
+    return dt.datetime.fromisoformat(text) if kind == "timestamp" else Fraction(text)
+
+
+def end_text(end: Fraction | dt.date) -> str:
+    """A learned end as a policy writes it."""
+    return brief(end) if isinstance(end, Fraction) else end.isoformat()
 
 
 def facts_in(ledger: Ledger) -> list[Fact]:
@@ -167,7 +196,8 @@ def _fields(fact: Fact, declared: DeclaredTable, table: Table) -> list[str]:
     """The fields of a table that a fact can stand for."""
     if fact.kind == "limits":
         return [f"max_{n}" for n in ("rows", "groups") if fact.limit(n)]
-    column = table.columns.get(fact.column or "")
+    known = table.lists if fact.content.get("elements") else table.columns
+    column = known.get(fact.column or "")
     if column is None or column.kind.value != fact.content.get("type"):
         return []
     wanted = {"bounds": "bounds", "keys": "values"}[fact.kind]
@@ -186,28 +216,29 @@ def with_facts(schema: Schema, policy: Policy, facts: Mapping[tuple[str, str], F
     tables = dict(schema.tables)
     for name, declared in policy.tables.items():
         table = tables[name]
-        columns = dict(table.columns)
+        columns, lists = dict(table.columns), dict(table.lists)
         for column, body in declared.columns.items():
             fact = facts.get((name, column)) if body.learned else None
             if fact is None:
                 continue
+            into = lists if column in lists else columns
             if fact.bounds is not None:
                 lower, upper = fact.bounds
-                if body.step is not None and body.step > upper - lower:
+                if body.step is not None and body.step > upper - lower:  # type: ignore[operator]
                     raise PolicyError(
                         f"tables.{name}.columns.{column}.step is wider than the learned bounds "
-                        f"[{brief(lower)}, {brief(upper)}]; declare a smaller step"
+                        f"[{end_text(lower)}, {end_text(upper)}]; declare a smaller step"
                     )
-                columns[column] = replace(columns[column], lower=lower, upper=upper)
+                into[column] = replace(into[column], lower=lower, upper=upper)
             else:
-                columns[column] = replace(columns[column], values=fact.values)
+                into[column] = replace(into[column], values=fact.values)
         limits = {
             field: limit
             for field in declared.learned
             if (fact := facts.get((name, field)))
             and (limit := fact.limit(field.removeprefix("max_")))
         }
-        tables[name] = replace(table, columns=columns, **limits)  # type: ignore[arg-type]
+        tables[name] = replace(table, columns=columns, lists=lists, **limits)  # type: ignore[arg-type]
     return replace(schema, tables=tables)
 
 
@@ -218,7 +249,11 @@ def used_by(
     found: dict[int, Fact] = {}
     # The tables that keys are listed from come last, and may go by the name of another.
     names = {scan.alias: scan.table for scan in reversed(rel.scans(query.relation))}
-    fields = [(names[c.table], c.name) for c in _columns(query) if c.table in names]
+    named = [*_found(query, ex.Column)]
+    fields = [(names[c.table], c.name) for c in named if c.table in names]
+    # Elements go by a name of their own, and what is declared of them by that of their column.
+    lists = {(e.alias, e.name): (names[e.table], e.column) for e in _found(query, rel.Elements)}
+    fields += [lists[c.table, c.name] for c in named if (c.table, c.name) in lists]
     if not isinstance(query, ag.QueryOfUnits):
         base = names[rel.base(query.relation).alias]
         fields += [(base, field) for field in policy.tables[base].learned]
@@ -240,18 +275,21 @@ def without_facts(
     return [field for field in wanted if (name, field) not in facts]
 
 
-NODES = (ex.Expression, ag.AggregateFunction, ag.Output, ag.Key, ag.Query, rel.Relation)
+NODES = (
+    *(ex.Expression, ag.AggregateFunction, ag.Output, ag.Key, ag.Query),
+    *(rel.Relation, rel.UnitValue),
+)
+
+Wanted = TypeVar("Wanted", ex.Column, rel.Elements)
 
 
-def _columns(node: object) -> Iterable[ex.Column]:
-    """Every column that is named anywhere in a question."""
-    if isinstance(node, ex.Column):
+def _found(node: object, wanted: type[Wanted]) -> Iterable[Wanted]:
+    """Every node of a kind, anywhere in a question."""
+    if isinstance(node, wanted):
         yield node
     elif isinstance(node, tuple):
         for part in node:
-            yield from _columns(part)
-    elif isinstance(
-        node, ex.Expression | ag.AggregateFunction | ag.Output | ag.Key | ag.Query | rel.Relation
-    ):
+            yield from _found(part, wanted)
+    elif isinstance(node, NODES):
         for name in node.__dataclass_fields__:
-            yield from _columns(getattr(node, name))
+            yield from _found(getattr(node, name), wanted)

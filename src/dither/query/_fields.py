@@ -313,9 +313,10 @@ def resolve(
         raise PolicyError(f"{where}.step is wider than the bounds")
     if declared.edges is not None and not kind.numeric:
         raise PolicyError(f"{where}.bins are for numbers; this column is {kind.value}{_hint(kind)}")
-    if declared.learned == "bounds" and not kind.numeric:
+    if declared.learned == "bounds" and not (kind.numeric or kind.temporal):
         raise PolicyError(
-            f"{where}.bounds can be learned of numbers; this column is {kind.value}{_hint(kind)}"
+            f"{where}.bounds can be learned of numbers, dates and times; this column is "
+            f"{kind.value}{_hint(kind)}"
         )
     if declared.learned == "values" and kind in (Kind.REAL, Kind.TIMESTAMP):
         raise PolicyError(f"{where}.values cannot list values of kind {kind.value}; use bounds")

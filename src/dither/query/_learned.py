@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import html
 import json
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from dither._format import cost_text, count_text, level, number_text, percent, wrapped
-from dither.plan.text import brief, show_value
+from dither.plan.text import show_value
 from dither.query._certificate import Certificate
-from dither.query._release import Release
+from dither.query._facts import end_of, end_text
+from dither.query._release import Release, decode
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,7 +112,8 @@ class Learned:
         if content["keys"] != ["from", "to"]:
             return self._release
         first, last, *counted = content["columns"]
-        cells = list(zip(first["values"], last["values"], strict=True))
+        ends = [[decode(v, column["kind"]) for v in column["values"]] for column in (first, last)]
+        cells = list(zip(*ends, strict=True))
         found = [i for i, cell in enumerate(cells) if self._shown(*cell)] or [len(cells) // 2]
         rows = range(max(found[0] - BESIDE, 0), min(found[-1] + BESIDE + 1, len(cells)))
         named = [_cell_name(*cells[i]) for i in rows]
@@ -119,9 +122,15 @@ class Learned:
         units = {"cell": None} | dict.fromkeys(content["outputs"])
         return Release({**content, "columns": columns, "keys": ["cell"], "units": units})
 
-    def _shown(self, first: float, last: float) -> bool:
+    def _shown(self, first: Any, last: Any) -> bool:
         """Whether a cell lies within what was found."""
         return False
+
+    @property
+    def _what(self) -> str:
+        """The column, or the elements of it."""
+        column = str(self._content["column"])
+        return f"the elements of {column}" if self._content.get("elements") else column
 
     @property
     def _who(self) -> str:
@@ -147,7 +156,7 @@ class Learned:
 
 
 class LearnedBounds(Learned):
-    """Bounds of a column of numbers.
+    """Bounds of a column of numbers, dates or times, or of the elements of its lists.
 
     Examples
     --------
@@ -160,14 +169,14 @@ class LearnedBounds(Learned):
         return str(self._content["column"])
 
     @property
-    def lower(self) -> Fraction | None:
-        """The lower bound; ``None`` where nothing could be learned."""
-        return _exact(self._content["lower"])
+    def lower(self) -> Fraction | dt.date | None:
+        """The lower bound, of the column's kind; ``None`` where nothing could be learned."""
+        return end_of(self._content["lower"], self._content["type"])
 
     @property
-    def upper(self) -> Fraction | None:
-        """The upper bound; ``None`` where nothing could be learned."""
-        return _exact(self._content["upper"])
+    def upper(self) -> Fraction | dt.date | None:
+        """The upper bound, of the column's kind; ``None`` where nothing could be learned."""
+        return end_of(self._content["upper"], self._content["type"])
 
     @property
     def outside(self) -> float | None:
@@ -187,17 +196,25 @@ class LearnedBounds(Learned):
         """The line that declares the bounds in a policy; ``None`` where there are none."""
         if self.lower is None or self.upper is None:
             return None
-        return f"{self.column} = {{ bounds = [{brief(self.lower)}, {brief(self.upper)}] }}"
+        return f"{_toml(self.column, name=True)} = {{ bounds = {self._ends()} }}"
 
-    def _shown(self, first: float, last: float) -> bool:
-        if self.lower is None or self.upper is None:
+    def _ends(self) -> str:
+        assert self.lower is not None
+        assert self.upper is not None
+        return f"[{end_text(self.lower)}, {end_text(self.upper)}]"
+
+    def _shown(self, first: Any, last: Any) -> bool:
+        lower, upper = self.lower, self.upper
+        if lower is None or upper is None:
             return False
-        return first >= float(self.lower) and last <= float(self.upper)
+        if isinstance(lower, Fraction) and isinstance(upper, Fraction):
+            return bool(first >= float(lower) and last <= float(upper))
+        return bool(first >= lower and last <= upper)
 
     def _told(self) -> list[str]:
         if self.lower is None or self.upper is None:
-            return [f"no bounds of {self.column}", self._faint(self._content["seen"])]
-        title = f"bounds of {self.column}: [{brief(self.lower)}, {brief(self.upper)}]"
+            return [f"no bounds of {self._what}", self._faint(self._content["seen"])]
+        title = f"bounds of {self._what}: {self._ends()}"
         return [title, self._error(), f"in the policy: {self.policy}"]
 
     def _error(self) -> str:
@@ -246,9 +263,9 @@ class LearnedLimits(Learned):
         lines = [f"max_{name} = {self._limit(name)}" for name in self._found()]
         return "\n".join(lines) or None
 
-    def _shown(self, first: float, last: float) -> bool:
+    def _shown(self, first: Any, last: Any) -> bool:
         limits = [self._limit(name) or 0 for name in ("rows", "groups")]
-        return last <= max(limits)
+        return bool(last <= max(limits))
 
     def _limit(self, name: str) -> int | None:
         told = self._content.get(name)
@@ -299,13 +316,14 @@ class LearnedKeys(Learned):
         """The line that declares the values in a policy; ``None`` where there are none."""
         if not self.values:
             return None
-        return f"{self.column} = {{ values = [{', '.join(map(_toml, self.values))}] }}"
+        listed = ", ".join(map(_toml, self.values))
+        return f"{_toml(self.column, name=True)} = {{ values = [{listed}] }}"
 
     def _told(self) -> list[str]:
         listed = ", ".join(map(show_value, self.values)) or "none"
         half, rare = self._content["half"], self._content["rare"]
         return [
-            f"values of {self.column}: {listed}",
+            f"values of {self._what}: {listed}",
             f"a value that {half} units ({self._who}) have is missed half the time, one that "
             f"{rare} have in 5 % of releases; a unit with several values counts for one of them",
             *([f"in the policy: {self.policy}"] if self.policy else []),
@@ -323,22 +341,21 @@ BESIDE = 3
 """Cells that a picture shows beyond what was found, on either side."""
 
 
-def _cell_name(first: float, last: float) -> str:
+def _cell_name(first: Any, last: Any) -> str:
     """A cell by its ends."""
-    ends = [number_text(end, 4) for end in (first, last)]
+    days = isinstance(first, dt.date)
+    ends = [str(end) if days else number_text(end, 4) for end in (first, last)]
     return ends[0] if first == last else " to ".join(ends)
-
-
-def _exact(text: str | None) -> Fraction | None:
-    return None if text is None else Fraction(text)
 
 
 def _share(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
+def _toml(value: Any, *, name: bool = False) -> str:
+    """A value as TOML writes it, or a name, which needs quotes where it has more than letters."""
+    if name and re.fullmatch(r"[A-Za-z0-9_-]+", value):
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -10,6 +10,7 @@ one, in a histogram of sizes it is in one cell, of keys it names one of those th
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -24,14 +25,15 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.job import ExactAnswer, Job, Sides
 from dither.plan.lower import Plan
-from dither.plan.magnitudes import SIZES
+from dither.plan.magnitudes import ORIGIN, SIZES, DayGrid
 from dither.plan.recipes import CellsRecipe
-from dither.plan.relations import Scan
-from dither.plan.schema import Kind, Table
+from dither.plan.relations import Relation, Scan
+from dither.plan.schema import ColumnFacts, Kind, Schema
 from dither.query._ends import ends_of, limit_of, outside_of, threshold
 from dither.query._noise import NoisePlan, Noisy, on_grid
 from dither.query._opened import OpenedPolicy
 from dither.query._question import Question
+from dither.sql.joins import unnest
 
 __all__ = ["CUT", "KINDS", "FactQuestion", "learning_query"]
 
@@ -45,15 +47,25 @@ COUNTED = (Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN, Kind.DATE)
 
 
 def learning_query(
-    table: Table, kind: str, column: str | None, by: Sequence[ex.Expression]
+    schema: Schema,
+    name: str,
+    kind: str,
+    column: str | None,
+    by: Sequence[ex.Expression] = (),
+    origin: dt.date | None = None,
 ) -> ag.Query:
     """The question that a kind of fact is learned by.
+
+    Of a column of lists it is asked of their elements, a row for each, as ``UNNEST`` gives them:
+    the elements of one unit share its one vote, and of a row that is a person so many elements
+    count as the policy says (``max_items``), for which the price is that of a group of so many.
 
     Raises
     ------
     ArgumentError, QueryError
         Where there is nothing of that kind to learn of the table or column.
     """
+    table = schema.table(name)
     if not table.private:
         raise QueryError(f"table {table.name!r} is public: read it, and declare what you find")
     scan = Scan(table.name, table.name)
@@ -69,24 +81,40 @@ def learning_query(
         if by:
             sizes.append(ag.Output("groups", ag.UnitSizes(tuple(by), groups=True)))
         return ag.QueryOfUnits(scan, (), tuple(sizes))
+    if origin is not None and kind != "bounds":
+        raise ArgumentError(f"origin: it is of bounds of dates and times, and not of {kind}")
     if by:
         raise ArgumentError(f"by: {kind} are of one column; only limits are of groups")
     if column is None:
         raise ArgumentError(f"column must be given: whose {kind} are to be learned")
-    facts = table.column(column)
-    found = ex.Column(table.name, column)
+    facts, rows, found = _asked_of(scan, column, schema)
     if kind == "bounds":
-        if not facts.kind.numeric:
+        if not (facts.kind.numeric or facts.kind.temporal):
             raise QueryError(
-                f"bounds of {column}: it is {facts.kind.value}, and only those of numbers can be "
-                'learned; learn its values with kind = "keys", or declare bounds of dates'
+                f"bounds of {column}: it is {facts.kind.value}, and only those of numbers, dates "
+                'and times can be learned; learn its values with kind = "keys"'
             )
-        return once(scan, (), (ag.Output("n", ag.Magnitudes(found)),))
+        if origin is not None and not facts.kind.temporal:
+            raise ArgumentError(f"origin: it is of dates and times, and {column} holds numbers")
+        about = (origin or ORIGIN) if facts.kind.temporal else None
+        return once(rows, (), (ag.Output("n", ag.Magnitudes(found, about)),))
     if facts.kind not in COUNTED:
         raise QueryError(f"keys of {column}: a {facts.kind.value} has too many values to list")
     name = "n" if column != "n" else "units"
     key = ag.Key(column, found)
-    return once(scan, (key,), (ag.Output(name, ag.CountUnits()),), discover=True)
+    return once(rows, (key,), (ag.Output(name, ag.CountUnits()),), discover=True)
+
+
+def _asked_of(
+    scan: Scan, column: str, schema: Schema
+) -> tuple[ColumnFacts, Relation, ex.Expression]:
+    """What is declared of a column or the elements of one, their rows, and how these name it."""
+    table = schema.table(scan.table)
+    if column not in table.lists:
+        return table.column(column), scan, ex.Column(scan.alias, column)
+    alias = "elements" if scan.alias.lower() != "elements" else "items"
+    rows = unnest(scan, (column, None), alias, column, schema, exact=True)
+    return table.lists[column], rows, ex.Column(alias, column)
 
 
 class FactQuestion(Question):
@@ -118,6 +146,9 @@ class FactQuestion(Question):
         named: dict[str, Any] = {"kind": self.kind, "table": table.name}
         if self.column is None:
             return named | {"by": list(self.by)}
+        listed = table.lists.get(self.column)
+        if listed is not None:
+            return named | {"column": self.column, "type": listed.kind.value, "elements": True}
         return named | {"column": self.column, "type": table.column(self.column).kind.value}
 
     def _note(self) -> dict[str, Any]:
@@ -255,13 +286,21 @@ def _told(
         below, inside, above = sides[0]
         beyond = [below, above]
     share = outside_of(np.array(beyond), int(inside), check_noise, confidence)
-    told |= {"lower": str(ends[0]), "upper": str(ends[1])}
+    lower, upper = map(str, ends) if recipe.grid is None else recipe.grid.texts(*ends)
+    told |= {"lower": lower, "upper": upper}
     return told | {"expected": share.expected, "most": share.most}
 
 
 def _cell_columns(recipe: CellsRecipe, cells: int) -> list[dict[str, Any]]:
     """Where each cell lies, as two columns."""
     grid = recipe.grid
+    if isinstance(grid, DayGrid):
+        kind = "timestamp" if grid.moments else "date"
+        days = [grid.texts(*grid.ends(i)) for i in range(cells)]
+        return [
+            {"name": name, "kind": kind, "values": [ends[place] for ends in days]}
+            for place, name in enumerate(("from", "to"))
+        ]
     ends = [_size(i) if grid is None else grid.ends(i) for i in range(cells)]
     whole = grid is None or grid.whole
     kind = "integer" if whole else "real"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -190,6 +191,7 @@ class Session:
         delta: float | str | Fraction | None = None,
         kind: str | None = None,
         by: Sequence[str] = (),
+        origin: dt.date | None = None,
         confidence: float = 0.95,
         token: str | None = None,
     ) -> LearnedBounds | LearnedLimits | LearnedKeys:
@@ -198,19 +200,23 @@ class Session:
         Parameters
         ----------
         table, column : str
-            A private table; a column of it, unless limits are learned.
+            A private table; a column of it, unless limits are learned. Of a column that holds lists
+            it is their elements of which something is learned.
         epsilon : number
             What it may cost; above 0.
         delta : number, optional
             For keys: the policy's ``release_delta`` where left out. Bounds and limits need none,
             and use 0 where it is left out.
         kind : str, optional
-            ``"bounds"`` of a column of numbers, ``"keys"``, the values that enough units have, or
-            ``"limits"``, ``max_rows`` and ``max_groups``. Left out, bounds where a column is named
-            and limits where none is.
+            ``"bounds"`` of a column of numbers, dates or times, ``"keys"``, the values that enough
+            units have, or ``"limits"``, ``max_rows`` and ``max_groups``. Left out, bounds where a
+            column is named and limits where none is.
         by : sequence of str
             Of limits: the columns or expressions that will be grouped by. Without them only the
             rows of a unit in the whole table are learned, and no ``max_groups``.
+        origin : date, optional
+            Of bounds of dates and times: the day about which their grid is finest, 2000-01-01 where
+            left out. It must be public, and not a day that was seen in the data.
         confidence : float
             Of what is said about the error, in (0, 1).
         token : str, optional
@@ -235,7 +241,12 @@ class Session:
         -----
         *Guarantee.* (epsilon, delta)-differential privacy for the policy's unit and neighbours, as
         of any release. Each unit counts once: in a histogram of values its rows share one, in one
-        of sizes it is in one cell, and of keys it names one, chosen by a keyed hash.
+        of sizes it is in one cell, and of keys it names one, chosen by a keyed hash. A date counts
+        by the number of whole days since the origin, a function of its row alone, in cells that
+        follow from the origin alone; so its histogram has the sensitivity of one of numbers. So has
+        one of the elements of lists: those of one unit share its one vote, however many they are.
+        Where a row is a person, its first ``max_items`` elements count as so many rows, and the
+        price is that of a group of so many.
 
         What is learned is public from then on. A policy that says ``bounds = "learned"`` uses the
         newest that its ledger holds, in this session and in later ones.
@@ -257,13 +268,14 @@ class Session:
         """
         opened = self._opened
         opened.check_open()
-        facts = self._declared.table(table)
+        self._declared.table(table)
         wanted = kind or ("limits" if column is None else "bounds")
         check.choice("kind", wanted, KINDS)
         if isinstance(by, str):
             raise ArgumentError(f"by must be a list of columns, such as [{by!r}]")
         keys = self.table(table).group_by(*by).keys if by else ()
-        query = learning_query(facts, wanted, column, [key.expression for key in keys])
+        grouped = [key.expression for key in keys]
+        query = learning_query(self._declared, table, wanted, column, grouped, origin)
         asked = FactQuestion(lower(query, self._declared), opened, wanted, column, by)
         share = Fraction(0) if delta is None and wanted != "keys" else delta
         release = asked.release(epsilon, share, confidence=confidence, token=token)

@@ -7,19 +7,31 @@ import datetime as dt
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from dither.errors import QueryError, UnsupportedError, nearest
 from dither.plan._ranges import Facts
 from dither.plan.functions._signature import Option, Signature, nullable, number, quoted, text
 from dither.plan.schema import Kind
 
-__all__ = ["DATES", "DIRECTIVES", "PERIODS", "UNITS", "directives", "part_of", "reach"]
+__all__ = [
+    "DATES",
+    "DIRECTIVES",
+    "PERIODS",
+    "UNITS",
+    "directives",
+    "months_later",
+    "part_of",
+    "reach",
+]
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """What DATE_DIFF counts; weeks start on Monday."""
 
 UNITS = ("day", "month", "second")
 """What an interval is a number of: a week is 7 days, a year 12 months, an hour 3,600 seconds."""
+
+Day = TypeVar("Day", bound=dt.date)
 
 FIRST, LAST = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
 
@@ -111,7 +123,7 @@ def reach(amount: int, unit: str) -> tuple[dt.datetime, dt.datetime] | None:
     if unit == "month":
         if abs(amount) > 12 * 9998:
             return None
-        back = _months(FIRST, -amount) if amount < 0 else FIRST
+        back = months_later(FIRST, -amount) if amount < 0 else FIRST
         # All days of the last month that is led into December 9999 are.
         months = 12 * 9999 + 11 - max(amount, 0)
         year, month = divmod(months, 12)
@@ -124,7 +136,14 @@ def reach(amount: int, unit: str) -> tuple[dt.datetime, dt.datetime] | None:
         return None
 
 
-def _months(value: dt.datetime, amount: int) -> dt.datetime:
+def months_later(value: Day, amount: int) -> Day:
+    """The same day so many months later, or the last of its month.
+
+    Examples
+    --------
+    >>> months_later(dt.date(2024, 1, 31), 1)
+    datetime.date(2024, 2, 29)
+    """
     year, month = divmod(12 * value.year + value.month - 1 + amount, 12)
     day = min(value.day, calendar.monthrange(year, month + 1)[1])
     return value.replace(year=year, month=month + 1, day=day)
@@ -137,7 +156,7 @@ def _shift(value: dt.date, amount: int, unit: str) -> dt.date | None:
     if ends is None or not ends[0] <= moment <= ends[1]:
         return None
     if unit == "month":
-        found = _months(moment, amount)
+        found = months_later(moment, amount)
     else:
         found = moment + dt.timedelta(**{f"{unit}s": amount})
     return found if stamp or unit == "second" else found.date()
