@@ -16,7 +16,8 @@ import pytest
 from conformance.postgres import postgres_bench
 from conformance.spark import SparkBench
 from conformance.sqlite import AVAILABLE, SQLiteEngine
-from dither.plan.job import CellsInUse, ExactAnswer, Histogram, Job
+from dither.plan.answers import CellsInUse, ExactAnswer, Histogram
+from dither.plan.job import Job
 from dither.plan.schema import Schema
 from engines.hostile import Bench
 from engines.reference import answer

@@ -7,7 +7,8 @@ from typing import Any
 
 from dither._environment import Secret
 from dither.engines.postgres import PostgresEngine
-from dither.plan.job import ExactAnswer, Job
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Job
 from dither.plan.schema import Kind, Schema
 from engines.hostile import SCHEMA
 from postgres_server import Server

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dither.engines import TableSource
-from dither.plan.job import ExactAnswer, Job
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Job
 from dither.plan.schema import Schema
 from engines.hostile import KEY, SCHEMA, frame
 from spark_session import spark_session

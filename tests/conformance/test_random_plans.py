@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from conformance.engines import by_group, expected
 from conformance.plans import WIDE
 from dither.errors import UnsupportedError
-from dither.plan.job import Histogram, Leaves, Rows, Total, Units, Values
+from dither.plan.answers import Histogram
+from dither.plan.job import Leaves, Rows, Total, Units, Values
 from engines.hostile import SCHEMA, jobs, tables
 
 KEY = b"sixteen bytes..."

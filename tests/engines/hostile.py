@@ -16,8 +16,9 @@ from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.engines.duckdb.frames import to_arrow
 from dither.errors import QueryError
 from dither.plan import expressions as ex
+from dither.plan.answers import ExactAnswer
 from dither.plan.facts import Scope, infer
-from dither.plan.job import ExactAnswer, GroupKey, Job, Leaves, Rows, Total, Units, Values
+from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units, Values
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from plan import calls

@@ -18,7 +18,7 @@ from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import identifier
-from dither.plan.job import ExactAnswer
+from dither.plan.answers import ExactAnswer
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query

@@ -17,8 +17,8 @@ from dither.plan.job import (
     Units,
     UnitSizeHistogram,
     Values,
-    sensitivity,
 )
+from dither.plan.sensitivity import sensitivity
 
 X = Column("t", "x")
 

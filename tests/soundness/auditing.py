@@ -18,7 +18,8 @@ import numpy.typing as npt
 from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
-from dither.plan.job import ExactAnswer, Leaves
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Leaves
 from dither.query._noise import NoisePlan, add_noise, on_grid
 
 LEVEL = 1e-7

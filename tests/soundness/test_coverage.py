@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dither.plan.job import ExactAnswer
+from dither.plan.answers import ExactAnswer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
 from dither.query._estimates import Measured, estimate
 from dither.query._noise import NoisePlan, add_noise, on_grid, plan_noise

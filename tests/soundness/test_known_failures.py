@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import dither as dt
 from dither.errors import DitherError, EngineError, PolicyError, QueryError, TokenError
-from dither.plan.job import Distinct, ExactAnswer
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Distinct
 from engines.hostile import Bench, frame
 from soundness.queries import queries
 from soundness.sessions import MEASURES, Watch, opened, policy_in, spent

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conformance.engines import by_group
 from dither.errors import DitherError
-from dither.plan.job import ExactAnswer
+from dither.plan.answers import ExactAnswer
 from dither.plan.lower import Plan
 from engines.hostile import Bench
 from engines.reference import answer

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
-from dither.plan.job import ExactAnswer
+from dither.plan.answers import ExactAnswer
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema
 from dither.query._noise import NoisePlan, add_noise, plan_noise

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
-from dither.plan.job import ExactAnswer, Histogram, Total
+from dither.plan.answers import ExactAnswer, Histogram
+from dither.plan.job import Total
 from dither.plan.lower import Plan
 from dither.plan.relations import PublicJoin
 from dither.plan.schema import Kind, Schema, Table

@@ -23,7 +23,8 @@ from typing import Any, Self
 
 from dither.engines.files import Named, sample_names
 from dither.errors import PolicyError, nearest
-from dither.plan.job import ExactAnswer, Job
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Job
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
 __all__ = ["Backend", "Engine", "Format", "TableSource", "backend", "register"]

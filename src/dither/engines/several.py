@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from dither.engines import Engine
 from dither.errors import PolicyError, UnsupportedError, nearest
-from dither.plan.job import ExactAnswer, Job
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Job
 from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 

@@ -39,13 +39,10 @@ from dither.engines.writer.rows import Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
 from dither.engines.writer.within import QuerySource
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
+from dither.plan.answers import CellsInUse, ExactAnswer, Histogram, Integers
 from dither.plan.job import (
     Cells,
-    CellsInUse,
     Distinct,
-    ExactAnswer,
-    Histogram,
-    Integers,
     Job,
     Leaves,
     ListedCells,

@@ -57,17 +57,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import QueryError
-from dither.plan.job import (
-    GroupKey,
-    Job,
-    Measurement,
-    MeasurementSensitivity,
-    Rows,
-    Total,
-    Units,
-    Values,
-    reach,
-)
+from dither.plan.job import GroupKey, Job, Measurement, Rows, Total, Units, Values
+from dither.plan.sensitivity import MeasurementSensitivity, reach
 
 __all__ = ["MOST_KEYS", "Levels", "check_sums", "levels_of", "sensitivity_of_levels"]
 

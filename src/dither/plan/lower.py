@@ -19,14 +19,7 @@ from dither.plan.ballots import Ballot
 from dither.plan.calculations import Calculated, sources
 from dither.plan.expanded import expanded
 from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, value_facts
-from dither.plan.job import (
-    GroupKey,
-    Job,
-    MeasurementSensitivity,
-    Rows,
-    Units,
-    sensitivity,
-)
+from dither.plan.job import GroupKey, Job, Rows, Units
 from dither.plan.levels import MOST_KEYS, Levels, check_sums, levels_of, sensitivity_of_levels
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import (
@@ -45,6 +38,7 @@ from dither.plan.relations import (
 )
 from dither.plan.released import ReleasedKey, groupings, kind_of, leaves, ranks
 from dither.plan.schema import Kind, Schema, Table, Value
+from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import brief, number, show
 from dither.plan.units import declared_limits, limits, rows_of_unit, unit_of
 

@@ -19,7 +19,6 @@ from dither.plan import relations as rel
 from dither.plan.calculations import Ranked, sources
 from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Facts, Scope, infer
-from dither.plan.job import MeasurementSensitivity
 from dither.plan.lower import Plan
 from dither.plan.magnitudes import gridded
 from dither.plan.recipes import (
@@ -34,6 +33,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Value
+from dither.plan.sensitivity import MeasurementSensitivity
 from dither.plan.text import brief, number, show, show_value
 from dither.query._calculated import claims
 from dither.query._display import Explanation, Node

@@ -23,7 +23,8 @@ from dither.errors import ArgumentError, QueryError
 from dither.ledger import Charged
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.job import ExactAnswer, Job, Sides
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Job, Sides
 from dither.plan.lower import Plan
 from dither.plan.magnitudes import ORIGIN, SIZES, DayGrid
 from dither.plan.recipes import CellsRecipe
@@ -124,9 +125,9 @@ class FactQuestion(Question):
     -----
     *Guarantee.* That of its release, for the neighbours that ``explain`` names. Bounds and limits
     take two steps: a histogram, and then the numbers outside and inside of the ends found in it.
-    Both have the sensitivity that ``dither.plan.job`` proves, whatever the ends; the ends are a
-    function of what was released; so the second step is one that may be chosen adaptively, and
-    the charge is that of both, added up.
+    Both have the sensitivity that ``dither.plan.sensitivity`` proves, whatever the ends; the ends
+    are a function of what was released; so the second step is one that may be chosen adaptively,
+    and the charge is that of both, added up.
     """
 
     def __init__(

@@ -24,9 +24,8 @@ from dither.mechanisms import (
 from dither.mechanisms._combination import Noise, SummedNoise
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
+from dither.plan.answers import ExactAnswer, Histogram
 from dither.plan.job import (
-    ExactAnswer,
-    Histogram,
     Job,
     Leaves,
     Measurement,

@@ -35,7 +35,9 @@ from dither.errors import (
 )
 from dither.ledger import Charged
 from dither.plan.aggregates import Count, Key, Output, Query
-from dither.plan.job import Cells, CellsInUse, Histogram, Job, ListedCells, sensitivity
+from dither.plan.answers import CellsInUse, Histogram
+from dither.plan.job import Cells, Job, ListedCells
+from dither.plan.sensitivity import sensitivity
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
 from dither.query._canonical import form
@@ -163,7 +165,8 @@ class TablesQuestion:
     *Sensitivity.* Of each unit the same at most ``max_rows`` rows count in every table of a run,
     chosen by a keyed hash of the unit's own rows. So one unit that is added or removed changes any
     one table by a vector of whole numbers of one sign whose sum is at most ``max_rows``: `l1` and
-    the root of `l2_squared` are that (`dither.plan.job` has the proof, and that for replacement).
+    the root of `l2_squared` are that (`dither.plan.sensitivity` has the proof, and that for
+    replacement).
 
     *Order.* The ledger commits before a row is read; nothing is refunded, and a run that is cut off
     stays charged and leaves nothing behind. A token that was answered is answered again from the

@@ -5,8 +5,8 @@ one law; and, where ``totals`` asks for it, how many it has in all, with a law o
 whose numbers are public are not counted so.
 
 Sensitivity. All tables count the same kept rows of a unit, so each changes by an integer vector of
-‖·‖₁ <= l1 and ‖·‖₂² <= l2_squared (`plan.job`): a table of a wider level adds up cells of the
-leaves, which leaves what one unit adds to it, at least 0 in every entry, of the same sum.
+‖·‖₁ <= l1 and ‖·‖₂² <= l2_squared (`plan.sensitivity`): a table of a wider level adds up cells of
+the leaves, which leaves what one unit adds to it, at least 0 in every entry, of the same sum.
 
 Cost. The tables' losses compose (`_divided`).
 

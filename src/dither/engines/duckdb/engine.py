@@ -35,7 +35,8 @@ from dither.engines.duckdb.sources import (
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
-from dither.plan.job import Integers, Job
+from dither.plan.answers import Integers
+from dither.plan.job import Job
 from dither.plan.relations import scans
 from dither.plan.schema import Schema
 

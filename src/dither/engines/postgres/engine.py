@@ -22,7 +22,8 @@ from dither.errors import (
     PolicyError,
     UnsupportedError,
 )
-from dither.plan.job import Cells, ExactAnswer, Job
+from dither.plan.answers import ExactAnswer
+from dither.plan.job import Cells, Job
 from dither.plan.relations import scans
 from dither.plan.schema import Schema
 
