@@ -26,7 +26,7 @@ from dither.engines.writer.forms import call
 from dither.errors import ArgumentError, EngineError, UnsupportedError
 from dither.plan.functions.patterns import Pattern, spelled
 from dither.plan.job import Job
-from dither.plan.schema import Kind, Schema
+from dither.plan.schema import Kind, Schema, Value
 from engines.reference import _part, _truncate
 
 AVAILABLE = sqlite3.sqlite_version_info >= (3, 39)
@@ -162,8 +162,8 @@ class SQLiteDialect(Dialect):
         key = exp.Literal.string(f"{seeds.first}-{seeds.second}")
         return call("keyed_hash", key, *(p.copy() for p in parts))
 
-    def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
-        rows = [exp.Tuple(expressions=[v.copy(), self.integer(i)]) for i, v in values]
+    def listed(self, values: Sequence[tuple[int, Value]], kind: Kind) -> exp.Select:
+        rows = [exp.Tuple(expressions=[self.constant(v, kind), self.integer(i)]) for i, v in values]
         names = {"column1": "value", "column2": "position"}
         columns = [exp.alias_(exp.column(n), alias, quoted=True) for n, alias in names.items()]
         return exp.select(*columns).from_(exp.Values(expressions=rows))

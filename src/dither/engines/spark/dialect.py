@@ -26,7 +26,7 @@ from dither.engines.writer.dialect import FIRST_DAY, LARGEST, Dialect, Seeds
 from dither.engines.writer.forms import binary, call, case, named
 from dither.errors import UnsupportedError
 from dither.plan.functions.patterns import Pattern, one_pass
-from dither.plan.schema import ColumnFacts, Kind
+from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["SPARK", "SparkDialect"]
 
@@ -216,7 +216,7 @@ class SparkDialect(Dialect):
             order=exp.Order(expressions=[exp.Null()]),
         )
 
-    def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
+    def listed(self, values: Sequence[tuple[int, Value]], kind: Kind) -> exp.Select:
         if values:
             return super().listed(values, kind)
         columns = [named(self.null(kind), "value"), named(self.null(Kind.INTEGER), "position")]

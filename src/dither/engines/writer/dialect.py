@@ -428,9 +428,9 @@ class Dialect(ABC):
         limit = exp.LTE(this=identifier(name), expression=self.integer(most))
         return selected(columns, subquery(numbered, "numbered")).where(limit, copy=False)
 
-    def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
+    def listed(self, values: Sequence[tuple[int, Value]], kind: Kind) -> exp.Select:
         """Public values as a table: ``value``, and ``position`` as it is given."""
-        rows = [exp.Tuple(expressions=[v.copy(), self.integer(i)]) for i, v in values]
+        rows = [exp.Tuple(expressions=[self.constant(v, kind), self.integer(i)]) for i, v in values]
         alias = exp.TableAlias(
             this=exp.to_identifier("listed", quoted=True),
             columns=[exp.to_identifier(n, quoted=True) for n in ("value", "position")],

@@ -88,21 +88,21 @@ class GroupedQuery:
         """Whether the key columns hold positions in public lists, every one."""
         return all(listed is not None for listed in self._lists)
 
-    def _listed(self, key: GroupKey) -> list[tuple[int, exp.Expression]] | None:
+    def _listed(self, key: GroupKey) -> list[tuple[int, Value]] | None:
         """The public values that the engine can hold, each once, with their positions."""
         if key.values is None:
             return None
-        found: dict[object, tuple[int, exp.Expression]] = {}
+        found: dict[object, tuple[int, Value]] = {}
         for position, value in enumerate(key.values):
             if key.kind is Kind.INTEGER and (
                 not -LARGEST - 1 <= value <= LARGEST  # type: ignore[operator]
                 or value != int(value)  # type: ignore[arg-type]
             ):
                 continue
-            constant = self._dialect.constant(value, key.kind)
             # Of reals two can be one double; other values, all of one kind, are distinct.
-            same = self._dialect.sql(constant) if key.kind is Kind.REAL else value
-            found.setdefault(same, (position, constant))
+            real = key.kind is Kind.REAL
+            same = self._dialect.sql(self._dialect.constant(value, key.kind)) if real else value
+            found.setdefault(same, (position, value))
         return list(found.values())
 
     def _key_value(self, key: GroupKey) -> exp.Expression:
@@ -118,7 +118,7 @@ class GroupedQuery:
         found: exp.Select,
         value: exp.Expression,
         name: str,
-        listed: list[tuple[int, exp.Expression]],
+        listed: list[tuple[int, Value]],
         kind: Kind,
         how: str | None = None,
     ) -> tuple[exp.Select, exp.Expression]:
@@ -175,7 +175,7 @@ class GroupedQuery:
             if listed is not None:
                 held.append(is_not_null(identifier(name)))
         columns += [named(at, SET), *(identifier(name) for name in kept)]
-        numbers = [(i, dialect.integer(i)) for i in range(len(job.sets))]
+        numbers: list[tuple[int, Value]] = [(i, i) for i in range(len(job.sets))]
         every = selected(columns, subquery(rows, "keyed")).join(
             subquery(dialect.listed(numbers, Kind.INTEGER), "sets"), join_type="CROSS", copy=False
         )

@@ -1,0 +1,40 @@
+"""Long lists of public values: the same table in DuckDB, however they are written."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+
+import duckdb
+import pytest
+
+from dither.engines.duckdb.dialect import DUCKDB, LONG
+from dither.plan.schema import Kind
+
+MARKS = ["", " ", "\x01", "\x02", "'", "''", "a\nb", "\t", ",", "\\", "\\n"]
+ODD = [*MARKS, "é", "e\u0301", "🐘", "NULL"]
+LISTS = {
+    Kind.TEXT: ODD + [f"v{i}" for i in range(LONG)],
+    Kind.INTEGER: [-(2**63), 2**63 - 1, Fraction(-7)] + [i * i - 50 for i in range(LONG)],
+    Kind.REAL: [Fraction(1, 3), Fraction(-7, 10)] + [Fraction(i, 7) for i in range(LONG)],
+    Kind.DATE: [dt.date(1, 1, 1) + dt.timedelta(days=700 * i) for i in range(LONG + 5)],
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_long_list_holds_each_value_at_its_place(kind):
+    """Quotes, separators and line ends in texts; numbers at the ends of their type."""
+    values = LISTS[kind]
+    placed = [(3 * i, value) for i, value in enumerate(values)]
+    wanted = [(float(v) if kind is Kind.REAL else v, i) for i, v in placed]
+    with duckdb.connect() as connection:
+        found = connection.execute(DUCKDB.sql(DUCKDB.listed(placed, kind)))
+        names = [column[1] for column in found.description]
+        assert found.fetchall() == wanted
+    assert names[0] == DUCKDB.types[kind]
+
+
+def test_a_long_list_is_one_constant():
+    """DuckDB plans each constant by itself, and of 100,000 takes seconds."""
+    placed = list(enumerate(LISTS[Kind.TEXT]))
+    assert DUCKDB.sql(DUCKDB.listed(placed, Kind.TEXT)).count("CAST") < 5
