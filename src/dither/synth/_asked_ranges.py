@@ -84,8 +84,15 @@ class RangesQuestion(Unreleased):
     def notes(self) -> tuple[str, ...]:
         """What a reader of the answers should know."""
         attribute = self._question.domain.attributes[0]
-        found = [f"NULL and what lies outside of {attribute.name}'s cells is in no range"]
-        return (*self._question.notes(), *(found if attribute.missing else []))
+        found = []
+        if attribute.clamped:
+            found.append(f"what lies beyond {attribute.name}'s bounds counts at the nearer one")
+        if attribute.missing:
+            others = (
+                "" if attribute.clamped else f" and what lies outside of {attribute.name}'s cells"
+            )
+            found.append(f"NULL{others} is in no range")
+        return (*self._question.notes(), *found)
 
     def explain(self) -> Explanation:
         """Who is protected, how the tree is counted, and what it costs."""
