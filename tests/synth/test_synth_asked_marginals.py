@@ -289,3 +289,27 @@ def test_tables_without_negative_counts_and_rows(session):
     assert session.balance() == spent
     with pytest.raises(ArgumentError, match="not asked for together"):
         local.frame(["region", "age", "smoker"])
+
+
+def test_pictures_show_tables_and_the_errors_of_all(session, tmp_path):
+    """Of the table that was named, or the first pair; what was not asked for is refused."""
+    asked = [["region", "age", "smoker"], ["one"], ["seen", "age"]]
+    found = session.table("visits").marginals(asked, epsilon=1, delta="1e-6").release()
+    for columns, title in (
+        (None, "age × seen"),
+        (["smoker", "region"], "region × smoker"),
+        (["one"], "one"),
+        (["seen"], "seen"),
+    ):
+        path = tmp_path / f"{title}.png"
+        drawn = found.plot(path, columns=columns)
+        assert drawn.axes[0].get_title(loc="left").startswith(f"{title}, each cell ± ")
+        assert path.stat().st_size > 10_000
+        assert [t.get_text() for t in drawn.axes[1].get_xticklabels()] == [
+            "1-way (1)",
+            "2-way (1)",
+            "3-way (1)",
+        ]
+    for columns in (["region", "age", "smoker"], ["seen", "smoker"], ["nope"], []):
+        with pytest.raises(ArgumentError, match="column"):
+            found.plot(columns=columns)

@@ -27,7 +27,10 @@ from dither.synth._planner import Noise, real, shares, subsets
 from dither.synth._residuals import table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
+    from matplotlib.figure import Figure
 
     from dither.synth._local_tables import LocalTables
 
@@ -267,3 +270,19 @@ class ReleasedMarginals(Printable):
         for note in [f"intervals at {level(0.95)}, of noise alone", *self.notes]:
             lines += wrapped(note, "  ", first="- ")
         return "\n".join(lines)
+
+    def plot(
+        self, path: str | Path | None = None, *, columns: Sequence[str] | None = None
+    ) -> Figure:
+        """Draw one table, and how wide the intervals of all are, by their number of columns.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        columns : sequence of str, optional
+            One or two, of a table that was asked for; of the first one where left out.
+        """
+        from dither.plots._marginals import draw_marginals
+
+        return draw_marginals(self, path, columns)
