@@ -24,12 +24,14 @@ from dither.query._display import Explanation, Node, Unreleased, table
 from dither.query._domain import CELLS, CellDomain, Clique, domain_of
 from dither.query._tables import Counts, TablesQuestion, heard
 from dither.synth._inside import INSIDE, FinerBins, finer_of, measured_inside
+from dither.synth._model import STEPS as LAST_STEPS
 from dither.synth._plans import (
     CHOOSING,
     METHODS,
     OF_CHOICES,
     OF_COLUMNS,
     ROUNDS,
+    STEPS,
     Measurements,
     SynthProgress,
     candidates_of,
@@ -225,10 +227,23 @@ class Synthesis(Unreleased):
             cells,
             Node("tables", tuple(orders)),
             Node(f"measured by {self.method}", tuple(noise)),
+            Node("model", self._work()),
             Node("cost, charged before a row is read", cost),
             Node("notes", notes),
         )
         return Explanation(Node(f"synthesis of {', '.join(self.domain.names)}", children=children))
+
+    def _work(self) -> tuple[tuple[str, str], ...]:
+        """What fitting holds and does at most, whatever the data are."""
+        passes = f"{LAST_STEPS} passes over the cells for the last fit"
+        if self.method == "aim":
+            rounds = ROUNDS * len(self.domain.sizes)
+            passes = f"{rounds} rounds, of {STEPS} passes over the cells each; {passes}"
+        cells = sum(self.domain.sizes) if self.method == "independent" else self.max_cells
+        return (
+            ("memory", f"at most {cells:,} cells, of 8 bytes, as max_bytes says"),
+            ("time", f"at most {passes}"),
+        )
 
     def preview(self, sizes: Sequence[int] = (1_000, 10_000, 100_000)) -> str:
         """What noise alone does to tables of one, two and three columns, for tables of some sizes.
