@@ -239,9 +239,11 @@ class Synthesis(Unreleased):
         if self.method == "aim":
             rounds = ROUNDS * len(self.domain.sizes)
             passes = f"{rounds} rounds, of {STEPS} passes over the cells each; {passes}"
-        cells = sum(self.domain.sizes) if self.method == "independent" else self.max_cells
+        cells = f"{self.max_cells:,} cells of 8 bytes, as max_bytes says"
+        if self.method == "independent":
+            cells = f"{sum(self.domain.sizes):,} cells of 8 bytes"
         return (
-            ("memory", f"at most {cells:,} cells, of 8 bytes, as max_bytes says"),
+            ("memory", f"at most {cells}"),
             ("time", f"at most {passes}"),
         )
 
