@@ -237,7 +237,7 @@ def noise_that_serves_two_levels(monkeypatch) -> None:
             cells.append(exact + np.resize(kept[-1], exact.shape))
             noise = level.total
             totals.append(None if noise is None else exact.sum(axis=1) + noise.draw(len(exact)))
-        return Measured(cells, totals)
+        return MeasuredLevels(cells, totals)
 
     monkeypatch.setattr(HierarchyPlan, "measure", measure)
 

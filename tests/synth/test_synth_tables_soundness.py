@@ -20,7 +20,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Neighbours
 from dither.query._tables import TablesQuestion
 from dither.synth import _asked_marginals, _asked_ranges, _range_plan, _residuals
-from dither.synth._hierarchy import Hierarchy, Measured
+from dither.synth._hierarchy import HierarchyPlan, MeasuredLevels
 from dither.synth._range_plan import RangePlan
 from dither.synth._range_tree import RangeTree
 
@@ -207,14 +207,16 @@ def scripted(monkeypatch, asked):
         zero = np.zeros_like(leaves)
         cells = [script(level.shape) for level in self.spine.sums(zero)]
         noises = [level.total for level in self.levels]
-        return Measured(cells, [n and script(len(c)) for n, c in zip(noises, cells, strict=True)])
+        return MeasuredLevels(
+            cells, [n and script(len(c)) for n, c in zip(noises, cells, strict=True)]
+        )
 
     def nodes(self, leaves):
         asked.append((leaves.shape, self.tree, self.noises))
         return [script(level.shape) for level in self.tree.counts(np.zeros_like(leaves))]
 
     monkeypatch.setattr(_residuals, "_noisy", noisy)
-    monkeypatch.setattr(Hierarchy, "measure", levels)
+    monkeypatch.setattr(HierarchyPlan, "measure", levels)
     monkeypatch.setattr(RangePlan, "measure", nodes)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.synth._marginals import Marginals
+    from dither.synth._marginals import ReleasedMarginals
 
 __all__ = ["draw_marginals"]
 
@@ -40,7 +40,7 @@ _NAMED = 12
 
 
 def draw_marginals(
-    found: Marginals, path: str | Path | None, columns: Sequence[str] | None
+    found: ReleasedMarginals, path: str | Path | None, columns: Sequence[str] | None
 ) -> Figure:
     """One table of one or two columns, and the half-widths of all tables.
 
@@ -107,7 +107,7 @@ def _map(axes: Axes, values: npt.NDArray[np.float64], labels: list[list[str]]) -
             axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
 
 
-def _widths(axes: Axes, found: Marginals) -> None:
+def _widths(axes: Axes, found: ReleasedMarginals) -> None:
     """The half-width of every table that was asked for, by its number of columns."""
     orders = sorted({len(names) for names in found.tables})
     tidy(axes, values="y")

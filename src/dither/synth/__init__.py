@@ -4,7 +4,8 @@
 
 - ``_junction``, ``_graph``, ``_rows``: the distribution that noisy tables say most of; its rows.
 - ``_spending``: a budget that an adaptive mechanism spends; what it costs is proved there.
-- ``_plans``: which tables to measure: MST, AIM, and each column by itself.
+- ``_plans``, ``_workload``: which tables to measure, by MST, AIM, or each column by itself; which
+  ones are to be right.
 - ``_rules``: combinations that cannot be, and counts that are public.
 - ``_inside``: where numbers lie inside their bins, by a private tree of finer ones.
 - ``_model``, ``_values``, ``_result``, ``_stored``: the model of what was measured, over the

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,7 @@ from dither.synth._result import SyntheticModel
 from dither.synth._rules import rules_of
 from dither.synth._spending import ZCDPBudget
 from dither.synth._stored import packed
+from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -50,14 +50,6 @@ __all__ = ["MAX_BYTES", "Synthesis"]
 
 MAX_BYTES = 2**20
 """What the model's tables may take, unless something else is asked for."""
-
-MOST_CANDIDATES = 10_000
-"""More tables than this are too many to choose from in every round."""
-
-WIDE = 30
-"""Of more columns the workload is all pairs, and of fewer all triples, unless one is given."""
-
-Workload = int | Sequence[Sequence[str]] | Mapping[tuple[str, ...], int]
 
 _WIDE_WAY = (
     "ask marginals(2, ...) for all pairs: its release has rows without a model, by "
@@ -131,7 +123,7 @@ class Synthesis(Unreleased):
                 f"(one has {singles:,} cells); raise it, cut them with cells = ..., or {_WIDE_WAY}"
             )
         self.rules = rules_of(self.domain, self.max_cells, zeros=zeros, known=known, total=total)
-        self.workload = _workload(workload, self.domain)
+        self.workload = workload_of(workload, self.domain)
         if method == "aim" and len(candidates_of(self.workload)) > MOST_CANDIDATES:
             raise ArgumentError(
                 f"workload: {len(candidates_of(self.workload)):,} tables are too many to choose "
@@ -429,33 +421,3 @@ def says_nothing(found: Measurements, total: float | None) -> bool:
     if total is None and rows < 2 * deviation:
         return True
     return all(_MEAN * m.deviation * m.values.size >= 2 * rows for m in found.measured)
-
-
-def _workload(given: Workload | None, domain: CellDomain) -> dict[Clique, int]:
-    """The tables to be right, with their weights."""
-    columns = len(domain.sizes)
-    if given is None:
-        given = min(columns, 3 if columns <= WIDE else 2)
-    if isinstance(given, int) and not isinstance(given, bool):
-        order = check.whole("workload", given, 1)
-        if order > columns:
-            raise ArgumentError(f"workload: {order} columns are more than the {columns} there are")
-        if comb(columns, order) > 20 * MOST_CANDIDATES:
-            raise ArgumentError(
-                f"workload: {comb(columns, order):,} tables of {order} columns are too many; name "
-                "those that matter"
-            )
-        return dict.fromkeys(combinations(range(columns), order), 1)
-    if isinstance(given, str) or not isinstance(given, Sequence | Mapping) or not given:
-        raise ArgumentError(
-            "workload must be a number of columns, such as 3, or a list of tables, such as "
-            '[["age", "sex"]]'
-        )
-    pairs = given.items() if isinstance(given, Mapping) else ((t, 1) for t in given)
-    found: dict[Clique, int] = {}
-    for names, weight in pairs:
-        clique = domain.clique(list(names) if isinstance(names, tuple) else names, "workload")
-        if not clique:
-            raise ArgumentError("workload: a table must name at least one column")
-        found[clique] = found.get(clique, 0) + check.whole("workload: a weight", weight, 1)
-    return found
