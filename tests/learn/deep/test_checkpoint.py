@@ -163,7 +163,7 @@ def test_it_is_bound_to_rows_model_and_arguments(other: dict[str, Any], tmp_path
 def test_a_death_between_claim_and_next_generation_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At every replacement of a file: the run goes on all the same."""
+    """At every replacement of a file, the last one too: the run goes on all the same."""
     real, left = _checkpoint._move, 0
 
     def dying(one: Path, other: Path) -> None:
@@ -182,13 +182,12 @@ def test_a_death_between_claim_and_next_generation_loses_nothing(
         with contextlib.suppress(Stopped):
             one_run(place, **HOW[0])
         monkeypatch.setattr(_checkpoint, "_move", real)
-        held = _checkpoint._read(place)
-        assert held is not None
-        if held.ended:
+        if left > 0:
             break
-        if at > 4:
-            continue
-        one_run(place, **HOW[0])
+        # A process that died at its very end has a model all the same.
+        with contextlib.suppress(ArgumentError):
+            one_run(place, **HOW[0])
+        assert trained(torch.nn.Linear(3, 2), place).weight.shape == (2, 3)
     assert 4 < at < 8
 
 

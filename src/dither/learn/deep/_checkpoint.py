@@ -103,10 +103,12 @@ class Checkpoint:
         if waiting.exists():
             # A process died between its claim and the next generation, or before its claim.
             made = _read(waiting, partly=True)
-            if made is not None and _claim(made.key, made.generation - 1) in used:
+            last = _read(path) if path.exists() else None
+            if made is not None and last is not None and made._follows(last, used):
                 _move(waiting, path)
             else:
                 waiting.unlink()
+        _beside(path, ".part").unlink(missing_ok=True)  # It has the key, and nobody needs it.
         if not path.exists():
             if used:
                 raise ArgumentError(
@@ -127,9 +129,25 @@ class Checkpoint:
             )
         return found
 
+    def _follows(self, last: Checkpoint, used: set[bytes]) -> bool:
+        """Whether this was written to be the next generation of one that was taken."""
+        same = self.ended or self.key == last.key
+        taken = _claim(last.key, last.generation) in used
+        return same and taken and self.generation == last.generation + 1
+
     def words(self, purpose: str, step: int) -> Words:
         """The randomness of a step."""
         return KeyedWords(self.key, purpose, step)
+
+    @property
+    def run(self) -> str:
+        """What stands for the run where it is charged; it does not tell the key."""
+        return hashlib.blake2b(self.key, digest_size=16, person=b"dither account").hexdigest()
+
+    def drop(self) -> None:
+        """Forget a run that took no step, for it could not be charged."""
+        self.path.unlink()
+        _settled(self.path.parent)
 
     def claim(self, binding: bytes) -> None:
         """Take this generation: before the first step, and before anything of it is shown.
@@ -148,9 +166,7 @@ class Checkpoint:
                 "on with it would use its noise twice"
             )
         self.generation += 1
-        _write(_beside(self.path, ".next"), self._bytes())
-        self._take(self.generation - 1)
-        _move(_beside(self.path, ".next"), self.path)
+        self._succeed(_claim(self.key, self.generation - 1))
 
     def keep(self, state: dict[str, Any]) -> None:
         """Replace what was kept, in one step that a kill cannot cut in two."""
@@ -159,23 +175,31 @@ class Checkpoint:
 
     def end(self, state: dict[str, Any]) -> None:
         """Keep the trained model, and erase the key."""
-        self._take(self.generation)
+        taken = _claim(self.key, self.generation)
         # Nor is the binding left, which is a hash of the rows.
         self.key, self.binding, self.state, self.ended = b"", b"", state, True
-        self._put()
+        self.generation += 1
+        self._succeed(taken)
 
     def _put(self) -> None:
         waiting = _beside(self.path, ".part")
         _write(waiting, self._bytes())
         _move(waiting, self.path)
 
-    def _take(self, generation: int) -> None:
-        """Write down, for good, that a generation is not resumed again."""
+    def _succeed(self, taken: bytes) -> None:
+        """Take the place of the generation before, which is not resumed again.
+
+        The next one is on the disk before the last is written down as taken: a process that dies at
+        any place between leaves one that goes on, `_found`.
+        """
+        waiting = _beside(self.path, ".next")
+        _write(waiting, self._bytes())
         with _beside(self.path, ".used").open("ab") as file:
-            file.write(_claim(self.key, generation) + b"\n")
+            file.write(taken + b"\n")
             file.flush()
             os.fsync(file.fileno())
         _settled(self.path.parent)
+        _move(waiting, self.path)
 
     def _bytes(self) -> bytes:
         held = io.BytesIO()
