@@ -20,7 +20,7 @@ WORKER = Path(__file__).with_name("training_worker.py")
 
 @pytest.mark.parametrize("how", ["sampled", "ordered"])
 def test_a_run_that_is_killed_goes_on_exactly(tmp_path: Path, how: str) -> None:
-    """SIGKILL at random instants: the same model, bit for bit, as a run that was left alone."""
+    """SIGKILL at random instants: the model, bit for bit, of a run left alone; charged once."""
     done = subprocess.run(
         [sys.executable, str(WORKER), str(tmp_path), how],
         stdout=subprocess.PIPE, text=True, timeout=400, check=True,
@@ -28,4 +28,5 @@ def test_a_run_that_is_killed_goes_on_exactly(tmp_path: Path, how: str) -> None:
     found = json.loads(done.stdout)
     assert "failed" not in found, found
     assert found["kills"] >= 3
+    assert found["charges"] == ["2"]
     assert found["model"] == found["whole"]

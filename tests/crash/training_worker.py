@@ -1,7 +1,8 @@
 """The process that the crash test of training starts: run as a script, never imported by dither.
 
-Forks trainings of one checkpoint, kills each at a random instant until one ends, and prints what
-the model is, beside that of a run under the same key that nobody killed.
+Forks trainings of one checkpoint on one account, kills each at a random instant until one ends, and
+prints what the model is and what was charged, beside the model of a run under the same key that
+nobody killed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ import random
 import signal
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError
 from dither.learn.deep import FixedOrder, _checkpoint, train, trained
+from dither.ledger import Ledger
+from dither.privacy import Promise
 
 torch.set_num_threads(1)
 ROWS = torch.rand(60, 4, generator=torch.Generator().manual_seed(1))
@@ -30,18 +35,25 @@ HOW: dict[str, dict[str, Any]] = {
 
 
 def one_run(place: Path, how: str, told: int | None = None) -> list[float]:
-    """A run that is kept after every step; its parameters. It tells when it is under way."""
+    """A run that is kept after every step; its parameters. It tells when it is under way.
+
+    Whatever is heard of was charged by then, in full.
+    """
+    account: dict[str, Any] = {}
+    if told is not None:
+        book = Ledger.open(place.with_name("a.ledger"))
+        account = {"ledger": book, "accounts": "all", "unit": "patient", "token": "model"}
 
     def tell(now: Any) -> None:
         if told is not None:
-            os.write(told, b".")
+            os.write(told, b"." if book.balance("all").spent.epsilon == 2 else b"!")
         time.sleep(0.02)  # a run takes ten times as long as one waits for its end
 
     torch.manual_seed(7)
     model = torch.nn.Linear(4, 2)
     train(
-        model, (ROWS, LABELS), noise_multiplier=1, checkpoint=place, every=1, progress=tell,
-        **HOW[how],
+        model, (ROWS, LABELS), epsilon=2, delta=1e-5, checkpoint=place, every=1, progress=tell,
+        **HOW[how], **account,
     )  # fmt: skip
     return [float(x) for p in model.parameters() for x in p.detach().flatten()]
 
@@ -49,6 +61,10 @@ def one_run(place: Path, how: str, told: int | None = None) -> list[float]:
 def killed(place: Path, how: str) -> dict[str, Any]:
     """Kill runs at random instants until one has ended: every third before its first step."""
     kills = 0
+    with Ledger.open(place.with_name("a.ledger")) as book:
+        book.ensure_account(
+            "all", BudgetFilter(Fraction(3), Fraction(3, 10**5)), Promise("patient")
+        )
     for attempt in range(120):
         heard, told = os.pipe()
         child = os.fork()
@@ -61,8 +77,8 @@ def killed(place: Path, how: str) -> dict[str, Any]:
             except BaseException:
                 os._exit(4)
         os.close(told)
-        if attempt % 3:
-            os.read(heard, 1)
+        if attempt % 3 and os.read(heard, 1) == b"!":
+            return {"failed": "a step before the charge", "kills": kills}
         time.sleep(random.random() * 0.05)
         os.kill(child, signal.SIGKILL)
         os.close(heard)
@@ -74,8 +90,11 @@ def killed(place: Path, how: str) -> dict[str, Any]:
         else:
             return {"failed": code, "kills": kills}
     model = trained(torch.nn.Linear(4, 2), place)
+    with Ledger.open(place.with_name("a.ledger")) as book:
+        charges = [entry for entry in book.entries("all") if entry.kind == "charge"]
     return {
         "kills": kills,
+        "charges": [str(entry.charge.epsilon) for entry in charges if entry.charge],
         "model": [float(x) for p in model.parameters() for x in p.detach().flatten()],
     }
 

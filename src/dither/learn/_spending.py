@@ -69,6 +69,23 @@ class Spending:
         """
         return self._charge(loss, f"{self.token}/{what}", what, said)[0]
 
+    def resumed(self, loss: Loss, what: str, *said: Any) -> int:
+        """Charge something that goes on after a kill as it began; the entry's number.
+
+        Where it was charged before under this token, by the same words, that entry covers it: what
+        it shows must be one and the same, however often it is asked for. Errors as of `once`.
+        """
+        try:
+            return self._charge(loss, f"{self.token}/{what}", what, said)[0]
+        except TokenError:
+            token, request = f"{self.token}/{what}", digest_of((what, *said))
+            for name in self.accounts:
+                for entry in self.ledger.entries(name):
+                    same = entry.token == token and entry.request == request
+                    if same and set(entry.accounts) == set(self.accounts):
+                        return entry.number
+            raise
+
     def kept(self, loss: Loss, answer: Callable[[], str], what: str, *said: Any) -> str:
         """Charge, answer, and keep the answer in the ledger; the same question again is free.
 

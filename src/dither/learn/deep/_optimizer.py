@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ from dither import _checks as check
 from dither import privacy
 from dither._checks import Number
 from dither.errors import ArgumentError
+from dither.learn.deep._account import bill_of
 from dither.learn.deep._charge import Cost, cost_of, counting_noise, whole_run
 from dither.learn.deep._clipping import Adaptive, Clip, as_clip
 from dither.learn.deep._data import as_pair
@@ -28,6 +29,9 @@ from dither.learn.deep._sums import UNIT, ClippedSums
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
+
+if TYPE_CHECKING:
+    from dither.ledger import Ledger
 
 __all__ = ["MEMORY", "PrivateOptimizer"]
 
@@ -86,6 +90,9 @@ class PrivateOptimizer:
         Whether to read gradients off the layers; without it, where that is possible.
     words : callable, optional
         For simulation only: from a purpose and a step to another source of randomness.
+    ledger, accounts, unit, token, tables : optional
+        The account that is charged for all ``steps``, before anything is drawn: as of
+        `dither.learn.train`.
 
     Attributes
     ----------
@@ -97,12 +104,16 @@ class PrivateOptimizer:
         true if their number does not depend on what was seen.
     taken, planned : int
     clip : Clip
+    entry : int or None
+        The number of the ledger's entry that charged them.
 
     Raises
     ------
     ArgumentError
         An argument is out of range, or the model has no parameters to train or mixes rows. Nothing
         is drawn, and no value of the rows is looked at.
+    BudgetError, PromiseError, TokenError
+        The ledger refuses: the same holds, and nothing was charged.
 
     Notes
     -----
@@ -162,7 +173,13 @@ class PrivateOptimizer:
         memory: int = MEMORY,
         ghost: bool | None = None,
         words: Source | None = None,
+        ledger: Ledger | None = None,
+        accounts: str | Sequence[str] = (),
+        unit: str | None = None,
+        token: str | None = None,
+        tables: Mapping[str, str] | None = None,
     ) -> None:
+        bill = bill_of(ledger, accounts, unit, token, tables)
         parameters = trainable(model)
         check_model(model)
         _check_optimizer(optimizer, list(parameters.values()))
@@ -179,35 +196,66 @@ class PrivateOptimizer:
         self._given = 0
         self._done = False
         self.correlated: CorrelatedNoise | None = None
+        self.entry: int | None = None
+        self._sampling: PoissonSampling | OrderedSampling | None = None
         if order is not None:
             _check_order(order, rate, steps, population, self.clip)
             self._keep_order(order, relation, epsilon, delta, noise_multiplier)
-            self._engine_for(model, loss, ghost, physical, memory)
-            return
+        else:
+            self._keep_rate(rate, relation, population, epsilon, delta, noise_multiplier, steps)
+        self._engine_for(model, loss, ghost, physical, memory)
+        if bill is not None:
+            self.entry = bill.charge(self.cost)
+
+    def _keep_rate(
+        self,
+        rate: Number | None,
+        relation: Neighbours,
+        population: Number | None,
+        epsilon: Any,
+        delta: Any,
+        noise: Any,
+        steps: int | None,
+    ) -> None:
+        """Rows in samples, and what they cost."""
         if rate is None:
             raise ArgumentError("name the rate at which rows are sampled, or a fixed order")
         share = check.exact("rate", rate, above=0, most=1)
         planned = None if steps is None else check.count("steps", steps, 1, 10**7)
         counted = _counted(population, relation, len(self._X), epsilon, delta)
-        once = privacy.gaussian(counted) if counted else Loss((), relation)
         self.cost: Cost = cost_of(
             lambda z: one_step(z, share, relation),
-            once,
+            privacy.gaussian(counted) if counted else Loss((), relation),
             epsilon=epsilon,
             delta=delta,
-            noise_multiplier=noise_multiplier,
+            noise_multiplier=noise,
             steps=planned,
         )
-        self._engine_for(model, loss, ghost, physical, memory)
-        if counted:
-            public = Fraction(noisy_count(len(self._X), counted, self._words("count", 0)))
-        elif population is None:
+        if population is None:
             public = Fraction(max(1, len(self._X)))
         else:
             public = check.positive("population", population)
-        self.sampling: PoissonSampling | OrderedSampling = PoissonSampling(
-            len(self._X), share, public, relation
-        )
+        self._asked = share, relation, counted, None if counted else public
+
+    @property
+    def sampling(self) -> PoissonSampling | OrderedSampling:
+        """Who takes part in a step; rows that are to be counted are counted when it is first asked.
+
+        By then what that costs was charged, where a ledger is.
+        """
+        if self._sampling is None:
+            share, relation, counted, public = self._asked
+            rows = len(self._X)
+            if public is None:
+                assert counted is not None
+                public = Fraction(noisy_count(rows, counted, self._words("count", 0)))
+            self._sampling = PoissonSampling(rows, share, public, relation)
+        return self._sampling
+
+    @property
+    def asked(self) -> str:
+        """How rows take part, before any are counted: for a checkpoint to hold."""
+        return repr(self._asked if self.correlated is None else self._sampling)
 
     def _keep_order(
         self, order: FixedOrder, relation: Neighbours, epsilon: Any, delta: Any, noise: Any
@@ -223,7 +271,7 @@ class PrivateOptimizer:
             ),
             made.participation.steps,
         )  # fmt: skip
-        self.sampling, self.correlated = sampling, CorrelatedNoise(made, relation)
+        self._sampling, self.correlated = sampling, CorrelatedNoise(made, relation)
 
     def _engine_for(
         self,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -14,7 +14,8 @@ from torch import nn
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, number_text
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, BudgetError, PromiseError, TokenError
+from dither.learn.deep._account import Bill, bill_of
 from dither.learn.deep._checkpoint import Checkpoint, bound
 from dither.learn.deep._clipping import Clip
 from dither.learn.deep._data import as_pair
@@ -25,6 +26,9 @@ from dither.learn.deep._order import FixedOrder
 from dither.learn.deep._steps import CorrectedAdam
 from dither.learn.deep._training import POINTS, Progress, Training
 from dither.privacy import Neighbours
+
+if TYPE_CHECKING:
+    from dither.ledger import Ledger
 
 __all__ = ["train"]
 
@@ -57,6 +61,11 @@ def train(
     words: Source | None = None,
     checkpoint: str | Path | None = None,
     every: int = 10,
+    ledger: Ledger | None = None,
+    accounts: str | Sequence[str] = (),
+    unit: str | None = None,
+    token: str | None = None,
+    tables: Mapping[str, str] | None = None,
 ) -> Training:
     """Train a model of torch under differential privacy.
 
@@ -107,6 +116,18 @@ def train(
         run ends; `dither.learn.deep._checkpoint` says what is proved.
     every : int
         After how many steps it is written.
+    ledger : Ledger, optional
+        Where the whole run is charged, before its first step.
+    accounts : str or sequence of str
+        The accounts of the ledger that bear it, each in full.
+    unit : str
+        Whom they protect: whose row it is.
+    token : str, optional
+        A name for this run: under it the account is charged once. A run that goes on from its
+        checkpoint finds its charge again; any other run is refused under it.
+    tables : mapping of str to str, optional
+        The private tables that the rows are from, each with what says whose a row is, as of
+        ``Ledger.charge``.
 
     Returns
     -------
@@ -120,12 +141,16 @@ def train(
         train, or epsilon cannot be reached in so many steps.
     EngineError
         The model or the loss failed on some row; the message is always the same.
+    BudgetError, PromiseError, TokenError
+        The ledger refuses: nothing was charged, and no row was read.
 
     Notes
     -----
     *Guarantee.* (epsilon, delta)-DP of the trained parameters for one row, of these neighbours;
     what it covers, and what not, stands with `PrivateOptimizer`. Two runs cost twice:
     ``first.loss + second.loss``; choosing learning rates on the rows costs a run for each choice.
+    With a ledger all planned steps are charged, ``fit.loss``, on its disk before the first of them:
+    a run that is killed or stopped early has cost as much (`dither.learn.deep._account`).
 
     Examples
     --------
@@ -140,8 +165,11 @@ def train(
     own = list(trainable(model).values())
     if stop is not None and not callable(stop):
         raise ArgumentError("stop must be a function of Progress")
+    if not callable(progress) and progress is not None:
+        check.flag("progress", progress)
     watched = None if watch is None else as_pair(watch, own[0].device)
     with _kept(checkpoint, words) as kept:
+        bill = bill_of(ledger, accounts, unit, token, tables, None if kept is None else kept.run)
         private = PrivateOptimizer(
             _optimizer(optimizer, own, learning_rate, momentum),
             model,
@@ -164,7 +192,9 @@ def train(
         )
         run = _Run(private, check.flag("average", average), watched, loss or cross_entropy, stop)
         if kept is not None:
-            run.keep_in(kept, check.whole("every", every, 1))
+            run.keep_in(kept, check.whole("every", every, 1), bill)
+        elif bill is not None:
+            private.entry = bill.charge(private.cost)
         with _shown(private, progress, delta) as told:
             run.go(told)
     return Training(
@@ -220,14 +250,22 @@ class _Run:
         self.kept: Checkpoint | None = None
         self.every = 1
 
-    def keep_in(self, kept: Checkpoint, every: int) -> None:
-        """Go on from a checkpoint, or begin one: before the first step."""
+    def keep_in(self, kept: Checkpoint, every: int, bill: Bill | None) -> None:
+        """Go on from a checkpoint, or begin one, and see the run charged: before the first step."""
         self.kept, self.every = kept, every
         kept.claim(self._binding(kept.key))
-        if kept.state is not None:
-            self._restore(kept.state)
-        else:
+        known = kept.state
+        if known is None:
             kept.keep(self._state())
+        if bill is not None:
+            try:
+                self.private.entry = bill.charge(self.private.cost)
+            except (BudgetError, PromiseError, TokenError):
+                if known is None:
+                    kept.drop()
+                raise
+        if known is not None:
+            self._restore(known)
 
     def _binding(self, key: bytes) -> bytes:
         """All that steps depend on, but what the state holds: rows, frozen numbers, arguments."""
@@ -243,7 +281,7 @@ class _Run:
         return bound(
             key, [private._X, private._y, *held], repr(private.model), sorted(trained), loss,
             type(private.optimizer).__qualname__, groups, private.clip, private.exact,
-            private.physical, private.sampling, private.cost, self.steps, self.first,
+            private.physical, private.asked, private.cost, self.steps, self.first,
             type(private._sums.engine).__qualname__, torch.__version__,
         )  # fmt: skip
 

@@ -116,6 +116,8 @@ class Training(Printable):
                 f"{name} {number_text(value)}" for name, value in self.watched[-1].watched.items()
             )
             lines.append(f"rows that were watched (not protected): {said}")
+        if optimizer.entry is not None:
+            lines.append(f"charged before the first step: entry {optimizer.entry} of the ledger")
         lines.append("The model may be published: it was made with noise, at that cost.")
         return "\n".join(lines)
 
