@@ -318,6 +318,77 @@ def test_estimators_are_searched(kind: Any) -> None:
     assert found.loss.charge.epsilon == Fraction(true)
 
 
+def _tabular() -> list[Any]:
+    two = {"epsilon": 2, "delta": 1e-6, "bounds": (0, 1), "classes": [0, 1]}
+    number = {"epsilon": 2, "delta": 1e-6, "bounds": (0, 1), "target_bounds": (0, 1)}
+    small = {"n_estimators": 2, "max_depth": 2}
+    return [
+        (learn.LogisticRegression(**two), {"epsilon": [1, 2]}),
+        (learn.LogisticRegression(**two | {"classes": [0, 1, 2]}), {"epsilon": [2]}),
+        (learn.GaussianNB(**two), {"epsilon": [1, 2]}),
+        (learn.GaussianNB(**two | {"delta": 0}), {"epsilon": [1, 2]}),
+        (learn.GaussianNB(**two, neighbours="replace"), [{}]),
+        (
+            learn.RandomForestClassifier(**two, **small),
+            {"max_depth": [1, 3], "splits": ["auto", "drawn"]},
+        ),
+        (learn.RandomForestRegressor(**number, **small), {"max_depth": [1, 3]}),
+        (learn.LinearRegression(**number), {"epsilon": [1, 2]}),
+    ]
+
+
+@pytest.mark.parametrize(("model", "grid"), _tabular(), ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("lists", [False, True])
+def test_every_tabular_estimator_is_searched(model: Any, grid: Any, lists: bool) -> None:
+    """One that predicts comes out, for no more than three times a run; of lists of rows too."""
+    X, y = _table(900)
+    given = (X.tolist(), y.tolist()) if lists else (X, y)
+    found = learn.search(model, grid, *given, mean=2)
+    assert type(found.model) is type(model)
+    assert np.isfinite(found.model.predict(X).astype(float)).all()
+    whole, each = found.costs()
+    assert each <= 2 < whole <= 6
+    assert (found.loss.neighbours is Neighbours.REPLACE) == (model.neighbours == "replace")
+
+
+def test_groups_are_searched_by_a_metric() -> None:
+    """Of estimators without classes or bounds of a target; one is needed, and must be one."""
+    X, y = _table(300)
+    groups = learn.KMeans(2, epsilon=1, delta=1e-6, bounds=(0, 1))
+    sizes = {"n_clusters": [2, 3]}
+    found = learn.search(groups, sizes, X, y, mean=2, metric=lambda t, p: t == p)
+    assert found.candidate["n_clusters"] == found.model.n_clusters
+
+
+def test_candidates_of_different_costs_keep_one_epsilon() -> None:
+    """Each run gets what the dearest of them allows."""
+    X, y = _table(90)
+    found = learn.search(_model(), {"rounds": [1, 4]}, X, y, mean=2, epsilon=3)
+    assert 2.9 < found.costs()[0] <= 3
+    assert 1 < found.candidate["epsilon"] < 2
+
+
+def test_what_cannot_be_scored_is_seen_before_the_charge(tmp_path: Path) -> None:
+    """Nothing is spent on a search that no run of could end well."""
+    X, y = _table(60)
+    groups = learn.KMeans(2, epsilon=1, delta=1e-6, bounds=(0, 1))
+    cases: list[tuple[Any, dict[str, Any], str]] = [
+        (learn.PCA(1, epsilon=1, delta=1e-6, bounds=(0, 1)), {}, "PCA does not"),
+        (groups, {}, "metric must say"),
+        (_model(), {"metric": 3}, "metric must be a function"),
+        (_model(), {"validation": (X, y), "metric": lambda t, p: [1]}, "one score a row"),
+        (_model(), {"validation": (X[:, :1], y)}, "validation: X must have 2 columns"),
+        (_model(), {"validation": (X[:, 0], y)}, "validation: X must be a table"),
+    ]
+    with Ledger.open(tmp_path / "a.ledger") as book:
+        book.ensure_account("all", BudgetFilter(Fraction(9), Fraction(1, 100)), Promise("row"))
+        for model, given, says in cases:
+            where = {"ledger": book, "accounts": "all", "unit": "row"}
+            with pytest.raises(ArgumentError, match=says):
+                learn.search(model, [{}], X, y, mean=2, **given, **where)
+            assert book.balance("all").spent.free
+
+
 def test_public_rows_cost_nothing_to_score() -> None:
     """And the whole may be given its epsilon, of which each run gets a part."""
     X, y = _table()

@@ -45,6 +45,8 @@ UNIT = 1 << 10
 """Units of one row's score, which lies in [0, 1]."""
 
 _MOST_CANDIDATES = 100_000
+_TRIED = 3
+"""How often the epsilon of a run is sought, where candidates turn out to be dearer than others."""
 
 
 @dataclass(frozen=True)
@@ -417,7 +419,20 @@ class _Estimators:
             raise ArgumentError("X and y must be given, for an estimator to be fitted on")
         if how_many(X) != how_many(y, "y"):
             raise ArgumentError("y must have one value for each row of X")
-        self.estimator, self.grid, self.X, self.metric = estimator, _grid(candidates), X, metric
+        if not hasattr(estimator, "predict"):
+            raise ArgumentError(
+                f"run must be an estimator that predicts, and {type(estimator).__name__} does not: "
+                "wrap it in a function that scores it, and say what a run costs"
+            )
+        if metric is None and not {"classes", "target_bounds"} & set(estimator.get_params()):
+            raise ArgumentError(
+                "metric must say how a row of this estimator is scored: a function from true and "
+                "predicted values to one number a row, from 0 to 1"
+            )
+        if metric is not None and not callable(metric):
+            raise ArgumentError("metric must be a function of true and predicted values")
+        self.estimator, self.grid, self.metric = estimator, _grid(candidates), metric
+        self.X = _table(X)
         self.y = y if hasattr(y, "shape") else list(y)
         self.held = check.exact("held", held, above=0, below=1)
         self.score_epsilon = score_epsilon
@@ -431,7 +446,7 @@ class _Estimators:
                 raise ArgumentError("score_epsilon must be left out: public rows cost nothing")
             if not how_many(table, "validation") or how_many(table) != how_many(truth):
                 raise ArgumentError("validation must have one value for each of its rows")
-            self.public = (table, truth if hasattr(truth, "shape") else list(truth))
+            self.public = (_table(table), truth if hasattr(truth, "shape") else list(truth))
 
     def search(self, runs: Runs, delta: Fraction, epsilon: Number | None) -> Search:
         """The search, at the estimator's epsilon or at the largest that the whole allows."""
@@ -441,35 +456,49 @@ class _Estimators:
             raise ArgumentError("epsilon must not be a candidate where the whole has one")
         most, asked = check.positive("epsilon", epsilon), printing_at_most(delta)
 
-        def kept(each: Fraction) -> bool:
-            # The other candidates are seen to cost no more below.
-            losses = self._losses([{**self.grid[0], "epsilon": each}])
-            whole = privacy.repeat_and_select(losses, mean=runs.mean, shape=runs.shape)
-            return _epsilon(whole, asked) <= most
+        def whole(each: Fraction, candidates: Sequence[Mapping[str, Any]]) -> float:
+            losses = self._losses([{**one, "epsilon": each} for one in candidates])
+            found = privacy.repeat_and_select(losses, mean=runs.mean, shape=runs.shape)
+            return _epsilon(found, asked)
 
-        each = greatest_decimal(kept, most / 1000, most)
-        if each is None:
-            raise ArgumentError(
-                "epsilon is too small for so many runs: each would have less than a thousandth of "
-                "it; take a smaller mean, or a delta"
-            )
-        made = self._made(runs, delta, each)
-        if _epsilon(made.loss, asked) > most:
-            raise ArgumentError(
-                "epsilon cannot be kept: the candidates do not cost the same. Search without it, "
-                "at the estimator's own epsilon"
-            )
-        return made
+        # One decides, where all cost the same at the same epsilon; else one for each loss.
+        decisive = self.grid[:1]
+
+        def kept(each: Fraction) -> bool:
+            return whole(each, decisive) <= most
+
+        for _ in range(_TRIED):
+            each = greatest_decimal(kept, most / 1000, most)
+            if each is None:
+                raise ArgumentError(
+                    "epsilon is too small for so many runs: each would have less than a thousandth "
+                    "of it; take a smaller mean, or a delta"
+                )
+            made = self._made(runs, delta, each)
+            if _epsilon(made.loss, asked) <= most:
+                return made
+            by_loss = {self._fitted({**one, "epsilon": each}).loss_: one for one in self.grid}
+            decisive = list(by_loss.values())
+        raise ArgumentError(
+            "epsilon cannot be kept: the candidates do not cost the same. Search without it, at "
+            "the estimator's own epsilon"
+        )
 
     def _made(self, runs: Runs, delta: Fraction, epsilon: Fraction | None) -> Search:
         more = {} if epsilon is None else {"epsilon": epsilon}
         full = [{**one, **more} for one in self.grid]
         each = self._losses(full)
+        if self.public is not None:
+            # What does not fit is seen on public rows, before anything is charged.
+            try:
+                self._scored(self._fitted(full[0]), *self.public)
+            except ArgumentError as error:
+                raise ArgumentError(f"validation: {error}") from None
         return Search(self._once, tuple(full), each, runs, _whole(each, runs, delta), public=True)
 
     def _losses(self, candidates: Sequence[Mapping[str, Any]]) -> tuple[Loss, ...]:
         """What a run may cost: a fit, or a noisy score."""
-        fits = dict.fromkeys(self._copy(one).fit(*self._nothing).loss_ for one in candidates)
+        fits = dict.fromkeys(self._fitted(one).loss_ for one in candidates)
         self._expected = set(fits)
         if self.public is not None:
             return tuple(fits)
@@ -489,6 +518,10 @@ class _Estimators:
         """The columns without a row: what a fit costs is fixed before it reads one."""
         none = np.empty(0, np.int64)
         return rows_at(self.X, none), rows_at(self.y, none)
+
+    def _fitted(self, candidate: Mapping[str, Any]) -> Any:
+        """On no row at all."""
+        return self._copy(candidate).fit(*self._nothing)
 
     def _copy(self, candidate: Mapping[str, Any]) -> Any:
         return type(self.estimator)(**self.estimator.get_params()).set_params(**candidate)
@@ -531,15 +564,18 @@ class _Estimators:
             places = places_in(classes, truth)
             found = (places == places_in(classes, given)) & (places < len(classes))
             found = found.astype(np.float64)
-        elif hasattr(model, "target_bounds"):
+        else:
             low, high = (float(end) for end in model.target_bounds)
             apart = np.clip(numbers(truth), low, high) - np.clip(numbers(given), low, high)
             found = 1 - np.abs(apart) / (high - low)
-        else:
-            raise ArgumentError("metric must say how a row of this estimator is scored")
         if len(found) != how_many(table):
             raise ArgumentError("metric must give one score a row")
         return np.floor(np.clip(np.nan_to_num(found), 0, 1) * UNIT).astype(np.int64)
+
+
+def _table(given: Any) -> Any:
+    """Rows that can be chosen from, of lists as well."""
+    return np.asarray(given, object) if isinstance(given, list | tuple) else given
 
 
 def _like(fit: Loss) -> Fraction:
