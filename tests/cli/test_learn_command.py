@@ -51,17 +51,31 @@ def test_a_model_is_kept_and_predicts(run, folder):
 
 
 def test_other_models(run, folder):
-    """A regression of a number, by curves and by formula."""
-    for kind, formula in (("additive", "cost ~ region"), ("linear", "cost ~ C(region)")):
-        line = ("learn", formula, "--model", kind, "--analyst", "ana", "--epsilon", "0.2")
-        found = run(*line, "--delta", "1e-7", "--out", f"{kind}.json")
+    """A regression of a number, by curves, trees and by formula; classes by laws and trees."""
+    for kind, formula in (
+        ("additive", "cost ~ region"),
+        ("forest", "cost ~ region"),
+        ("naive-bayes", "region ~ cost"),
+        ("linear", "cost ~ C(region)"),
+    ):
+        line = ("learn", formula, "--model", kind, "--analyst", "ana", "--epsilon", "0.1")
+        more = ("--trees", "2", "--depth", "2") if kind == "forest" else ()
+        found = run(*line, *more, "--delta", "1e-7", "--out", f"{kind}.json")
         assert found.exit_code == 0, found.output
-        assert json.loads((folder / f"{kind}.json").read_text())["model"]["kind"] == kind
+        model = json.loads((folder / f"{kind}.json").read_text())["model"]
+        assert model["kind"] == kind.replace("-", "_")
+        again = run("learn", "--from", f"{kind}.json", "--plot", f"{kind}.png")
+        assert again.exit_code == 0, again.output
 
 
 def test_nothing_is_spent_before(run, folder):
     """Explaining and previewing, of each model."""
-    for kind, formula in (("additive", "region ~ cost"), ("linear", "cost ~ C(region)")):
+    for kind, formula in (
+        ("additive", "region ~ cost"),
+        ("forest", "region ~ cost"),
+        ("naive-bayes", "region ~ cost"),
+        ("linear", "cost ~ C(region)"),
+    ):
         line = ("learn", formula, "--model", kind, *LINE[2:])
         assert "protects one row of visits" in run(*line, "--explain").output
         assert "500" in run(*line, "--preview", "--sizes", "500").output
@@ -82,6 +96,13 @@ def test_nothing_is_spent_before(run, folder):
         ((*LINE, "--table", "nope", "--out", "m.json"), "nope"),
         ((*LINE, "--model", "magic", "--out", "m.json"), "magic"),
         ((*LINE, "--model", "logistic", "--rounds", "3", "--out", "m.json"), "--model additive"),
+        ((*LINE, "--trees", "3", "--out", "m.json"), "--model forest"),
+        ((*LINE, "--model", "naive-bayes", "--depth", "3", "--out", "m.json"), "--model forest"),
+        ((*LINE, "--model", "forest", "--trees", "0", "--out", "m.json"), "--trees"),
+        (
+            ("learn", "cost ~ region", "--model", "naive-bayes", *LINE[2:], "--out", "m.json"),
+            "cost is a number",
+        ),
         ((*LINE, "--predict", "new.csv", "--out", "m.csv"), "goes with --from"),
         (("learn", "--from", "m.json", "--predict", "new.csv"), "go together"),
         (("learn", "--from", "m.json", "--out", "new.csv"), "go together"),

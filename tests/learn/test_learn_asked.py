@@ -8,6 +8,7 @@ import math
 import random
 from contextlib import contextmanager
 from fractions import Fraction as F
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ import polars as pl
 import pytest
 
 import dither as dt
-from dither import learn
+from dither import learn, noise
 from dither.engines.writer import cells as written_cells
 from dither.errors import ArgumentError, BoundsError, BudgetError, EngineError, UnknownNameError
 from dither.learn._asked_additive import AdditiveQuestion
 from dither.learn._boosting import UNIT, Boosting
+from dither.learn._noise import Moved
 from dither.plan.job import ListedCells
 from dither.privacy import Neighbours
 
@@ -91,9 +93,46 @@ class Watched(Boosting):
         return self._said(np.stack(parts, axis=1).astype(np.int64), UNIT)
 
 
-def left(question: AdditiveQuestion, script: int) -> list[Any]:
+class Scripted:
+    """Takes the place of a run's noise: keeps what would leave, and gives numbers that are the same
+    in every run; those of an odd script say that there are few rows."""
+
+    def __init__(self, run: Any, script: int) -> None:
+        self.kept: list[Any] = []
+        self.script, self.deviation = script, run.noisy.deviation
+
+    def leave(self, exact: Any) -> Any:
+        exact = np.asarray(exact)
+        rng = random.Random(str((self.script, len(self.kept), exact.shape)))
+        few = not self.kept and self.script % 2
+        self.kept.append(exact)
+        made = [1 if few else rng.uniform(-20, 100) for _ in range(exact.size)]
+        if len(self.kept) == 1 and not few:
+            made = [1000] * exact.size
+        return np.array(made, dtype=float).reshape(exact.shape) * self.deviation
+
+
+@contextmanager
+def scripted(run: Any, script: int) -> Any:
+    """A run whose noise is scripted, and whose chance is that of every such run."""
+    noisy, rng = Scripted(run, script), np.random.default_rng(script)
+    object.__setattr__(run, "noisy", noisy)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(noise, "below", lambda end, size: rng.integers(0, end, size))
+        patched.setattr(noise, "permutation", rng.permutation)
+        yield noisy.kept
+
+
+def left(question: Any, script: int) -> list[Any]:
     """All that a run lets leave, without noise; every row through the engine."""
     run = question._run
+    if not isinstance(run, Boosting):
+        exact = SimpleNamespace(
+            rows=lambda: question._question._list(b"the same secret for two runs")
+        )
+        with scripted(run, script) as kept:
+            question._train(exact, lambda _: None)
+        return kept
     object.__setattr__(run, "__class__", Watched)
     run.__dict__["kept"] = []
     run.__dict__["script"] = script
@@ -144,12 +183,42 @@ def pair_of(seed: int, replaced: bool, unit: bool) -> tuple[pl.DataFrame, pl.Dat
 
 
 FORMULAS = ("readmitted ~ age + region + seen", "region ~ cost + band", "age ~ rate + region")
+ASKED = {
+    **{
+        formula: lambda learning, formula=formula: learning.additive(formula, rounds=2, bins=3)
+        for formula in FORMULAS
+    },
+    **{
+        f"forest {formula}": lambda learning, formula=formula: learning.forest(
+            formula, n_estimators=2, max_depth=3, max_features=2
+        )
+        for formula in FORMULAS
+    },
+    **{
+        f"forest by chance {formula}": lambda learning, formula=formula: learning.forest(
+            formula, n_estimators=2, max_depth=3, splits="drawn"
+        )
+        for formula in FORMULAS[1:]
+    },
+    **{
+        f"naive Bayes {formula}": lambda learning, formula=formula: learning.naive_bayes(formula)
+        for formula in FORMULAS[:2]
+    },
+}
+
+
+def claimed(run: Any) -> tuple[float, int]:
+    """By how much a unit moves all that leaves: in absolute value, and squared."""
+    if isinstance(run, Boosting):
+        return math.inf, run.l2_squared
+    return run.moved.l1, run.moved.l2_squared
 
 
 def moved(
-    folder: Any, seed: int, neighbours: str, unit: bool, formulas: Any = FORMULAS
+    folder: Any, seed: int, neighbours: str, unit: bool, formulas: Any = tuple(ASKED)
 ) -> list[tuple[int, int]]:
-    """By how much all that leaves differs between two neighbours, squared, and the claim."""
+    """By how much all that leaves differs between two neighbours, and the claim: in absolute value
+    and squared."""
     found: dict[str, list[Any]] = {formula: [] for formula in formulas}
     claims = {}
     for side, frame in enumerate(pair_of(seed, neighbours == "replace_one", unit)):
@@ -157,16 +226,18 @@ def moved(
         here.mkdir(parents=True)
         with opened(here, frame, unit, neighbours=neighbours) as session:
             for formula in formulas:
-                question = session.table("visits").learn(1).additive(formula, rounds=2, bins=3)
-                claims[formula] = question._run.l2_squared
+                question = ASKED[formula](session.table("visits").learn(1))
+                claims[formula] = claimed(question._run)
                 found[formula].append(left(question, seed))
     for ours, theirs in found.values():
         assert [a.shape for a in ours] == [b.shape for b in theirs]
-    apart = {
-        formula: sum(int(((a - b) ** 2).sum()) for a, b in zip(*pair, strict=True))
-        for formula, pair in found.items()
-    }
-    return [(apart[formula], claims[formula]) for formula in formulas]
+    pairs = []
+    for formula, pair in found.items():
+        gaps = [a - b for a, b in zip(*pair, strict=True)]
+        one, square = claims[formula]
+        pairs.append((sum(int(np.abs(gap).sum()) for gap in gaps), one))
+        pairs.append((sum(int((gap**2).sum()) for gap in gaps), square))
+    return pairs
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
@@ -208,6 +279,34 @@ def test_planted_mistakes_are_seen(tmp_path, monkeypatch, bug):
         monkeypatch.setattr(written_cells.CellsQuery, "_kept", _uncut)
     tried = (moved(tmp_path, seed, "add_remove", True, FORMULAS[:1]) for seed in range(12))
     assert any(there > claim for found in tried for there, claim in found)
+
+
+@pytest.mark.parametrize("kind", ["forest", "naive Bayes"])
+def test_a_claim_for_one_row_is_seen(tmp_path, monkeypatch, kind):
+    """Were a unit of two rows charged as one of one, its rows would move more than that."""
+    monkeypatch.setattr(Moved, "of_unit", lambda self, rows: self)
+    asked = [formula for formula in ASKED if formula.startswith(kind)][:1]
+    tried = (moved(tmp_path, seed, "add_remove", True, asked) for seed in range(12))
+    assert any(there > claim for found in tried for there, claim in found)
+
+
+def test_units_of_alike_rows_use_the_whole_claim(tmp_path):
+    """Nothing is charged that no unit can move: of as many rows as count, all alike."""
+    row = {"pid": 7, "age": 110, "cost": 5000.0, "region": "south", "band": 20.0, "rate": 5}
+    row |= {"seen": day.date(2024, 5, 1), "readmitted": True}
+    frames = [pl.DataFrame([row] * 2, KINDS), pl.DataFrame(schema=KINDS)]
+    for formula in (f"forest {FORMULAS[0]}", f"naive Bayes {FORMULAS[1]}"):
+        sides = []
+        for side, frame in enumerate(frames):
+            here = tmp_path / f"{formula.split()[0]}-{side}"
+            here.mkdir()
+            with opened(here, frame) as session:
+                question = ASKED[formula](session.table("visits").learn(1))
+                one, square = claimed(question._run)
+                sides.append(left(question, 0))
+        gaps = [a - b for a, b in zip(*sides, strict=True)]
+        assert sum(int(np.abs(gap).sum()) for gap in gaps) == pytest.approx(one, rel=0.02)
+        assert sum(int((gap**2).sum()) for gap in gaps) == pytest.approx(square, rel=0.02)
 
 
 def test_a_run_in_memory_lets_the_same_leave(tmp_path):
@@ -312,6 +411,8 @@ def session(tmp_path):
 
 QUESTIONS = {
     "additive": lambda s: s.table("visits").learn(50).additive(EASY),
+    "forest": lambda s: s.table("visits").learn(50).forest(EASY, n_estimators=4),
+    "naive_bayes": lambda s: s.table("visits").learn(50).naive_bayes(EASY),
     "logistic": lambda s: s.table("visits").learn(50).logistic("readmitted ~ age + C(region)"),
     "linear": lambda s: s.table("visits").learn(50).linear("cost ~ age + C(region)"),
 }
@@ -364,6 +465,15 @@ def test_numbers_classes_and_dates(session):
     three = table.learn(50).additive("region ~ .").release()
     assert three.predict_proba(rows(3)).shape == (3, 3)
     assert set(three.predict(rows(9))) <= {"north", "south", "east"}
+    trees = table.learn(50).forest("cost ~ age + seen + band", n_estimators=4).release()
+    assert trees.model.score(rows(300)[["age", "seen", "band"]], rows(300)["cost"]) > 0.5
+    for kind in ("forest", "naive_bayes"):
+        found = getattr(table.learn(50), kind)("region ~ .").release()
+        assert found.predict_proba(rows(3)).shape == (3, 3)
+        assert set(found.predict(rows(9))) <= {"north", "south", "east"}
+        # Of a value that nobody declared, and of none, there is a prediction too.
+        odd = rows(3).with_columns(band=pl.lit(None, pl.Float64), rate=pl.lit(99), age=pl.lit(-5))
+        assert np.isfinite(found.predict_proba(odd)).all()
     listed = table.learn(50).additive("rate ~ age").release()
     assert set(listed.predict(rows(9)).tolist()) <= {1, 2, 5}
 
@@ -387,6 +497,35 @@ def test_a_file_that_was_changed_is_refused(session, tmp_path):
         learn.load(tmp_path / "nowhere.json")
 
 
+def test_a_file_that_somebody_made_up_is_refused(session, tmp_path):
+    """Whose digest is right: trees that lead nowhere or in a ring, other shapes, laws that are
+    none."""
+    forest = QUESTIONS["forest"](session).release()._content
+    bayes = QUESTIONS["naive_bayes"](session).release()._content
+    tree = forest["trees"][0]
+    size = len(tree["column"])
+    ring = tree | {"column": [0] + [-1] * (size - 1), "left": [0] * size}
+    changes: list[dict[str, Any]] = [
+        forest | {"trees": []},
+        forest | {"trees": [ring]},
+        forest | {"trees": [ring | {"left": [size] + [0] * (size - 1)}]},
+        forest | {"trees": [ring | {"column": [99] + [-1] * (size - 1), "left": [1] * size}]},
+        forest | {"trees": [tree | {"code": []}]},
+        forest | {"trees": [tree | {"values": [[math.nan] * 2] * size}]},
+        forest | {"orders": forest["orders"][:1]},
+        forest | {"orders": [order[1:] for order in forest["orders"]]},
+        bayes | {"rows": [0.0, 1.0]},
+        bayes | {"rows": [1.0]},
+        bayes | {"mean": [[0.0]]},
+        bayes | {"variance": [[0.0] * len(row) for row in bayes["variance"]]},
+        bayes | {"shares": None},
+    ]
+    for content in changes:
+        path = learn.LearnedModel(content, lambda _: None).save(tmp_path / "made.json")
+        with pytest.raises(ArgumentError, match="not a model, or is damaged"):
+            learn.load(path)
+
+
 @pytest.mark.parametrize(
     ("ask", "error", "says"),
     [
@@ -401,6 +540,15 @@ def test_a_file_that_was_changed_is_refused(session, tmp_path):
         (lambda t: t.learn(1).additive("seen ~ age"), ArgumentError, "cannot be predicted"),
         (lambda t: t.learn(1).additive(EASY, bins=1), ArgumentError, "bins"),
         (lambda t: t.learn(1).additive(EASY, rounds=0), ArgumentError, "rounds"),
+        (lambda t: t.learn(1).forest(EASY, n_estimators=0), ArgumentError, "n_estimators"),
+        (lambda t: t.learn(1).forest(EASY, max_depth=17), ArgumentError, "max_depth"),
+        (lambda t: t.learn(1).forest(EASY, max_features=0), ArgumentError, "max_features"),
+        (lambda t: t.learn(1).forest(EASY, splits="best"), ArgumentError, "splits"),
+        (lambda t: t.learn(1).forest("region ~ age:cost"), ArgumentError, "not the name"),
+        (lambda t: t.learn(1).naive_bayes("cost ~ age"), ArgumentError, "cost is a number"),
+        (lambda t: t.learn(1).naive_bayes("region ~ ages"), UnknownNameError, "age"),
+        (lambda t: t.learn(5000).forest(EASY).release(), BudgetError, "fits with epsilon"),
+        (lambda t: t.learn(5000).naive_bayes(EASY).release(), BudgetError, "fits with epsilon"),
         (lambda t: t.learn(0), ArgumentError, "epsilon"),
         (lambda t: t.learn(1, 0).additive(EASY), ArgumentError, "delta must be above 0"),
         (lambda t: t.learn(1, max_rows=0), ArgumentError, "max_rows"),
@@ -430,7 +578,7 @@ def test_what_has_no_public_domain_is_refused(tmp_path):
         session.table("visits").learn(1).additive("readmitted ~ age + region")
 
 
-@pytest.mark.parametrize("kind", ["additive", "logistic"])
+@pytest.mark.parametrize("kind", ["additive", "forest", "naive_bayes", "logistic"])
 def test_what_fails_after_the_charge_says_nothing(session, monkeypatch, kind):
     """One generic message, the charge stays, and no row was read before it."""
     question, runs = QUESTIONS[kind](session), []
@@ -448,12 +596,30 @@ def test_what_fails_after_the_charge_says_nothing(session, monkeypatch, kind):
     assert runs == [F(50)]
 
 
+def test_a_row_is_said_to_be_known_as_it_is(session):
+    """By the part of its bounds, the declared bin or the period; or by its value, of which nothing
+    is said."""
+    asked = (
+        session.table("visits").learn(1).additive("readmitted ~ age + cost + band + seen + rate")
+    )
+    known = [note for note in asked._notes() if "a row is known by" in note]
+    assert known == [
+        "of cost a row is known by the part of the bounds that its value lies in",
+        "of band a row is known by the bin that its value lies in",
+        "of seen a row is known by the week that its value lies in",
+    ]
+    assert all(note in str(asked.explain()).replace("\n      ", " ") for note in known)
+
+
 def test_progress_that_raises_does_not_end_a_run(session):
     """It is told each round, and no more once it has raised."""
     told: list[int] = []
     question = session.table("visits").learn(50).additive(EASY, rounds=3)
     question.release(progress=told.append)
     assert told == [1, 2, 3]
+    forest = session.table("visits").learn(50).forest(EASY, n_estimators=2)
+    forest.release(progress=told.append)
+    assert told == [1, 2, 3, 1, 2]
     with pytest.warns(UserWarning, match="progress raised"):
         question.release(progress=lambda _: 1 / 0)
     with pytest.raises(ArgumentError, match="progress"):
@@ -466,7 +632,7 @@ def test_progress_that_raises_does_not_end_a_run(session):
 def test_hardly_any_rows(tmp_path, frame):
     """No rows, one, and rows of nothing: a model all the same."""
     with opened(tmp_path, frame) as session:
-        for kind in ("additive", "logistic"):
+        for kind in set(QUESTIONS) - {"linear"}:
             assert len(QUESTIONS[kind](session).release().predict(rows(3))) == 3
 
 
@@ -475,10 +641,28 @@ def test_hardly_any_rows(tmp_path, frame):
 def test_the_charge_is_what_was_asked_for(tmp_path, neighbours, unit):
     """For the policy's unit and neighbours, though a unit has two rows; never above it."""
     with opened(tmp_path, rows(10), unit, neighbours=neighbours) as session:
-        for kind in ("additive", "logistic"):
+        for kind in set(QUESTIONS) - {"linear"}:
             question = QUESTIONS[kind](session)
             charge = question.loss.charge
             assert charge.epsilon == 50
-            assert F(1, 2 * 10**6) < charge.delta <= F(1, 10**6)
+            # At so large an epsilon Laplace noise of few sums is less, and spends no delta.
+            pure = kind == "naive_bayes"
+            assert charge.delta == 0 if pure else F(1, 2 * 10**6) < charge.delta <= F(1, 10**6)
             assert (question.loss.neighbours is Neighbours.REPLACE) == (neighbours != "add_remove")
-            assert float(question.loss.delta(50).upper if kind == "additive" else 0) <= 1.01e-6
+            assert float(question.loss.delta(50).upper if kind != "logistic" else 0) <= 1.01e-6
+
+
+@pytest.mark.parametrize("kind", ["forest", "naive_bayes"])
+@pytest.mark.parametrize("epsilon", ["1/10", 3])
+def test_a_pure_budget_spends_no_delta(tmp_path, kind, epsilon):
+    """Asked for delta = 0, and said of the explanation and the certificate too."""
+    with opened(tmp_path, rows(300)) as session:
+        question = getattr(session.table("visits").learn(epsilon, 0), kind)(EASY)
+        assert "δ" not in str(question.explain())
+        assert "δ" not in str(question.preview(sizes=(300,)))
+        found = question.release()
+        spent = session.balance()[0].spent
+        assert (spent.epsilon, spent.delta) == (F(epsilon), 0)
+        assert {m["mechanism"] for m in found.certificate.to_dict()["measurements"]} == {
+            "discrete Laplace"
+        }

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
-MODELS = ("additive", "logistic", "linear")
+MODELS = ("additive", "forest", "naive-bayes", "logistic", "linear")
 
 
 @click.command(
@@ -41,6 +41,8 @@ Examples:
   dither learn "readmitted ~ age + cost + region" --epsilon 1 --explain
   dither learn "readmitted ~ age + cost + region" --epsilon 1 --preview
   dither learn "readmitted ~ ." --epsilon 1 --out model.json --plot model.png
+  dither learn "readmitted ~ ." --model forest --trees 8 --epsilon 1 \\
+      --out forest.json
   dither learn "cost ~ age + C(region)" --model linear --epsilon 1 \\
       --out cost.json
   dither learn --from model.json --predict new.csv --out told.csv
@@ -58,7 +60,7 @@ Examples:
     "kind",
     type=click.Choice(MODELS),
     default="additive",
-    help="A sum of curves, or a regression by formula.  [default: additive]",
+    help="A sum of curves, trees, laws of each class, or a regression.  [default: additive]",
 )
 @click.option(
     "--max-rows",
@@ -70,6 +72,10 @@ Examples:
     "--rounds",
     type=click.IntRange(1, 1000),
     help="How often each column is fitted.  [default: 10]",
+)
+@click.option("--trees", type=click.IntRange(1, 1000), help="Of a forest.  [default: 16]")
+@click.option(
+    "--depth", type=click.IntRange(1, 16), help="Questions that a tree asks.  [default: 5]"
 )
 @click.option("--explain", is_flag=True, help="What is measured, and at which price.")
 @click.option("--preview", is_flag=True, help="What it would tell. Nothing is spent.")
@@ -99,6 +105,8 @@ def learn(
     max_rows: int | None,
     bins: int | None,
     rounds: int | None,
+    trees: int | None,
+    depth: int | None,
     explain: bool,
     preview: bool,
     sizes: tuple[int, ...],
@@ -136,7 +144,7 @@ def learn(
     if source is not None:
         asked_for = ("formula", "analyst", "name", "where", "epsilon", "delta", "kind", "max_rows")
         refuse_given(
-            (*asked_for, "bins", "rounds", "explain", "preview", "token"),
+            (*asked_for, "bins", "rounds", "trees", "depth", "explain", "preview", "token"),
             "a policy's table, without --from",
         )
         if (rows is None) != (out is None):
@@ -151,13 +159,15 @@ def learn(
         raise click.UsageError("give --out FILE for the model, --explain or --preview")
     if kind != "additive":
         refuse_given(("bins", "rounds"), "--model additive")
-    given = {"bins": bins, "rounds": rounds}
+    if kind != "forest":
+        refuse_given(("trees", "depth"), "--model forest")
+    given = {"bins": bins, "rounds": rounds, "n_estimators": trees, "max_depth": depth}
     with dt.open(policy, analyst=analyst) as session:
         table = session.table(private_table(session, name))
         learning = (table.filter(where) if where else table).learn(
             epsilon, delta, max_rows=max_rows
         )
-        asked: Any = getattr(learning, kind)(
+        asked: Any = getattr(learning, kind.replace("-", "_"))(
             formula, **{name: value for name, value in given.items() if value is not None}
         )
         if explain:
@@ -166,20 +176,21 @@ def learn(
         if preview:
             click.echo(f"{asked.preview(sizes)}\nNothing is spent.")
             return
-        told = {"progress": _teller(rounds or 10)} if kind == "additive" else {}
+        steps = {"additive": (rounds or 10, "rounds"), "forest": (trees or 16, "trees")}
+        told = {"progress": _teller(*steps[kind])} if kind in steps else {}
         with waiting("charging, then learning"):
             model = asked.release(token=token, **told)
     _tell(model, None, out, picture, certificate)
 
 
-def _teller(rounds: int) -> Callable[[int], None] | None:
+def _teller(steps: int, word: str) -> Callable[[int], None] | None:
     """One line on a terminal that says how far it is."""
     if not sys.stderr.isatty():
         return None
 
     def tell(done: int) -> None:
-        end = "\n" if done == rounds else ""
-        click.echo(f"\r\x1b[K{done} of {rounds} rounds{end}", err=True, nl=False)
+        end = "\n" if done == steps else ""
+        click.echo(f"\r\x1b[K{done} of {steps} {word}{end}", err=True, nl=False)
 
     return tell
 

@@ -31,9 +31,11 @@ from dither.learn._estimator import (
     Classifier,
     Estimator,
     Regressor,
+    bars,
     distinct,
     labels_of,
     probabilities,
+    protected_row,
     within,
 )
 from dither.learn._rows import declared
@@ -55,8 +57,6 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Categories = Mapping[Hashable, Sequence[Any]]
-
-_SHOWN = 12
 
 
 class AdditiveModel(Estimator):
@@ -100,11 +100,7 @@ class AdditiveModel(Estimator):
         if len(places[0]) != len(kept):
             raise ArgumentError("y must have one value for each row of X")
         fitted = run.run(places, kept.astype(np.int64), residuals, seen)
-        how = {
-            Neighbours.ADD_REMOVE: "one row, added or removed",
-            Neighbours.REPLACE: "one row, replaced by another (the number of rows is public)",
-        }[run.neighbours]
-        return self._hold(fitted, run.columns, run.loss, how)
+        return self._hold(fitted, run.columns, run.loss, protected_row(run.neighbours))
 
     def _hold(
         self, fitted: FittedBoosting, columns: tuple[FeatureColumn, ...], loss: Loss, protects: str
@@ -165,22 +161,15 @@ class AdditiveModel(Estimator):
         """
         self._check_fitted()
         charge = self.loss_.charge
-        terms = sorted(self.fitted_.terms, key=lambda term: -term.importance)
+        terms = self.fitted_.terms
         rows = max(float(np.median([term.rows.sum() for term in terms])), 0.0)
-        wide = max(len(term.column.name) for term in terms[:_SHOWN])
         lines = [
             f"{type(self).__name__}: {count_text(len(terms), 'column')}, "
             f"about {number_text(round(rows))} rows (a noisy count)",
             *wrapped(f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"),
             "mean size of each column's part of the score:",
-            *(
-                f"  {term.column.name:<{wide}}  {term.importance:8.3f}  "
-                f"{'#' * round(30 * term.importance / max(terms[0].importance, 1e-9))}"
-                for term in terms[:_SHOWN]
-            ),
+            *bars({term.column.name: term.importance for term in terms}),
         ]
-        if len(terms) > _SHOWN:
-            lines.append(f"  and {count_text(len(terms) - _SHOWN, 'column')} more")
         lines.append("Everything here may be published: it was made with noise, at that cost.")
         return "\n".join(lines)
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.learn._asked_additive import AdditiveQuestion, additive_from
+from dither.learn._asked_bayes import BayesQuestion, bayes_from
+from dither.learn._asked_forest import ForestQuestion, forest_from
 from dither.learn._asked_model import LearnedModel, damaged, read_content
 from dither.learn._asked_regression import LinearQuestion, LogisticQuestion, regression_from
 
@@ -25,8 +27,10 @@ __all__ = ["Learning", "load"]
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "additive": additive_from,
+    "forest": forest_from,
     "linear": regression_from,
     "logistic": regression_from,
+    "naive_bayes": bayes_from,
 }
 """By kind: how a model is made of plain data."""
 
@@ -116,6 +120,73 @@ class Learning:
             max_rows=self._max_rows,
         )
 
+    def forest(
+        self,
+        formula: str,
+        *,
+        n_estimators: int = 16,
+        max_depth: int = 5,
+        max_features: int = 4,
+        splits: str = "auto",
+    ) -> ForestQuestion:
+        """A random forest: for columns that tell only together.
+
+        Parameters
+        ----------
+        formula : str
+            As of `additive`: a classifier where what is predicted has declared values or is a
+            boolean, a regression where it is a number with bounds.
+        n_estimators, max_depth, max_features : int
+        splits : {"auto", "drawn"}
+            As of `RandomForestClassifier`.
+
+        Returns
+        -------
+        ForestQuestion
+            ``delta`` may be 0: then noise is of Laplace's law, and there is much more of it.
+
+        Raises
+        ------
+        ArgumentError, BoundsError
+            The formula cannot be read, or a column has no public domain. Nothing is spent.
+        """
+        return ForestQuestion(
+            self._rows,
+            self._epsilon,
+            self._delta,
+            formula,
+            n_estimators=n_estimators,
+            max_depth=max_depth,
+            max_features=max_features,
+            splits=splits,
+            max_rows=self._max_rows,
+        )
+
+    def naive_bayes(self, formula: str) -> BayesQuestion:
+        """Naive Bayes: counts, means and variances of each class, for a quick look at classes.
+
+        Parameters
+        ----------
+        formula : str
+            As of `additive`. What is predicted has declared values, or is a boolean. A number with
+            bounds has a normal law in each class; a column of declared values or bins, or of dates,
+            has shares of its cells.
+
+        Returns
+        -------
+        BayesQuestion
+            ``delta`` may be 0: then noise is of Laplace's law.
+
+        Raises
+        ------
+        ArgumentError, BoundsError
+            The formula cannot be read, a column has no public domain, or what is predicted is a
+            number. Nothing is spent.
+        """
+        return BayesQuestion(
+            self._rows, self._epsilon, self._delta, formula, max_rows=self._max_rows
+        )
+
     def linear(self, formula: str) -> LinearQuestion:
         """Linear regression by formula, from exact sums in the engine: `Inference.regression`.
 
@@ -155,4 +226,5 @@ class Learning:
         )
 
     def __repr__(self) -> str:
-        return "<learning from rows: .additive(formula), .logistic(formula), .linear(formula)>"
+        kinds = ("additive", "forest", "naive_bayes", "logistic", "linear")
+        return f"<learning from rows: {', '.join(f'.{kind}(formula)' for kind in kinds)}>"

@@ -27,6 +27,7 @@ __all__ = [
     "asked_columns",
     "column_from",
     "column_of",
+    "known_by",
     "middles",
     "read_formula",
     "read_value",
@@ -191,6 +192,23 @@ def middles(attribute: Attribute) -> npt.NDArray[np.float64]:
     # A bin holds whole numbers from its lower edge to the one before its upper.
     upper = ends[1:] - (attribute.kind.value == "integer")
     return np.asarray((ends[:-1] + np.maximum(upper, ends[:-1])) / 2)
+
+
+def known_by(attributes: Sequence[Attribute]) -> list[str]:
+    """By what a model knows a row, where that is less than its value: a note for each way."""
+    ways: dict[str, list[str]] = {}
+    for attribute in attributes:
+        if attribute.period is not None:
+            part = attribute.period
+        elif attribute.edges is not None:
+            part = "part of the bounds" if attribute.clamped else "bin"
+        else:
+            continue
+        ways.setdefault(part, []).append(attribute.name)
+    return [
+        f"of {', '.join(names)} a row is known by the {part} that its value lies in"
+        for part, names in ways.items()
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["LearnedModel", "damaged", "loss_of", "read_content"]
 
 FORMAT = 1
+_TITLES = {
+    "additive": "additive model",
+    "forest": "random forest",
+    "linear": "linear model",
+    "logistic": "logistic model",
+    "naive_bayes": "naive Bayes",
+}
 _LARGEST = 1 << 28
 """Bytes of a file that is read."""
 
@@ -75,7 +82,7 @@ class LearnedModel:
 
     @property
     def kind(self) -> str:
-        """``"additive"``, ``"linear"`` or ``"logistic"``."""
+        """``"additive"``, ``"forest"``, ``"naive_bayes"``, ``"linear"`` or ``"logistic"``."""
         return str(self._content["kind"])
 
     @property
@@ -174,7 +181,7 @@ class LearnedModel:
         again = ", replayed: nothing is charged now" if self.replayed else ""
         entry = self._content["certificate"]["ledger"]["entry"]
         lines = [
-            f"{self.kind} model of {self._content['table']}: {self.formula}",
+            f"{_TITLES[self.kind]} of {self._content['table']}: {self.formula}",
             self.model.summary(),
             f"ledger entry {entry}{again}",
             *self.notes,

@@ -15,7 +15,8 @@ and one that is replaced twice that where its class changes, and elsewhere
     Σ max_{z,z'} (first²·(z - z')² + second²·(q - q')²) + 2·C·cell²,
 
 and in absolute value the same without squares. The largest are found by trying all z of the
-lattice.
+lattice. The vector is a sum over rows, so that a unit with up to m of them moves it by m times as
+much, and m² times where it is squared (`Moved.of_unit`).
 
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says; pure where delta
 is 0. All else is computed from it: means and variances of the classes are drawn to those of all
@@ -32,21 +33,33 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dither._checks import Number
+from dither._format import cost_text, count_text, display_text, number_text, percent, wrapped
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn._columns import FeatureColumn, places_in
-from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
-from dither.learn._noise import Asked, Moved, RunNoise
+from dither.learn._columns import Column, places_in
+from dither.learn._estimator import (
+    Classifier,
+    bars,
+    distinct,
+    labels_of,
+    probabilities,
+    protected_row,
+)
+from dither.learn._noise import Asked, Moved, Noisy
 from dither.learn._rows import Encoding, declared
-from dither.privacy import Neighbours
+from dither.privacy import Loss, Neighbours
 
-__all__ = ["STEPS", "ClassSums", "GaussianNB"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["STEPS", "Bayes", "ClassSums", "GaussianNB"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -55,6 +68,7 @@ STEPS = 1 << 8
 _FIRST = 64
 _SECOND = 40
 _LEAST = 1e-4
+_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,8 @@ class ClassSums:
     encoding : Encoding
     classes : int
     asked : Asked
+    of_unit : int
+        m: so many rows may be one unit's, at most.
 
     Attributes
     ----------
@@ -77,6 +93,7 @@ class ClassSums:
     encoding: Encoding
     classes: int
     asked: Asked
+    of_unit: int = 1
     count: int = field(init=False)
     cell: int = field(default=_FIRST * STEPS, init=False)
     first: int = field(default=_FIRST, init=False)
@@ -96,7 +113,11 @@ class ClassSums:
 
     @property
     def moved(self) -> Moved:
-        """How far a row moves what leaves; see the module."""
+        """How far a unit moves what leaves; see the module."""
+        return self._of_row.of_unit(self.of_unit)
+
+    @property
+    def _of_row(self) -> Moved:
         z = np.arange(-STEPS, STEPS + 1)
         ways = np.stack([self.first * z, self.second * _squared(z)])
         numbers, lists = self.encoding.numbers, self.lists
@@ -115,7 +136,9 @@ class ClassSums:
         l2 = max(2 * l2, numbers * square + 2 * lists * self.cell**2)
         return Moved(l1, l2, 2 * coordinates)
 
-    def statistic(self, points: Integers, labels: Integers) -> Integers:
+    def statistic(
+        self, points: Integers, labels: Integers, stands: Integers | None = None
+    ) -> Integers:
         """The exact vector, shape (classes, 1 + 2·features).
 
         Parameters
@@ -124,29 +147,25 @@ class ClassSums:
             Of `Encoding.points` with ``STEPS``.
         labels : array of int, shape (n,)
             The places of classes; the one after the last for a row that adds nothing.
+        stands : array of int, shape (n,), optional
+            How many rows each stands for; 1 where left out.
         """
-        numbers = self._numbers
+        each = np.ones(len(labels), np.int64) if stands is None else stands
+        numbers = self.encoding.of_numbers
         first = np.where(numbers, self.first, self.cell // STEPS)
         parts = np.column_stack([points * first, np.where(numbers, _squared(points), 0)])
         parts[:, points.shape[1] :] *= self.second
         found = np.zeros((self.classes, 1 + parts.shape[1]), np.int64)
         for k in range(self.classes):
-            rows = parts[labels == k]
-            found[k, 0] = self.count * len(rows)
-            found[k, 1:] = rows.sum(axis=0)
+            mine = labels == k
+            found[k, 0] = self.count * int(each[mine].sum())
+            found[k, 1:] = each[mine] @ parts[mine]
         return found
 
-    @property
-    def _numbers(self) -> npt.NDArray[np.bool_]:
-        columns, starts = self.encoding.columns, self.encoding.starts
-        found = np.zeros(starts[-1], bool)
-        found[[s for s, c in zip(starts, columns, strict=False) if c.categories is None]] = True
-        return found
-
-    def release(self, points: Integers, labels: Integers) -> Bayes:
-        """The one step that touches rows."""
-        seen = self.noisy.leave(self.statistic(points, labels))
-        size, numbers, noise = points.shape[1], self._numbers, self.noisy.deviation
+    def release(self, points: Integers, labels: Integers, stands: Integers | None = None) -> Bayes:
+        """The one step that touches rows; parameters as of `statistic`."""
+        seen = self.noisy.leave(self.statistic(points, labels, stands))
+        size, numbers, noise = points.shape[1], self.encoding.of_numbers, self.noisy.deviation
         rows = np.maximum(seen[:, 0] / self.count, 1.0)
         first = seen[:, 1 : 1 + size] / (self.first * STEPS)
         second = (seen[:, 1 + size :] / (self.second * STEPS) + rows[:, None]) / 2
@@ -164,7 +183,7 @@ class ClassSums:
         found, ridge = np.zeros_like(cells), 1.0 + 2 * self.noisy.deviation / self.cell
         starts = self.encoding.starts
         for column, start, end in zip(self.encoding.columns, starts, starts[1:], strict=False):
-            if column.categories is None:
+            if not column.listed:
                 continue
             held = np.maximum(cells[:, start:end], 0.0)
             # What is not listed counts as a category that holds as much as the ridge.
@@ -176,15 +195,19 @@ class ClassSums:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        columns = (FeatureColumn("x", bounds=(-1.0, 1.0)),)
-        for delta, name in ((Fraction(0), "pure"), (Fraction(1, 100), "Gaussian")):
+        columns = (Column("x", bounds=(-1.0, 1.0)),)
+        for delta, of_unit, name in (
+            (Fraction(0), 1, "pure"),
+            (Fraction(1, 100), 1, "Gaussian"),
+            (Fraction(1, 100), 2, "Gaussian, units of 2"),
+        ):
             asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
-            made = cls(Encoding(columns), 2, asked)
+            made = cls(Encoding(columns), 2, asked, of_unit)
             points = np.array([[STEPS]])
-            change = made.statistic(points, np.zeros(1, np.int64)).astype(float)
+            one = made.statistic(points, np.zeros(1, np.int64)).astype(float)
 
             def run(
-                rows: int, size: int, made: ClassSums = made, change: Floats = change
+                rows: int, size: int, made: ClassSums = made, change: Floats = one * of_unit
             ) -> Floats:
                 some = np.full((rows, 1), STEPS), np.zeros(rows, np.int64)
                 exact = np.broadcast_to(made.statistic(*some), (size, *change.shape))
@@ -193,7 +216,7 @@ class ClassSums:
                     return np.asarray((seen * change).sum(axis=(1, 2)))
                 return np.asarray((np.abs(seen) - np.abs(seen - change)).sum(axis=(1, 2)))
 
-            yield Subject(f"sums of classes, {name}", run, 0, 1, delta=delta)
+            yield Subject(f"sums of classes, {name}", run, 0, of_unit, delta=delta)
 
 
 def _squared(points: Integers) -> Integers:
@@ -233,11 +256,30 @@ class Bayes:
 
     def scores(self, table: Any) -> Floats:
         """The logarithm of each class's share of rows like these, but for a constant."""
-        points = self.encoding.points(table, STEPS) / STEPS
+        return self.scores_of(self.encoding.points(table, STEPS))
+
+    def scores_of(self, lattice: Integers) -> Floats:
+        """The same of rows as their features on the lattice, shape (n, features)."""
+        points = lattice / STEPS
         found = np.tile(np.log(self.rows / self.rows.sum()), (len(points), 1))
         for k in range(len(self.rows)):
             law = (points - self.mean[k]) ** 2 / self.variance[k] + np.log(self.variance[k])
             found[:, k] += np.where(self.numbers, -law / 2, points * self.shares[k]).sum(axis=1)
+        return found
+
+    def distances(self) -> dict[str, float]:
+        """By column: Hellinger's distance of the two classes that differ most in it."""
+        found, starts = {}, self.encoding.starts
+        for column, start, end in zip(self.encoding.columns, starts, starts[1:], strict=False):
+            if column.listed:
+                half = np.exp(self.shares[:, start:end] / 2)
+                alike = half @ half.T
+            else:
+                mean, variance = self.mean[:, start], self.variance[:, start]
+                both = variance[:, None] + variance
+                alike = np.sqrt(2 * np.sqrt(np.outer(variance, variance)) / both)
+                alike = alike * np.exp(-((mean[:, None] - mean) ** 2) / both / 4)
+            found[column.name] = math.sqrt(max(0.0, 1.0 - float(alike.min())))
         return found
 
 
@@ -320,8 +362,13 @@ class GaussianNB(Classifier):
         points, labels = run.encoding.points(X, STEPS), places_in(classes, y)
         if len(points) != len(labels):
             raise ArgumentError("y must have one value for each row of X")
-        self.fitted_, self.loss_ = run.release(points, labels), run.noisy.loss
-        self.n_features_in_ = len(run.encoding.columns)
+        how = protected_row(asked.neighbours)
+        return self._hold(run.release(points, labels), classes, run.noisy.loss, how)
+
+    def _hold(self, fitted: Bayes, classes: Sequence[Any], loss: Loss, protects: str) -> Self:
+        """What fitting found, and whom its loss protects."""
+        self.fitted_, self.loss_, self._protects = fitted, loss, protects
+        self.n_features_in_ = len(fitted.encoding.columns)
         self.classes_ = labels_of(classes)
         return self
 
@@ -352,6 +399,60 @@ class GaussianNB(Classifier):
                 low, high = column.bounds
                 middle[start], half[start] = low / 2 + high / 2, high / 2 - low / 2
         return middle, half
+
+    @property
+    def distances_(self) -> dict[str, float]:
+        """By column: how far the laws of the two classes that differ most lie apart.
+
+        As Hellinger's distance, from 0 to 1: of normal laws for numbers, of shares for categories.
+        """
+        self._check_fitted()
+        return self.fitted_.distances()
+
+    def summary(self) -> str:
+        """The model in words: what it cost, whom it protects, and what tells the classes apart.
+
+        Returns
+        -------
+        str
+        """
+        distances, charge = self.distances_, self.loss_.charge
+        labels, rows = map(display_text, self.classes_.tolist()), float(self.fitted_.rows.sum())
+        shares = [
+            f"{label} {percent(share)}"
+            for label, share in zip(labels, self.class_prior_.tolist(), strict=True)
+        ]
+        more = [f"and {len(shares) - _SHOWN} more"] if len(shares) > _SHOWN else []
+        return "\n".join(
+            [
+                f"GaussianNB: {count_text(len(distances), 'column')}, "
+                f"about {number_text(round(rows))} rows (a noisy count)",
+                *wrapped(
+                    f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"
+                ),
+                *wrapped(f"classes: {', '.join(shares[:_SHOWN] + more)}"),
+                "how far each column's laws of two classes lie apart at most, 0 to 1:",
+                *bars(distances),
+                "Everything here may be published: it was made with noise, at that cost.",
+            ]
+        )
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """What each class holds of the columns that tell most.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write the picture.
+
+        Returns
+        -------
+        Figure
+        """
+        from dither.plots._learn import draw_laws
+
+        self._check_fitted()
+        return draw_laws(self, path)
 
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of the classes, shape (n, classes)."""

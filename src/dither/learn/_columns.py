@@ -71,6 +71,19 @@ class FeatureColumn:
             return len(self.ends)
         return 1 + (FINE if self.categories is None else len(self.categories))
 
+    @property
+    def listed(self) -> bool:
+        """Whether a value says which cell it is in, and no more than that."""
+        return self.bounds is None
+
+    def label(self, place: int) -> str:
+        """What lies in a cell, in words."""
+        if place == self.cells - 1:
+            return "missing or not declared"
+        if self.categories is not None:
+            return str(self.categories[place])
+        return f"{self.end(place)} to {self.end(place + 1)}"
+
     def edges(self) -> Floats:
         """The ends of a number's cells, rising."""
         if self.ends is not None:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import count_text, display_text
 from dither.errors import ArgumentError
 from dither.learn._columns import numbers, places_in
-from dither.privacy import Loss
+from dither.privacy import Loss, Neighbours
 
 __all__ = [
     "Classifier",
     "Estimator",
     "Regressor",
+    "bars",
     "distinct",
     "labels_of",
     "probabilities",
+    "protected_row",
     "within",
 ]
 
 Floats = npt.NDArray[np.float64]
+
+_SHOWN = 12
 
 
 class Estimator:
@@ -159,6 +164,28 @@ def probabilities(scores: Floats) -> Floats:
         scores = np.column_stack([np.zeros(len(scores)), scores])
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def bars(sizes: Mapping[str, float]) -> list[str]:
+    """Columns by what they weigh, the largest first, a line each; the rest is counted."""
+    ranked = sorted(sizes.items(), key=lambda item: -item[1])
+    shown = [(display_text(name), size) for name, size in ranked[:_SHOWN]]
+    wide, most = max(len(name) for name, _ in shown), max(shown[0][1], 1e-9)
+    found = [
+        f"  {name:<{wide}}  {size:8.3f}  {'#' * round(30 * size / most)}".rstrip()
+        for name, size in shown
+    ]
+    if len(ranked) > _SHOWN:
+        found.append(f"  and {count_text(len(ranked) - _SHOWN, 'column')} more")
+    return found
+
+
+def protected_row(neighbours: Neighbours) -> str:
+    """Whom a fit on rows in memory protects, in words."""
+    return {
+        Neighbours.ADD_REMOVE: "one row, added or removed",
+        Neighbours.REPLACE: "one row, replaced by another (the number of rows is public)",
+    }[neighbours]
 
 
 def within(values: Floats, low: float, high: float) -> Floats:

@@ -3,26 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._format import cost_text, count_text, number_text, wrapped
 from dither.errors import ArgumentError
-from dither.learn._columns import numbers, places_in, read_columns
-from dither.learn._estimator import Classifier, Estimator, Regressor, distinct, labels_of, within
+from dither.learn._columns import Column, numbers, places_in, read_columns
+from dither.learn._estimator import (
+    Classifier,
+    Estimator,
+    Regressor,
+    bars,
+    distinct,
+    labels_of,
+    protected_row,
+    within,
+)
 from dither.learn._noise import Asked
 from dither.learn._rows import declared
 from dither.learn._tree import Grown
 from dither.learn._trees import UNIT, Trees
-from dither.privacy import Neighbours
+from dither.privacy import Loss, Neighbours
 
-__all__ = ["RandomForestClassifier", "RandomForestRegressor"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Forest", "RandomForestClassifier", "RandomForestRegressor", "forest_run"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+
+def forest_run(
+    columns: tuple[Column, ...],
+    classes: int,
+    asked: Asked,
+    n_estimators: Any,
+    max_depth: Any,
+    max_features: Any,
+    splits: Any,
+    of_unit: int = 1,
+) -> Trees:
+    """A run of these columns, from parameters as people give them; 0 classes for a number."""
+    return Trees(
+        columns,
+        classes,
+        check.whole("n_estimators", n_estimators, 1, most=1000),
+        check.whole("max_depth", max_depth, 1, most=16),
+        check.whole("max_features", max_features, 1, most=1000),
+        asked,
+        check.choice("splits", splits, ("auto", "drawn")) == "drawn",
+        of_unit,
+    )
 
 
 class Forest(Estimator):
@@ -40,16 +77,17 @@ class Forest(Estimator):
 
     grown_: Grown
     n_features_in_: int
+    _protects: str
 
     def _trees(self, table: Any, classes: int) -> Trees:
-        return Trees(
+        return forest_run(
             declared(table, self.bounds, self.categories),
             classes,
-            check.whole("n_estimators", self.n_estimators, 1, most=1000),
-            check.whole("max_depth", self.max_depth, 1, most=16),
-            check.whole("max_features", self.max_features, 1, most=1000),
             Asked.of(self.epsilon, self.delta, self.neighbours),
-            check.choice("splits", self.splits, ("auto", "drawn")) == "drawn",
+            self.n_estimators,
+            self.max_depth,
+            self.max_features,
+            self.splits,
         )
 
     def _run(
@@ -58,9 +96,14 @@ class Forest(Estimator):
         places = read_columns(run.columns, table)
         if len(places[0]) != len(targets):
             raise ArgumentError("y must have one value for each row of X")
-        self.grown_, self.loss_ = run.run(places, targets, seen), run.noisy.loss
-        self.n_features_in_ = len(run.columns)
-        self.feature_names_in_ = np.array([c.name for c in run.columns], dtype=object)
+        grown = run.run(places, targets, seen)
+        return self._hold(grown, run.noisy.loss, protected_row(run.asked.neighbours))
+
+    def _hold(self, grown: Grown, loss: Loss, protects: str) -> Self:
+        """What training found, and whom its loss protects."""
+        self.grown_, self.loss_, self._protects = grown, loss, protects
+        self.n_features_in_ = len(grown.columns)
+        self.feature_names_in_ = np.array([c.name for c in grown.columns], dtype=object)
         return self
 
     def _mean(self, table: Any) -> Floats:
@@ -76,6 +119,47 @@ class Forest(Estimator):
             for column, held in zip(tree.column, rows.tolist(), strict=True):
                 found[column] += held if column >= 0 else 0.0
         return found / max(float(found.sum()), 1e-300)
+
+    def summary(self) -> str:
+        """The forest in words: what it cost, whom it protects, and which columns it asks about.
+
+        Returns
+        -------
+        str
+        """
+        shares, charge = self.feature_importances_, self.loss_.charge
+        names = [column.name for column in self.grown_.columns]
+        rows = max(float(np.median([held[0] for held in self.grown_.rows])), 0.0)
+        return "\n".join(
+            [
+                f"{type(self).__name__}: {count_text(len(self.grown_.trees), 'tree')} of "
+                f"{count_text(len(names), 'column')}, about {number_text(round(rows))} rows (a "
+                "noisy count)",
+                *wrapped(
+                    f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"
+                ),
+                "share of each column in what the trees ask:",
+                *bars(dict(zip(names, shares.tolist(), strict=True))),
+                "Everything here may be published: it was made with noise, at that cost.",
+            ]
+        )
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The share of each column in what the trees ask.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write the picture.
+
+        Returns
+        -------
+        Figure
+        """
+        from dither.plots._learn import draw_shares
+
+        self._check_fitted()
+        return draw_shares(self, path)
 
 
 class RandomForestClassifier(Forest, Classifier):

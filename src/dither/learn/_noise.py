@@ -107,6 +107,15 @@ class Moved:
     def __mul__(self, times: int) -> Moved:
         return Moved(self.l1 * times, self.l2_squared * times, self.coordinates * times)
 
+    def of_unit(self, rows: int) -> Moved:
+        """Of a unit of up to so many rows, where what leaves are sums over rows.
+
+        At the same earlier answers each row of the unit that is added, removed or replaced moves
+        the whole sequence by a vector of the lengths above, and the unit by the sum of them: by
+        the triangle inequality at most ``rows`` times as far, in either norm.
+        """
+        return Moved(self.l1 * rows, self.l2_squared * rows**2, self.coordinates * rows)
+
     @classmethod
     def of_length(cls, length: int, coordinates: int) -> Moved:
         """Of a vector that moves by at most so much in the L2 norm."""

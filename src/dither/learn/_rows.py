@@ -46,7 +46,8 @@ class Encoding:
 
     A number lies between its bounds, which are -1 and 1; what is missing is in the middle, 0. Of
     the features of a list of categories that of the value is 1 and others are 0; where the value is
-    missing or not listed all are. So the features of a column are at most 1 long.
+    missing or not listed all are. So the features of a column are at most 1 long. A column that
+    has ends of cells is a list of these.
 
     Parameters
     ----------
@@ -60,10 +61,10 @@ class Encoding:
         """Of the features, such as ``age`` and ``region=north``."""
         found: list[str] = []
         for column in self.columns:
-            if column.categories is None:
+            if not column.listed:
                 found.append(column.name)
             else:
-                found += [f"{column.name}={value}" for value in column.categories]
+                found += [f"{column.name}={column.label(k)}" for k in range(column.cells - 1)]
         return tuple(found)
 
     @cached_property
@@ -71,20 +72,28 @@ class Encoding:
         """The first feature of each column, and how many there are."""
         found = [0]
         for column in self.columns:
-            found.append(found[-1] + len(column.categories or (0,)))
+            found.append(found[-1] + (column.cells - 1 if column.listed else 1))
         return tuple(found)
 
     @property
     def numbers(self) -> int:
         """How many columns are numbers."""
-        return sum(column.categories is None for column in self.columns)
+        return sum(not column.listed for column in self.columns)
+
+    @cached_property
+    def of_numbers(self) -> npt.NDArray[np.bool_]:
+        """Which features are numbers, shape (features,)."""
+        found = np.zeros(self.starts[-1], bool)
+        pairs = zip(self.starts, self.columns, strict=False)
+        found[[start for start, column in pairs if not column.listed]] = True
+        return found
 
     def apart(self) -> frozenset[tuple[int, int]]:
         """Features whose product is 0 in every row: those of two categories of one column."""
         return frozenset(
             (i, j)
             for column, start, end in zip(self.columns, self.starts, self.starts[1:], strict=False)
-            if column.categories is not None
+            if column.listed
             for i in range(start, end)
             for j in range(i + 1, end)
         )
@@ -93,12 +102,12 @@ class Encoding:
         """The features of all rows times ``steps``, rounded, shape (n, features)."""
         parts = []
         for column, values in zip(self.columns, series_of(self.columns, table), strict=True):
-            if column.categories is None:
+            if not column.listed:
                 shares = np.where(np.isnan(found := column.shares(values)), 0.5, found)
                 parts.append(np.rint((2 * shares - 1) * steps).astype(np.int64)[:, None])
             else:
                 place = column.places(values)
-                parts.append(steps * (place[:, None] == np.arange(len(column.categories))))
+                parts.append(steps * (place[:, None] == np.arange(column.cells - 1)))
         return np.concatenate(parts, axis=1).astype(np.int64)
 
 

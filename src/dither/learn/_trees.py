@@ -28,6 +28,9 @@ w times 1 for classes and 2·UNIT for numbers; twice that where a row is replace
 ways is taken is told by (0); the w of the second way is such that it moves no more than the first
 in the norm that the noise is for, and the larger of the two is what is charged.
 
+Of a unit with up to m rows all is m times as much, and m² times where it is squared: each table is
+a sum over rows, at the same earlier answers (`Moved.of_unit`).
+
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says.
 
 All rows or parts. M trees may also share out the rows, by a public hash, so that each row is in one
@@ -89,6 +92,8 @@ class Trees:
     asked : Asked
     drawn : bool
         Whether the second way is taken without asking how many rows there are.
+    of_unit : int
+        m: so many rows may be one unit's, at most.
 
     Attributes
     ----------
@@ -104,6 +109,7 @@ class Trees:
     tries: int
     asked: Asked
     drawn: bool = False
+    of_unit: int = 1
     whole: int = field(init=False)
     counts: int = field(init=False)
     first: int = field(init=False)
@@ -166,7 +172,7 @@ class Trees:
 
     @property
     def moved(self) -> Moved:
-        """How far a row moves what leaves; see the module."""
+        """How far a unit moves what leaves; see the module."""
         one, found = self._chosen, self._table(self.alone) * self.trees
         if not self.drawn:
             found = Moved(
@@ -174,7 +180,7 @@ class Trees:
                 max(one.l2_squared, found.l2_squared),
                 max(one.coordinates, found.coordinates),
             ) + Moved(self.whole, self.whole**2, 1)
-        return found * 2 if self.asked.replace else found
+        return (found * 2 if self.asked.replace else found).of_unit(self.of_unit)
 
     def counted(self, places: Integers, cells: int, kept: Integers) -> Floats:
         """The numbers of rows in cells, with their noise."""
@@ -207,6 +213,7 @@ class Trees:
         places: Sequence[Integers],
         targets: Integers,
         seen: Callable[[int], None] | None = None,
+        stands: Integers | None = None,
     ) -> Grown:
         """The one step that touches rows.
 
@@ -218,8 +225,12 @@ class Trees:
             0 throughout for a row that does not count.
         seen : callable, optional
             Told how many trees are grown.
+        stands : array of int, shape (n,), optional
+            How many rows each stands for; 1 where left out.
         """
         kept = np.any(targets != 0, axis=1).astype(np.int64)
+        if stands is not None:
+            kept, targets = kept * stands, targets * stands[:, None]
         rich, depth = False, self.depth
         if not self.drawn:
             total = self.noisy.leave(np.array([self.whole * int(kept.sum())]))
@@ -376,19 +387,22 @@ class Trees:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         delta = Fraction(1, 100)
         asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
-        made = cls((FeatureColumn("x", categories=("a",)),), 2, 2, 2, 1, asked)
+        for of_unit, name in ((1, "tables of a forest"), (2, "tables of a forest, units of 2")):
+            columns = (Column("x", categories=("a",)),)
+            made = cls(columns, 2, 2, 2, 1, asked, of_unit=of_unit)
 
-        def run(rows: int, size: int) -> Floats:
-            # As many cells as outputs; each number is seen as much as neighbours move it.
-            places, tables = np.repeat(np.arange(size), rows), [made.first]
-            tables += [made.later] * made.tables + [made.leaves] * made.trees
-            ones = np.ones(len(places), np.int64)
-            found = made.counted(places, size, ones) * made.counts**2
-            exact = made.whole * np.bincount(places, ones, size).astype(np.int64)
-            found = found + made.noisy.leave(exact) * made.whole
-            targets = np.tile(np.array([[1, 0]]), (len(places), 1))
-            for weight in tables:
-                found = found + made.summed(weight, places, size, targets)[:, 0] * weight**2
-            return found
+            def run(rows: int, size: int, made: Trees = made) -> Floats:
+                # As many cells as outputs; each number is seen as much as neighbours move it.
+                places, tables = np.repeat(np.arange(size), rows), [made.first]
+                tables += [made.later] * made.tables + [made.leaves] * made.trees
+                ones = np.ones(len(places), np.int64)
+                found = made.counted(places, size, ones) * made.counts**2
+                exact = made.whole * np.bincount(places, ones, size).astype(np.int64)
+                found = found + made.noisy.leave(exact) * made.whole
+                targets = np.tile(np.array([[1, 0]]), (len(places), 1))
+                for weight in tables:
+                    sums = made.summed(weight, places, size, targets)[:, 0]
+                    found = found + sums * weight**2
+                return found
 
-        yield Subject("tables of a forest", run, 1, 2, delta=delta)
+            yield Subject(name, run, 1, 1 + of_unit, delta=delta)

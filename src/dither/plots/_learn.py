@@ -30,9 +30,18 @@ if TYPE_CHECKING:
 
     from dither.learn._additive import AdditiveModel
     from dither.learn._asked_regression import FormulaModel
-    from dither.learn._boosting import ColumnTerm
+    from dither.learn._bayes import GaussianNB
+    from dither.learn._boosting import Term
+    from dither.learn._forest import Forest
 
-__all__ = ["draw_coefficients", "draw_over_epsilon", "draw_terms", "draw_training"]
+__all__ = [
+    "draw_coefficients",
+    "draw_laws",
+    "draw_over_epsilon",
+    "draw_shares",
+    "draw_terms",
+    "draw_training",
+]
 
 _PANELS, _ACROSS, _LISTED, _DRAWN = 6, 3, 8, 16
 
@@ -92,16 +101,78 @@ def _steps(axes: Axes, term: ColumnTerm) -> None:
 def _bars(axes: Axes, term: ColumnTerm) -> None:
     tidy(axes, values="x")
     common = np.sort(np.argsort(-term.rows[:-1])[:_LISTED])
-    outputs = min(term.scores.shape[1], len(COLOURS))
-    height = 0.8 / outputs
-    for output in range(outputs):
-        places = np.arange(len(common)) + (output - (outputs - 1) / 2) * height
-        axes.barh(places, term.scores[common, output], height=0.85 * height, color=apart(output))
-    axes.axvline(0, color=INK, linewidth=0.8)
     names = term.labels()
-    axes.set_yticks(np.arange(len(common)), [label_text(names[i])[:18] for i in common])
+    _grouped(axes, term.scores[common, : len(COLOURS)].T, [names[i] for i in common])
+
+
+def _grouped(axes: Axes, values: Any, names: Sequence[str]) -> None:
+    """Bars of shape (groups, names), those of one name beside each other."""
+    height = 0.8 / len(values)
+    for k, found in enumerate(values):
+        places = np.arange(len(names)) + (k - (len(values) - 1) / 2) * height
+        axes.barh(places, found, height=0.85 * height, color=apart(k))
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_yticks(np.arange(len(names)), [label_text(name)[:18] for name in names])
     axes.tick_params(axis="y", labelsize=8)
-    axes.set_ylim(len(common) - 0.4, -0.6)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+def draw_shares(model: Forest, path: str | Path | None) -> Figure:
+    """How much the trees of a forest ask about each column."""
+    shares = model.feature_importances_
+    order = np.argsort(-shares, kind="stable")[:_DRAWN]
+    figure = new_figure(7.0, 0.36 * len(order) + 1.5)
+    axes = figure.add_subplot(1, 1, 1)
+    tidy(axes, values="x")
+    axes.barh(np.arange(len(order)), 100 * shares[order], height=0.6, color=apart(0))
+    names = [label_text(model.grown_.columns[k].name) for k in order]
+    axes.set_yticks(np.arange(len(order)), names)
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.set_xlabel("% of the rows' ways through the trees, by noisy counts")
+    charge = model.loss_.charge
+    foot = cost_text(charge.epsilon, charge.delta)
+    return finish(figure, title="What the trees ask about", foot=foot, path=path)
+
+
+def draw_laws(model: GaussianNB, path: str | Path | None) -> Figure:
+    """Of the six columns that tell most: curves over numbers, bars over categories."""
+    fitted, distances = model.fitted_, model.distances_
+    ranked = sorted(distances, key=lambda name: -distances[name])[:_PANELS]
+    across = min(_ACROSS, len(ranked))
+    down = -(-len(ranked) // across)
+    figure = new_figure(3.3 * across + 0.4, 2.7 * down + 0.9)
+    names = [column.name for column in fitted.encoding.columns]
+    classes = np.argsort(-fitted.rows, kind="stable")[: len(COLOURS)]
+    for k, name in enumerate(ranked):
+        place = names.index(name)
+        column, start = fitted.encoding.columns[place], fitted.encoding.starts[place]
+        axes = figure.add_subplot(down, across, k + 1)
+        heading(axes, label_text(name))
+        if column.bounds is None:
+            cells = np.arange(column.cells - 1)
+            held = np.exp(fitted.shares[:, start + cells]) * 100
+            common = np.sort(np.argsort(-held.sum(axis=0), kind="stable")[:_LISTED])
+            word = column.end if column.dates else column.label
+            words = [word(int(i)) for i in common]
+            tidy(axes, values="x")
+            _grouped(axes, held[np.ix_(classes, common)], words)
+            axes.set_xlabel("% of the class")
+            continue
+        low, high = column.bounds
+        points = np.linspace(-1, 1, 400)
+        tidy(axes, values="y")
+        for output, label in enumerate(classes):
+            mean, variance = fitted.mean[label, start], fitted.variance[label, start]
+            law = np.exp(-((points - mean) ** 2) / variance / 2) / np.sqrt(variance)
+            axes.plot((points + 1) / 2 * (high - low) + low, law, color=apart(output))
+        axes.set_xlim(low, high)
+        axes.set_ylim(0, None)
+        axes.set_yticks([])
+    _legend(figure, [str(label) for label in model.classes_[classes].tolist()])
+    charge = model.loss_.charge
+    foot = f"{cost_text(charge.epsilon, charge.delta)}; a normal law of each number"
+    title = "What each class holds of the columns that tell most"
+    return finish(figure, title=title, foot=foot, path=path)
 
 
 def draw_coefficients(model: FormulaModel, path: str | Path | None) -> Figure:

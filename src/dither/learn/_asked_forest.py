@@ -1,0 +1,228 @@
+"""Random forests of a protected table: explained, previewed, charged once, then grown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither._format import count_text, number_text
+from dither.learn._asked_columns import column_from, column_of, read_value, stored
+from dither.learn._asked_model import loss_of
+from dither.learn._asked_rows import RowsQuestion, Told, finite
+from dither.learn._estimator import labels_of, within
+from dither.learn._forest import (
+    Forest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    forest_run,
+)
+from dither.learn._noise import Asked
+from dither.learn._tree import Grown, Tree
+from dither.learn._trees import UNIT
+from dither.privacy import Loss
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
+
+__all__ = ["ForestQuestion", "forest_from"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class ForestQuestion(RowsQuestion):
+    """A random forest that may be explained and previewed, and released at its price.
+
+    Made by ``session.table("visits").learn(epsilon=1).forest(formula)``.
+
+    Notes
+    -----
+    *Sensitivity.* Of each unit at most ``max_rows`` rows count, in every tree the same, chosen by a
+    keyed hash of the unit's own rows. `dither.learn._trees` has the proof of what a unit of so many
+    rows moves, whatever they hold. The columns' cells and the target's classes or bounds are the
+    policy's; which columns and ranges a tree tries is drawn without regard to rows.
+    """
+
+    kind = "forest"
+    title = "random forest"
+
+    def __init__(
+        self,
+        rows: TableQuery,
+        epsilon: Any,
+        delta: Any,
+        formula: str,
+        *,
+        n_estimators: int = 16,
+        max_depth: int = 5,
+        max_features: int = 4,
+        splits: str = "auto",
+        max_rows: int | None = None,
+    ) -> None:
+        super().__init__(rows, epsilon, delta, formula, max_rows)
+        self._run = forest_run(
+            tuple(map(column_of, self.domain.attributes[:-1])),
+            len(self.target.classes or ()),
+            Asked(*self.budget.of_a_row, self._question.neighbours),
+            n_estimators,
+            max_depth,
+            max_features,
+            splits,
+            self._question.max_rows,
+        )
+
+    @property
+    def _loss(self) -> Loss:
+        return self._run.noisy.loss
+
+    def _measured(self) -> tuple[tuple[str, str], ...]:
+        run = self._run
+
+        def spread(weight: int) -> str:
+            return f"standard deviation {number_text(run.deviation(weight))} rows"
+
+        leaves = f"{count_text(run.trees, 'tree')}, each of all rows; "
+        law = ("law", f"{run.noisy.noise.title}, added to exact whole numbers")
+        drawn = ("leaves of splits by chance", leaves + spread(run.alone))
+        if run.drawn:
+            return (drawn, law)
+        columns = count_text(len(run.columns), "column")
+        of_rows = number_text(run.noisy.deviation / run.whole)
+        of_cells = number_text(run.noisy.deviation / run.counts)
+        return (
+            ("rows", f"once; standard deviation {of_rows} rows; if they are many:"),
+            ("rows of each cell", f"once for {columns}; standard deviation {of_cells} rows"),
+            ("first splits", f"{columns}; {spread(run.first)}"),
+            ("later splits", f"{count_text(run.tables, 'table')}; {spread(run.later)}"),
+            ("leaves", leaves + spread(run.leaves)),
+            ("if they are few", f"{drawn[0]} alone; {spread(run.alone)}"),
+            law,
+        )
+
+    def _said(self) -> tuple[dict[str, str], list[dict[str, Any]]]:
+        run = self._run
+        asked = {
+            "n_estimators": str(run.trees),
+            "max_depth": str(run.depth),
+            "max_features": str(run.tries),
+            "splits": "drawn" if run.drawn else "auto",
+        }
+        weights = {"leaves of splits by chance": (run.trees, run.alone)}
+        if not run.drawn:
+            weights = {
+                "rows": (1, run.whole),
+                "rows of cells": (len(run.columns), run.counts),
+                "first splits": (len(run.columns), run.first),
+                "later splits": (run.tables, run.later),
+                "leaves": (run.trees, run.leaves),
+            } | weights
+        law = run.noisy.noise.parameters()
+        return asked, [
+            {"measures": {"node": what}, **law, "times": str(times), "unit": f"1/{weight}"}
+            for what, (times, weight) in weights.items()
+        ]
+
+    def _predicted(self, cells: Sequence[Integers], kept: Integers, answers: Integers) -> Floats:
+        classes = len(self.target.classes or ())
+        targets = _of_classes(answers, classes) if classes else _of_numbers(answers - 0.5)
+        found = self._run.run(cells, targets, stands=kept).mean(cells)
+        if not classes:
+            return np.asarray(np.clip(found[:, 0], -1, 1) + 0.5)
+        shares = np.clip(found[:, :2], 1e-4, 1.0)
+        return np.asarray(shares[:, 1] / shares.sum(axis=1))
+
+    def _fit(self, places: Integers, counts: Integers, tell: Told) -> dict[str, Any]:
+        run, target, (*cells, answers) = self._run, self.target, places.T
+        known = answers < self.domain.attributes[-1].inner
+        if target.classes is not None:
+            targets = _of_classes(answers, len(target.classes))
+        else:
+            assert target.bounds is not None
+            values = target.values[np.where(known, answers, 0)]
+            targets = _of_numbers(within(values, *target.bounds))
+        grown = run.run(cells, targets * known[:, None], tell, counts)
+        return {
+            "n_estimators": run.trees,
+            "max_depth": run.depth,
+            "max_features": run.tries,
+            "splits": "drawn" if run.drawn else "auto",
+            "columns": [stored(column) for column in run.columns],
+            "orders": [order.tolist() for order in grown.orders],
+            "trees": [
+                {
+                    "column": tree.column,
+                    "code": tree.code,
+                    "left": tree.left,
+                    "values": values.tolist(),
+                    "rows": rows.tolist(),
+                }
+                for tree, values, rows in zip(grown.trees, grown.values, grown.rows, strict=True)
+            ],
+        }
+
+    @staticmethod
+    def _read(content: Mapping[str, Any]) -> Forest:
+        return forest_from(content)
+
+
+def _of_classes(answers: Integers, classes: int) -> Integers:
+    return (answers[:, None] == np.arange(classes)).astype(np.int64)
+
+
+def _of_numbers(targets: Floats) -> Integers:
+    """Of targets in [-1, 1]: what a tree sums."""
+    whole = np.full(len(targets), UNIT)
+    return np.column_stack([whole, np.rint(targets * UNIT)]).astype(np.int64)
+
+
+def forest_from(content: Mapping[str, Any]) -> Forest:
+    """The estimator that a release left, from plain data; what is not one raises."""
+    columns = tuple(map(column_from, content["columns"]))
+    target, loss = content["target"], loss_of(content)
+    classes = None if target["classes"] is None else [read_value(v) for v in target["classes"]]
+    orders = []
+    for column, found in zip(columns, content["orders"], strict=True):
+        order = np.array(found, dtype=np.int64)
+        if order.shape != (column.cells,) or (order < 0).any():
+            raise ValueError("of other cells")
+        orders.append(order)
+    trees, values, rows = [], [], []
+    for found in content["trees"]:
+        tree = _tree(found, len(columns))
+        trees.append(tree)
+        values.append(finite(found["values"]))
+        rows.append(finite(found["rows"]))
+        size = len(tree.column)
+        if values[-1].shape != (size, len(classes or (0,))) or rows[-1].shape != (size,):
+            raise ValueError("of another shape")
+    if not trees:
+        raise ValueError("no tree")
+    grown = Grown(columns, tuple(orders), tuple(trees), tuple(values), tuple(rows))
+    common: dict[str, Any] = {
+        "epsilon": loss.charge.epsilon,
+        "delta": loss.charge.delta,
+        "neighbours": loss.neighbours,
+    } | {name: content[name] for name in ("n_estimators", "max_depth", "max_features", "splits")}
+    made: RandomForestClassifier | RandomForestRegressor
+    if classes is None:
+        low, high = finite(target["bounds"]).tolist()
+        made = RandomForestRegressor(target_bounds=(low, high), **common)
+    else:
+        made = RandomForestClassifier(classes=classes, **common)
+        made.classes_ = labels_of(classes)
+    return made._hold(grown, loss, content["certificate"]["text"]["protects"])
+
+
+def _tree(found: Mapping[str, Any], columns: int) -> Tree:
+    """A tree whose ways all lead down to a leaf."""
+    parts = [[int(v) for v in found[name]] for name in ("column", "code", "left")]
+    size = len(parts[0])
+    if not size or any(len(part) != size for part in parts):
+        raise ValueError("of another shape")
+    for node, (column, _, left) in enumerate(zip(*parts, strict=True)):
+        if not -1 <= column < columns or (column >= 0 and not node < left < size - 1):
+            raise ValueError("not a tree")
+    return Tree(*parts)

@@ -1,0 +1,232 @@
+"""Models that a protected table's rows teach as cells: what all such questions have in common.
+
+Of each unit at most ``max_rows`` rows count, chosen by a keyed hash of the unit's own rows, each as
+its cells of the columns that the formula names (`dither.query._tables`). What leaves of them are
+sums over rows, each with noise, one after the other; which sum is asked for may depend on what left
+before. At the same earlier answers a unit of m rows moves each of them by m times what a row moves
+it, at most, in every norm: its rows are added, removed or replaced one by one.
+`dither.learn._noise` has what follows of that for the noise.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import _checks as check
+from dither._format import cost_text, count_text, number_text
+from dither.errors import ArgumentError
+from dither.learn._asked_columns import (
+    Target,
+    asked_columns,
+    known_by,
+    read_formula,
+    stored_value,
+)
+from dither.learn._asked_model import LearnedModel
+from dither.learn._asked_preview import ModelPreview, tried
+from dither.privacy import Loss
+from dither.query._display import Explanation, Node, Unreleased
+from dither.query._domain import Domain
+from dither.query._tables import ExactTables, TablesQuestion, heard
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
+
+__all__ = ["RowsQuestion", "Told", "finite"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Told = Callable[[int], None]
+
+
+class RowsQuestion(Unreleased):
+    """A model that may be explained and previewed, and released at its price.
+
+    Parameters
+    ----------
+    rows : TableQuery
+    epsilon, delta : number
+    formula : str
+    max_rows : int, optional
+    """
+
+    kind: str
+    title: str
+    """In words, as the ledger notes it."""
+
+    _RESULTS = frozenset({"model", "predict", "save", "summary", "plot", "certificate"})
+
+    def __init__(
+        self, rows: TableQuery, epsilon: Any, delta: Any, formula: str, max_rows: int | None
+    ) -> None:
+        target, names = read_formula(formula)
+        self.domain: Domain = asked_columns(rows, target, names)
+        self.target = Target.of(self.domain.attributes[-1])
+        self.formula = " ".join(formula.split())
+        self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
+        self.budget = self._question.budget(epsilon, delta)
+
+    # --- what each kind says ----------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Of all that leaves, for a unit as the engine sees it."""
+
+    @abstractmethod
+    def _measured(self) -> tuple[tuple[str, str], ...]:
+        """What is measured with which noise, in words."""
+
+    @abstractmethod
+    def _said(self) -> tuple[dict[str, str], list[dict[str, Any]]]:
+        """Parameters that are hashed with the question, and what the certificate says of noise."""
+
+    @abstractmethod
+    def _fit(self, places: Integers, counts: Integers, tell: Told) -> dict[str, Any]:
+        """The one step that sees rows: what is released, as plain data.
+
+        Parameters
+        ----------
+        places : array of int, shape (n, columns + 1)
+            Cells that occur, those of the target last.
+        counts : array of int, shape (n,)
+        tell : callable
+        """
+
+    @abstractmethod
+    def _predicted(self, cells: Sequence[Integers], kept: Integers, answers: Integers) -> Floats:
+        """For a preview: `dither.learn._asked_preview.Predicted`."""
+
+    @staticmethod
+    @abstractmethod
+    def _read(content: Mapping[str, Any]) -> Any:
+        """The estimator that a release left, from plain data; what is not one raises."""
+
+    # --- before it is paid for --------------------------------------------------------------------
+
+    @property
+    def loss(self) -> Loss:
+        """What a release would lose."""
+        return self._question.promised(self._loss)
+
+    @property
+    def _cost(self) -> tuple[Fraction, Fraction]:
+        """What is charged at most: noise of Laplace's law spends no delta."""
+        delta = self.budget.delta if self._loss.charge.delta else Fraction(0)
+        return self.budget.epsilon, delta
+
+    def explain(self) -> Explanation:
+        """Who is protected, the cells, what is measured with which noise, and the cost."""
+        target = self.target
+        wanted = (
+            f"a number from {number_text(target.bounds[0])} to {number_text(target.bounds[1])}"
+            if target.bounds
+            else f"one of {count_text(len(target.classes or ()), 'class', 'classes')}"
+        )
+        cost = ("epsilon, delta", cost_text(*self._cost))
+        children = (
+            *self._question.nodes(),
+            Node("predicts", ((target.name, wanted),)),
+            Node("measured", self._measured()),
+            Node("cost, charged before a row is read", (cost,)),
+            Node("notes", tuple(("", note) for note in self._notes())),
+        )
+        return Explanation(Node(f"{self.title} {self.formula}", children=children))
+
+    def preview(self, sizes: Sequence[int] = (1_000, 10_000, 100_000)) -> ModelPreview:
+        """What noise alone does to predictions, for tables of some sizes.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Public guesses of the number of rows.
+
+        Returns
+        -------
+        ModelPreview
+            Two runs on rows that are made up. How far predictions lie off, as a root mean square,
+            where the columns say nothing of the target and there is nothing to find but noise; and
+            how much is seen of a clear step.
+        """
+        numbers = [check.whole("sizes", n, 1) for n in sizes]
+        if not numbers:
+            raise ArgumentError("sizes must hold at least one number of rows")
+        inner = [attribute.inner for attribute in self.domain.attributes[:-1]]
+        found = [tried(self._predicted, inner, n) for n in numbers]
+        return ModelPreview(
+            self.formula,
+            *self._cost,
+            tuple(numbers),
+            tuple(off for off, _ in found),
+            tuple(seen for _, seen in found),
+            self.target.bounds,
+        )
+
+    def _notes(self) -> list[str]:
+        found = self._question.notes()
+        found.append(f"rows whose {self.target.name} is missing or not declared do not count")
+        return found + known_by(self.domain.attributes[:-1])
+
+    # --- the release ------------------------------------------------------------------------------
+
+    def release(self, *, token: str | None = None, progress: Told | None = None) -> LearnedModel:
+        """Charge the ledger, train, and give the model.
+
+        Parameters
+        ----------
+        token : str, optional
+            Names the request. Asked again with it, the stored model comes back, and nothing is
+            charged.
+        progress : callable, optional
+            Told after each round, or tree, how many are done.
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        EngineError
+            Where anything fails after the charge. The charge stays.
+        """
+        tell, (asked, measurements) = heard(progress), self._said()
+        found = self._question.release(
+            self.budget,
+            self._loss,
+            {"what": self.title} | asked,
+            lambda exact: self._train(exact, tell),
+            listed=True,
+            measurements=measurements,
+            token=token,
+        )
+        return LearnedModel(found.content, self._read, replayed=found.replayed is not None)
+
+    def _train(self, exact: ExactTables, tell: Told) -> dict[str, Any]:
+        """What is released, of the rows that the engine lists."""
+        rows, target = exact.rows(), self.target
+        return {
+            "kind": self.kind,
+            "table": self._question.table,
+            "formula": self.formula,
+            "target": {
+                "name": target.name,
+                "classes": target.classes and [stored_value(v) for v in target.classes],
+                "bounds": target.bounds and list(target.bounds),
+            },
+            "notes": self._notes(),
+        } | self._fit(rows.places, rows.counts, tell)
+
+    def __repr__(self) -> str:
+        return f"<{self.title}, not released yet: {self.formula}>"
+
+
+def finite(found: Any) -> Floats:
+    """Numbers of a file, as an array; what is not finite raises."""
+    made = np.array(found, dtype=np.float64)
+    if not np.isfinite(made).all():
+        raise ValueError("not finite")
+    return made
