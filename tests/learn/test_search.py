@@ -17,7 +17,8 @@ from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, DitherError, TokenError
 from dither.lab.audit import Outcome, audit
 from dither.learn._runs import Runs
-from dither.learn._search import UNIT, Search, _Estimators
+from dither.learn._search_estimators import UNIT, Estimators
+from dither.learn._search_runs import Search
 from dither.ledger import Ledger
 from dither.privacy import Loss, Neighbours, Promise
 
@@ -424,7 +425,7 @@ def test_numbers_are_scored_by_their_errors() -> None:
 def test_one_row_moves_one_row_of_a_score() -> None:
     """A score's sensitivity, by hostile truths, predictions and metrics."""
     X, y = _table(50)
-    plan = _Estimators(_model(), [{}], X, y, None, "1/5", "1/2", None)
+    plan = Estimators(_model(), [{}], X, y, None, "1/5", "1/2", None)
     plan._losses([{}])
     model = _model().fit(X, y)
     truths = np.array([0, 1, None, math.nan, "x", 7], dtype=object)

@@ -31,8 +31,9 @@ from dither.learn._linear import LinearRegression as LinearRegression
 from dither.learn._logistic import LogisticRegression as LogisticRegression
 from dither.learn._pca import PCA as PCA
 from dither.learn._pca import AxesRun
-from dither.learn._search import Search, search
 from dither.learn._search import SearchResult as SearchResult
+from dither.learn._search import search
+from dither.learn._search_runs import Search
 from dither.learn._secure_sum import secure_sum
 from dither.learn._trees import Trees
 from dither.learn._votes import Votes

@@ -187,11 +187,7 @@ def bayes_from(content: Mapping[str, Any]) -> GaussianNB:
             raise ValueError("of another shape")
     if (variance <= 0).any():
         raise ValueError("not a variance")
-    made = GaussianNB(
-        epsilon=loss.charge.epsilon,
-        delta=loss.charge.delta,
-        classes=classes,
-        neighbours=loss.neighbours,
-    )
+    cost: dict[str, Any] = {"epsilon": loss.charge.epsilon, "delta": loss.charge.delta}
+    made = GaussianNB(**cost, classes=classes, neighbours=loss.neighbours)
     fitted = Bayes(encoding, encoding.of_numbers, rows, mean, variance, shares)
     return made._hold(fitted, classes, loss, content["certificate"]["text"]["protects"])

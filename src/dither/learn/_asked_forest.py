@@ -127,7 +127,11 @@ class ForestQuestion(RowsQuestion):
 
     def _predicted(self, cells: Sequence[Integers], kept: Integers, answers: Integers) -> Floats:
         classes = len(self.target.classes or ())
-        targets = _of_classes(answers, classes) if classes else _of_numbers(answers - 0.5)
+        targets = (
+            _of_classes(answers, classes)
+            if classes
+            else _of_numbers(np.asarray(answers, dtype=np.float64) - 0.5)
+        )
         found = self._run.run(cells, targets, stands=kept).mean(cells)
         if not classes:
             return np.asarray(np.clip(found[:, 0], -1, 1) + 0.5)
@@ -169,7 +173,7 @@ class ForestQuestion(RowsQuestion):
 
 
 def _of_classes(answers: Integers, classes: int) -> Integers:
-    return (answers[:, None] == np.arange(classes)).astype(np.int64)
+    return np.asarray(answers[:, None] == np.arange(classes), dtype=np.int64)
 
 
 def _of_numbers(targets: Floats) -> Integers:
