@@ -173,8 +173,8 @@ def additive_from(content: Mapping[str, Any]) -> AdditiveModel:
             raise ValueError("of another shape")
         if sorted(set(joined.tolist())) != list(range(len(rows))):
             raise ValueError("of other cells")
-        terms.append(Term(column, joined, rows, scores))
-    fitted = Fitted(tuple(terms), finite(content["intercept"]))
+        terms.append(ColumnTerm(column, joined, rows, scores))
+    fitted = FittedBoosting(tuple(terms), finite(content["intercept"]))
     if fitted.intercept.shape != (outputs,):
         raise ValueError("of another shape")
     common: dict[str, Any] = {

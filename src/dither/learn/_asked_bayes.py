@@ -21,7 +21,7 @@ from dither.learn._asked_columns import (
 from dither.learn._asked_model import loss_of
 from dither.learn._asked_rows import RowsQuestion, Told, finite
 from dither.learn._bayes import STEPS, Bayes, ClassSums, GaussianNB
-from dither.learn._columns import Column
+from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import probabilities
 from dither.learn._noise import Asked
 from dither.learn._rows import Encoding
@@ -165,12 +165,12 @@ class BayesQuestion(RowsQuestion):
         return bayes_from(content)
 
 
-def _column(attribute: Attribute) -> Column:
+def _column(attribute: Attribute) -> FeatureColumn:
     """A number between bounds where rows are moved to these; a list of cells otherwise."""
     if attribute.kind.numeric and attribute.clamped and attribute.bounds is not None:
         low, high = (float(end) for end in attribute.bounds)
         if high / 2 - low / 2 > 0:
-            return Column(attribute.name, bounds=(low, high))
+            return FeatureColumn(attribute.name, bounds=(low, high))
     return column_of(attribute)
 
 

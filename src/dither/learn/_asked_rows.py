@@ -22,7 +22,7 @@ from dither import _checks as check
 from dither._format import cost_text, count_text, number_text
 from dither.errors import ArgumentError
 from dither.learn._asked_columns import (
-    Target,
+    PredictedColumn,
     asked_columns,
     known_by,
     read_formula,
@@ -32,7 +32,7 @@ from dither.learn._asked_model import LearnedModel
 from dither.learn._asked_preview import ModelPreview, tried
 from dither.privacy import Loss
 from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import Domain
+from dither.query._domain import CellDomain
 from dither.query._tables import ExactTables, TablesQuestion, heard
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class RowsQuestion(Unreleased):
         self, rows: TableQuery, epsilon: Any, delta: Any, formula: str, max_rows: int | None
     ) -> None:
         target, names = read_formula(formula)
-        self.domain: Domain = asked_columns(rows, target, names)
-        self.target = Target.of(self.domain.attributes[-1])
+        self.domain: CellDomain = asked_columns(rows, target, names)
+        self.target = PredictedColumn.of(self.domain.attributes[-1])
         self.formula = " ".join(formula.split())
         self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
         self.budget = self._question.budget(epsilon, delta)

@@ -43,7 +43,7 @@ from dither._checks import Number
 from dither._format import cost_text, count_text, display_text, number_text, percent, wrapped
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn._columns import Column, places_in
+from dither.learn._columns import FeatureColumn, places_in
 from dither.learn._estimator import (
     Classifier,
     bars,
@@ -52,7 +52,7 @@ from dither.learn._estimator import (
     probabilities,
     protected_row,
 )
-from dither.learn._noise import Asked, Moved, Noisy
+from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._rows import Encoding, declared
 from dither.privacy import Loss, Neighbours
 
@@ -195,7 +195,7 @@ class ClassSums:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        columns = (Column("x", bounds=(-1.0, 1.0)),)
+        columns = (FeatureColumn("x", bounds=(-1.0, 1.0)),)
         for delta, of_unit, name in (
             (Fraction(0), 1, "pure"),
             (Fraction(1, 100), 1, "Gaussian"),

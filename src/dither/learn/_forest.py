@@ -13,7 +13,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, count_text, number_text, wrapped
 from dither.errors import ArgumentError
-from dither.learn._columns import Column, numbers, places_in, read_columns
+from dither.learn._columns import FeatureColumn, numbers, places_in, read_columns
 from dither.learn._estimator import (
     Classifier,
     Estimator,
@@ -40,7 +40,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def forest_run(
-    columns: tuple[Column, ...],
+    columns: tuple[FeatureColumn, ...],
     classes: int,
     asked: Asked,
     n_estimators: Any,

@@ -388,7 +388,7 @@ class Trees:
         delta = Fraction(1, 100)
         asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
         for of_unit, name in ((1, "tables of a forest"), (2, "tables of a forest, units of 2")):
-            columns = (Column("x", categories=("a",)),)
+            columns = (FeatureColumn("x", categories=("a",)),)
             made = cls(columns, 2, 2, 2, 1, asked, of_unit=of_unit)
 
             def run(rows: int, size: int, made: Trees = made) -> Floats:

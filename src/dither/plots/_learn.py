@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dither.learn._additive import AdditiveModel
     from dither.learn._asked_regression import FormulaModel
     from dither.learn._bayes import GaussianNB
-    from dither.learn._boosting import Term
+    from dither.learn._boosting import ColumnTerm
     from dither.learn._forest import Forest
 
 __all__ = [
