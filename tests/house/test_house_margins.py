@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dither
 
-ROOMS = ("mechanisms", "noise", "numeric", "privacy")
+ROOMS = ("inference", "local", "mechanisms", "noise", "numeric", "privacy")
 LEAST, MOST = 1e-250, 1e-5
 """Smaller numbers keep logarithms and quotients finite; larger ones are seldom margins."""
 ABOVE = 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -15,9 +16,11 @@ from dither.errors import ArgumentError
 from dither.inference._inputs import target
 from dither.inference._one_sample import (
     null_of_signed_ranks,
+    pvalue_of_signs,
     sign_statistic,
     signed_rank_statistic,
 )
+from dither.inference._proportion import CanonicalNoise
 from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelease
 from dither.lab.audit import Outcome, audit
 
@@ -105,6 +108,22 @@ def test_the_exact_pvalue_of_signs_is_uniform() -> None:
     rng = np.random.default_rng(4)
     found = [inference.sign_test(rng.normal(0, 1, 9), epsilon=1).pvalue for _ in range(1500)]
     assert stats.kstest(found, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("rows", [400, 40_000, 10**7])
+@pytest.mark.parametrize("far", [4.0, 6.5, 8.0])
+def test_both_tails_of_signs_are_told_alike(rows: int, far: float) -> None:
+    """As far below as above: p-values of 1e-15, of ten million rows as of a few hundred.
+
+    A complement to 1 lost 1e-8 there, so that what should be 1e-11 was told as nothing.
+    """
+    noise, off = CanonicalNoise(target(1, 0, "replace")), far * math.sqrt(rows) / 2
+    asked: list[tuple[float, Any]] = [(off, "greater"), (-off, "less"), (off, "two-sided")]
+    above, under, both = (pvalue_of_signs(at, rows, 1.0, noise, kind) for at, kind in asked)
+    assert under == pytest.approx(above, rel=1e-9)
+    assert both == pytest.approx(2 * above, rel=1e-9)
+    if rows == 10**7:  # noise of a few rows is nothing beside sqrt(n)
+        assert above == pytest.approx(stats.norm.sf(far), rel=0.02)
 
 
 def test_alternatives_and_pairs() -> None:

@@ -59,6 +59,7 @@ def drawn(law: SumNoise, rng: np.random.Generator, shape: int | tuple[int, ...])
         return np.asarray(law.step * (rng.geometric(stop, shape) - rng.geometric(stop, shape)))
     if deviation > _WIDE:
         return np.asarray(rng.normal(0.0, deviation * law.step, shape))
+    # Simulated noise: what lies beyond is seen once in a thousand million draws.
     reach = noise.half_width(1 - 1e-9)
     tails = np.array([noise.survival(k) for k in range(-reach, reach + 2)])
     chances = np.maximum(tails[:-1] - tails[1:], 0.0)

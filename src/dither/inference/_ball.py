@@ -182,6 +182,7 @@ class BallModel:
         square = min(1.0, max(0.0, float(self.released[d]) / (k * n) + 0.5))
         noise = spread_of(self.design.noise).deviation / n
         length = math.sqrt(max(0.0, float(seen @ seen) - d * noise**2))
+        # Noise may make it negative: a start for the search.
         across = max(1e-6, (square - length**2) / d)
         along, spread = self._solved(min(length, 0.99), math.sqrt(across), square)
         shrink = max(0.05, self._expected(along, spread)[0] / along)
@@ -216,6 +217,7 @@ class BallModel:
         shown = float(self.mean @ self.mean) * self.shrink**2
         along = math.sqrt(float(self.mean @ self.mean))
         square = self._expected(max(1e-3, along), self.spread)[1]
+        # A variance that noise made negative; its root is next to nothing.
         deviation = math.sqrt(max(1e-12, (square - shown) / d) / self.n)
         sampling = rng.standard_normal((size, d)) * deviation
         noise = spread_of(self.design.noise)

@@ -242,11 +242,13 @@ def closest(off: Callable[[Floats], Floats], at: Floats, low: Floats, high: Floa
     for _ in range(60):
         slope = np.stack([(off(at + h) - off(at - h)) / 2e-5 for h in reach], axis=1)
         square = slope.T @ slope
+        # Steps of Levenberg and Marquardt: a search for an estimate, of which no bound is taken.
         damped = square + damping * np.diag(np.maximum(np.diag(square), 1e-9))
         tried = np.clip(at - np.linalg.solve(damped, slope.T @ value), low, high)
         found = off(tried)
         new = float(found @ found)
         if new < best:
+            # Where it stops, and how bold a step may become: as above, no bound.
             done = best - new <= 1e-12 * (1.0 + best)
             at, value, best, damping = tried, found, new, max(damping / 5.0, 1e-9)
             if done:

@@ -124,6 +124,7 @@ class LinearModel:
         if not self.design.functional:
             return solved.slopes
         divisor = solved.values + self.ridge
+        # Directions of which next to nothing is known are left at 0, an estimate like any other.
         kept = divisor > 1e-9 * np.abs(divisor).max()
         turned = solved.moments.cross @ solved.vectors
         return np.asarray(solved.vectors @ np.where(kept, turned / np.where(kept, divisor, 1), 0))

@@ -106,6 +106,7 @@ class MarginModel:
             else:
                 break
             slopes, left, curve = tried, new, curved
+            # Newton's steps end where sampling errors are far larger.
             if float(np.linalg.norm(left)) <= 1e-6 * (1 + float(np.linalg.norm(score))):
                 break
         return slopes

@@ -237,7 +237,9 @@ class MomentsRelease:
             return rows if self.asked.replace else rows[~gone]
         rows = rows[~gone]
         square = squared_lengths(rows[:, : self.size + 1])
-        # Short of q by more than doubles can be off.
+        # Short of q by more than doubles can be off: a square of d + 1 columns errs by d + 1 halves
+        # of EPS, the bound by 3, its root by half of both, and a product and its square by 4; what
+        # is cut to the lattice is shorter. That is enough for d to 4,000.
         most = float(self.square_norm) * Bounds.steps**2 * (1 - 1e-12)
         root = np.sqrt(np.minimum(1.0, most / square))
         return np.asarray(np.trunc(rows * root[:, None]), dtype=np.int64)

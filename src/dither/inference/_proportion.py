@@ -278,7 +278,10 @@ def binomial(n: int, p: float) -> tuple[Floats, Floats]:
         max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach)) + 1, dtype=np.float64
     )
     law = gammaln(n + 1) - gammaln(x + 1) - gammaln(n - x + 1) + xlogy(x, p) + xlog1py(n - x, -p)
-    return x, np.asarray(np.exp(law))
+    # Logarithms of factorials round by up to EPS of themselves, 1e-8 at n = 10^7: mostly by the
+    # same part for every x, which the sum takes out.
+    chances = np.exp(law - law.max())
+    return x, np.asarray(chances / chances.sum())
 
 
 def proportion(

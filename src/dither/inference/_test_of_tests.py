@@ -260,6 +260,7 @@ def test_of_tests(
         notes,
         "the null of the test",
         released,
+        # No p-value of 0 is told: a smaller one is said to be this, which is the safe side.
         min(1.0, max(pvalue, 1e-15)),
         noise_share=share_of_noise(
             math.sqrt(design.noise.variance), math.sqrt(m * at * (1.0 - at))

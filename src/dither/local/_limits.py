@@ -63,6 +63,7 @@ def checked_shares(
         raise ArgumentError(f"{name} must be numbers, one for each of the {size} values") from None
     if f.shape != shape:
         raise ArgumentError(f"{name} must have one share for each of the {size} values")
+    # As people write shares, with six digits.
     if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
         raise ArgumentError(f"{name} must be at least 0 and sum to 1")
     return f

@@ -140,6 +140,7 @@ def nonnegative(gram: Array, moments: Array, limit: int | None = None) -> Array:
 def _solved(gram: Array, moments: Array) -> Array:
     try:
         found = np.asarray(np.linalg.solve(gram, moments))
+        # Else by least squares: both read the same counts, and no guarantee rests on how.
         if np.abs(gram @ found - moments).max() <= 1e-9 * max(1.0, np.abs(moments).max()):
             return found
     except np.linalg.LinAlgError:

@@ -174,6 +174,7 @@ def maximum(
     while gap > tolerance and steps < max_iterations:
         chances = f @ r
         slope = r @ (t / chances) - 1
+        # Which shares a step leaves at 0: it moves the road to the maximum, and not the maximum.
         near = min(1e-6, float(np.abs(f - np.maximum(f + slope, 0)).sum()))
         free = (f > near) | (slope > 0)
         part = r[free] * (np.sqrt(t) / chances)
