@@ -230,6 +230,7 @@ class PrivateOptimizer:
             delta=delta,
             noise_multiplier=noise,
             steps=planned,
+            rate=share,
         )
         if population is None:
             public = Fraction(max(1, len(self._X)))
