@@ -1,4 +1,4 @@
-"""Long lists of public values: the same table in DuckDB, however they are written."""
+"""Long lists of public values: the same table in each engine, however they are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dither.engines.duckdb.dialect import DUCKDB, LONG
+from dither.engines.duckdb.dialect import DUCKDB
+from dither.engines.postgres.dialect import POSTGRES
+from dither.engines.writer.dialect import LONG
 from dither.plan.schema import Kind
 
 MARKS = ["", " ", "\x01", "\x02", "'", "''", "a\nb", "\t", ",", "\\", "\\n"]
@@ -34,7 +36,26 @@ def test_a_long_list_holds_each_value_at_its_place(kind):
     assert names[0] == DUCKDB.types[kind]
 
 
+@pytest.mark.parametrize("kind", [Kind.TEXT, Kind.INTEGER, Kind.DATE])
+def test_a_long_list_of_postgresql_holds_each_value_at_its_place(kind, postgres):
+    """As in DuckDB; texts compare by their bytes, as short lists of them do."""
+    placed = [(3 * i, value) for i, value in enumerate(LISTS[kind])]
+    sql = POSTGRES.sql(POSTGRES.listed(placed, kind))
+    found = postgres.execute(sql)
+    assert found == [(v, i) for i, v in placed]
+    if kind is Kind.TEXT:
+        below = f"SELECT value FROM ({sql}) AS l WHERE value < 'a' AND value >= 'A'"
+        assert postgres.execute(below) == [("\\",), ("\\n",), ("NULL",)]
+
+
 def test_a_long_list_is_one_constant():
-    """DuckDB plans each constant by itself, and of 100,000 takes seconds."""
+    """Engines plan each constant by itself, and of 100,000 that takes seconds."""
     placed = list(enumerate(LISTS[Kind.TEXT]))
-    assert DUCKDB.sql(DUCKDB.listed(placed, Kind.TEXT)).count("CAST") < 5
+    for dialect in (DUCKDB, POSTGRES):
+        assert dialect.sql(dialect.listed(placed, Kind.TEXT)).count("CAST") < 5
+
+
+def test_values_that_leave_no_separator_are_written_one_by_one():
+    """Where every control character is in some value."""
+    placed = list(enumerate([*map(chr, range(1, 9)), *LISTS[Kind.TEXT]]))
+    assert DUCKDB.sql(DUCKDB.listed(placed, Kind.TEXT)).count("CAST") > LONG

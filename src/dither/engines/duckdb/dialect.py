@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dither.engines.writer.dialect import Dialect, Seeds
+from dither.engines.writer.dialect import Dialect, Seeds, joined
 from dither.engines.writer.forms import binary, call, named, selected
 from dither.plan.functions.patterns import Pattern, spelled
 from dither.plan.schema import ColumnFacts, Kind, Value
@@ -28,9 +28,6 @@ STAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"}
 FINE_ZONED = {"TIMESTAMPTZ_NS"}
 WORDS = {"VARCHAR", "UUID", "ENUM"}
-
-LONG = 1000
-"""Lists of more values than this are written as one text."""
 
 
 def _base(stored: str) -> str:
@@ -165,20 +162,11 @@ class DuckDBDialect(Dialect):
         )
 
     def _split(self, values: Sequence[Value], kind: Kind) -> exp.Expression | None:
-        """A long list as one text that is split at what is in no value.
-
-        Of as many constants DuckDB plans each by itself: of 100,000 it takes six seconds. ``None``
-        where the list is short, and of kinds whose constants are not what their text casts to.
-        """
-        if len(values) <= LONG or kind not in (Kind.TEXT, Kind.INTEGER):
+        """A long list as one text that is split."""
+        found = joined(values, kind)
+        if found is None:
             return None
-        texts = [str(value if kind is Kind.TEXT else int(value)) for value in values]  # type: ignore[arg-type]
-        used = set().union(*texts)
-        if "\x00" in used:
-            return None
-        between = next(one for one in map(chr, range(1, 0xD800)) if one not in used)
-        whole = exp.Literal.string(between.join(texts))
-        split = call("STRING_SPLIT", whole, exp.Literal.string(between))
+        split = call("STRING_SPLIT", *map(exp.Literal.string, found))
         return self.cast_to(split, f"{self.types[kind]}[]")
 
     def _list(self, nodes: list[exp.Expression], name: str) -> exp.Expression:

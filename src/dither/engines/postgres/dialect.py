@@ -20,11 +20,20 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dither.engines.postgres.reals import once, real_operation
-from dither.engines.writer.dialect import Dialect, Seeds
-from dither.engines.writer.forms import all_of, binary, call, case, is_not_null
+from dither.engines.writer.dialect import Dialect, Seeds, joined
+from dither.engines.writer.forms import (
+    all_of,
+    binary,
+    call,
+    case,
+    identifier,
+    is_not_null,
+    named,
+    selected,
+)
 from dither.errors import UnsupportedError
 from dither.plan.functions.patterns import Pattern, spelled
-from dither.plan.schema import ColumnFacts, Kind
+from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["POSTGRES", "READ_AS", "PostgresDialect"]
 
@@ -157,6 +166,20 @@ class PostgresDialect(Dialect):
         if "\x00" in value:
             raise UnsupportedError("PostgreSQL holds no text with the character NUL; leave it out")
         return _bytewise(super().text(value))
+
+    def listed(self, values: Sequence[tuple[int, Value]], kind: Kind) -> exp.Select:
+        found = joined([value for _, value in values], kind)
+        if found is None:
+            return super().listed(values, kind)
+        split = call("STRING_TO_ARRAY", *map(exp.Literal.string, found))
+        numbers = exp.Literal.string("{" + ",".join(str(place) for place, _ in values) + "}")
+        both = [self.cast_to(split, f"{self.types[kind]}[]"), self.cast_to(numbers, "BIGINT[]")]
+        names = [exp.to_identifier(n, quoted=True) for n in ("value", "position")]
+        alias = exp.TableAlias(this=exp.to_identifier("listed", quoted=True), columns=names)
+        value = identifier("value", "listed")
+        value = _bytewise(value) if kind is Kind.TEXT else value
+        rows = exp.Table(this=call("UNNEST", *both), alias=alias)
+        return selected([named(value, "value"), identifier("position", "listed")], rows)
 
     def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
         name = {"dayofweek": "dow", "dayofyear": "doy"}.get(part, part)

@@ -32,10 +32,13 @@ from dither.errors import UnsupportedError
 from dither.plan.functions.patterns import Pattern, of_like
 from dither.plan.schema import ColumnFacts, Kind, Value, kind_of_value
 
-__all__ = ["FIRST_DAY", "LARGEST", "LAST_MOMENT", "Dialect", "Seeds"]
+__all__ = ["FIRST_DAY", "LARGEST", "LAST_MOMENT", "LONG", "Dialect", "Seeds", "joined"]
 
 LARGEST = 2**63 - 1
 """A plan's integers have 64 bits in every engine."""
+
+LONG = 1000
+"""Lists of more values than this are written as one text that the engine splits."""
 
 LARGEST_DOUBLE = Fraction(1.7976931348623157e308)
 FIRST_DAY, LAST_MOMENT = dt.date(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
@@ -56,6 +59,22 @@ class Seeds:
 @cache
 def _parsed(name: str, dialect: str) -> exp.DataType:
     return exp.DataType.build(name, dialect=dialect)
+
+
+def joined(values: Sequence[Value], kind: Kind) -> tuple[str, str] | None:
+    """A long list as one text, and the control character between its values, which is in none.
+
+    Engines plan constants one by one, and of 100,000 that takes seconds. ``None`` where the list is
+    short, and of kinds whose constants are not what their text casts to.
+    """
+    if len(values) <= LONG or kind not in (Kind.TEXT, Kind.INTEGER):
+        return None
+    texts = [str(value if kind is Kind.TEXT else int(value)) for value in values]  # type: ignore[arg-type]
+    used = set().union(*texts)
+    free = [one for one in map(chr, range(1, 9)) if one not in used]
+    if "\x00" in used or not free:
+        return None
+    return free[0].join(texts), free[0]
 
 
 class Dialect(ABC):
