@@ -1,18 +1,20 @@
 """What holds for every test, and the fixtures that every folder may ask for."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from postgres_server import ABSENT, postgres, postgres_server
-from repeatable import FRESH
 
 __all__ = ["postgres", "postgres_server"]
 
-# No test measures time: a busy machine must not fail one. The examples are the same in each run.
+# No test measures time: a busy machine must not fail one. The examples are the same in each run,
+# but where DITHER_EXAMPLES is set.
 settings.register_profile(
     "untimed",
     deadline=None,
-    derandomize=not FRESH,
+    derandomize="DITHER_EXAMPLES" not in os.environ,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

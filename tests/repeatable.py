@@ -8,7 +8,7 @@ its words are repeatable.
 
 Programs that a test starts draw from the system. So do tests that are marked ``fresh``, which are
 about those words themselves, and all tests where DITHER_FRESH is set: that is how chances of
-failing are measured, and how hypothesis looks at examples it has not seen.
+failing are measured, and how `.ci/run` tells bad luck from a fault.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pytest
 from dither.numeric import SecureWords, SimulatedWords
 
 FRESH = "DITHER_FRESH" in os.environ
-"""Whether everything is drawn from the system, and hypothesis makes new examples in each run."""
+"""Whether everything is drawn from the system."""
 
 
 class _Stream:
