@@ -203,6 +203,13 @@ def test_epsilon_is_reached(law: str) -> None:
     assert plan.share().variance * 18 < plan.sigma2
 
 
+def test_fewer_shares_than_clients_are_refused() -> None:
+    """Where more clients are sampled than have a share, by the argument's name."""
+    few = DistributedNoise("skellam", survivors=60, most=100)
+    with pytest.raises(ArgumentError, match="most must be larger"):
+        FedAvg(6, clients=2000, rate=0.05, rounds=30, noise_multiplier=1, distributed=few)
+
+
 def test_honest_shares_alone_are_counted() -> None:
     """Fewer honest survivors, less noise and a larger loss to the server, exactly as by hand."""
     whole = DistributedNoise("skellam", survivors=10, most=20)

@@ -297,6 +297,11 @@ class FedAvg(Printable):
         # With more clients than shares a sum's noise would say how many came. Others than the
         # client itself are as many with a chance that does not depend on it.
         over = excess(self.clients, self._rate, self.most - 1) if self._rate < 1 else 0.0
+        if over >= 1:
+            raise ArgumentError(
+                "most must be larger: more clients than that are sampled in many rounds. Leave it "
+                "out, or give twice clients times rate"
+            )
         if over:
             loss = loss + privacy.approximate(0, over, neighbours=self._relation)
         return loss
