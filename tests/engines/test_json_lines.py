@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dither as dt
 from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.errors import PolicyError
 from dither.plan.schema import ColumnFacts, Kind
@@ -99,8 +100,26 @@ def test_a_unit_is_of_one_kind(tmp_path):
     """The number 7 and the text '7' are two people, so one of them is nobody."""
     content = b'{"b": 7}\n{"b": "7"}\n{"b": 7.0}\n{"b": 70000000000000000000}\n{"b": true}\n'
     whole = ColumnFacts("b", Kind.INTEGER)
-    assert groups(lines(tmp_path, content, unit="b"), TEXT) == {"7": 1, None: 4}
+    assert groups(lines(tmp_path, content, unit="b", b=Kind.TEXT), TEXT) == {"7": 1, None: 4}
     found = groups(lines(tmp_path, content, unit="b", b=Kind.INTEGER), whole)
     assert found == {7: 1, None: 4}
     with pytest.raises(PolicyError, match="text or a whole number"):
         DuckDBEngine({"t": lines(tmp_path, content, unit="b", b=Kind.REAL)})
+
+
+def test_a_unit_whose_kind_nobody_declared_is_refused_when_the_policy_is_opened(tmp_path):
+    """Read as text, numbers would be nobody's, and every count 0 without a word."""
+    (tmp_path / "t.jsonl").write_text('{"u": 1, "b": "x"}\n' * 50)
+    table = {"source": str(tmp_path / "t.jsonl"), "unit": "u", "max_groups": 1, "max_rows": 50}
+    budget = {"epsilon": 10**6, "ledger": str(tmp_path / "t.ledger")}
+    for declared in ({}, {"u": {}}):
+        columns = {"b": {"values": ["x"]}, **declared}
+        policy = {"budget": budget, "tables": {"t": table | {"columns": columns}}}
+        with pytest.raises(PolicyError, match='needs its type: declare type = "integer"'):
+            dt.open(policy)
+        (found,) = (f for f in dt.check(policy).findings if f.level == "error")
+        assert "nobody" in found.text
+    columns["u"] = {"type": "integer"}
+    with dt.open({"budget": budget, "tables": {"t": table | {"columns": columns}}}) as session:
+        release = session.sql("SELECT COUNT(*) AS n FROM t").release(10**5)
+        assert release.frame["n"].to_list() == [50]

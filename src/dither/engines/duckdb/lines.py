@@ -13,7 +13,8 @@ JSON lines
     Its columns are those that the policy declares. A text is itself, a number and a truth value are
     as they print, and what is missing, null, a list or an object is NULL. A line that is not
     one JSON object has NULL throughout. In the column of the unit a value of another kind than it
-    is declared is NULL, since the number 7 and the text '7' are two people's.
+    is declared is NULL, since the number 7 and the text '7' are two people's. Which kind it has
+    cannot be seen without reading somebody's row, so the unit has to be declared, and by name.
 """
 
 from __future__ import annotations
@@ -121,6 +122,12 @@ def _field(position: int) -> str:
 
 def json_rows(files: Files, columns: Mapping[str, Kind | None], unit: str | None) -> str:
     """The rows of files of JSON lines, as texts; the unit in a type of its own."""
+    if unit is not None and unit in columns and columns[unit] is None:
+        raise PolicyError(
+            f'the unit {unit!r} of JSON lines needs its type: declare type = "integer" of it '
+            'where the file writes numbers (as 7), or type = "text" where it writes texts (as '
+            '"7"); lines with the other kind are nobody\'s, and are left out'
+        )
     if unit is not None and columns.get(unit) not in (None, Kind.TEXT, Kind.INTEGER):
         raise PolicyError(
             f"the unit {unit!r} of JSON lines is text or a whole number; declare its type so"
