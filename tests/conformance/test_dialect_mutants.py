@@ -61,13 +61,14 @@ ON_POSTGRES = {
     # Halves away from zero, as ROUND of a numeric has them.
     "nearest": (
         POSTGRES,
-        "nearest_within",
-        lambda self, value, lower, upper: self.cast_to(
-            call("FLOOR", self.least(self.greatest(value, self.real(lower)), self.real(upper))),
-            "BIGINT",
+        "nearest_scaled",
+        lambda self, value, op, factor, lower, upper: self.cast_to(
+            call("FLOOR", binary(op, value, self.real(factor))), "BIGINT"
         ),
         "sums of squares",
     ),
+    # As if any sum of 32-bit integers fitted 64 bits, and no number were larger.
+    "small sums": (POSTGRES, "sums_in_64_bits", lambda self, size: True, "sums of squares"),
     # Monday as day 0.
     "day of week": (
         POSTGRES,

@@ -11,7 +11,9 @@ from sqlglot import exp
 from dither._environment import Secret
 from dither.engines.postgres import PostgresEngine
 from dither.engines.postgres.dialect import POSTGRES
+from dither.engines.postgres.reals import scaled_to
 from dither.engines.writer.forms import call, identifier, named, named_table
+from dither.plan.schema import Kind
 from postgres_server import Server
 
 EDGES = [
@@ -92,3 +94,89 @@ def test_a_column_and_a_constant(engine, op, constant_first):
             divisor = None if op == "/" and constant_first and x == 0 else x
             expected = (value, divisor) if constant_first else (x, value)
             assert same(f, python(op, *expected)), (op, expected)
+
+
+ENDS = [
+    *[(0, 10_000_000), (-250, 250), (-5_000_000, 0), (7, 7), (-(2**31), 2**31 - 1)],
+    *[(0, 2**31), (-(2**53), 2**53), (-(2**62), 2**62)],
+]
+SCALES = [
+    ("*", 1.0),
+    ("*", 100.0),
+    ("*", 2.0**20),
+    ("*", 1e15),
+    ("/", 0.3),
+    ("/", 1e-300),
+    ("/", 10.0),
+]
+
+
+def clamped(x: float | None, lower: int, upper: int) -> int | None:
+    """What a lattice makes of a number in steps."""
+    if x is None or math.isnan(x):
+        return None
+    return upper if x == math.inf else lower if x == -math.inf else max(lower, min(upper, round(x)))
+
+
+def near(op: str, factor: float, lower: int, upper: int) -> list[float]:
+    """Doubles about the ends, and about the halves beside them."""
+    found = []
+    for end in (lower, upper):
+        for step in (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5):
+            x = (end + step) / factor if op == "*" else (end + step) * factor
+            found += [x, math.nextafter(x, -math.inf), math.nextafter(x, math.inf)]
+    return found
+
+
+@pytest.mark.parametrize("ends", ENDS, ids=str)
+def test_a_number_that_is_clamped_before_it_is_scaled(engine, ends):
+    """Every edge, and what lies next to an end, becomes what scaling it first would make of it."""
+    for op, factor in SCALES:
+        form = POSTGRES.nearest_scaled(identifier("value"), op, factor, *ends)
+        if factor == 1:
+            form = POSTGRES.nearest_within(identifier("value"), *ends)
+        if (factor >= 1) is not (op == "*") or max(map(abs, ends)) > 2**53:
+            assert form is None
+            continue
+        if form is None:
+            # No double becomes this end; the longer form serves.
+            assert None in (scaled_to(op, factor, ends[0]), scaled_to(op, factor, ends[1]))
+            continue
+        values = [*VALUES, *near(op, factor, *ends)]
+        constants = [POSTGRES.null(Kind.REAL) if v is None else POSTGRES.real(v) for v in values]
+        listed = POSTGRES.listed(list(enumerate(constants)), Kind.REAL)
+        asked = exp.select("position", named(form, "f")).from_(listed.subquery("values"))
+        for place, f in engine._execute(POSTGRES.sql(asked)):
+            x = values[place]
+            expected = clamped(python(op, x, factor), *ends)
+            assert f == expected, (op, factor, x)
+
+
+@pytest.mark.parametrize("size", [2**31 - 1, 2**31])
+def test_the_nearest_integer_of_each_type(engine, size):
+    """What a type does not hold is NULL, and nothing fails."""
+    name = POSTGRES.whole_type(size)
+    ends = (-(2**31), 2**31 - 1) if name == "INTEGER" else (-(2**63), 2**63 - 1)
+    values = [*VALUES, *near("*", 1.0, *ends)]
+    constants = [POSTGRES.null(Kind.REAL) if v is None else POSTGRES.real(v) for v in values]
+    listed = POSTGRES.listed(list(enumerate(constants)), Kind.REAL)
+    form = POSTGRES.nearest(identifier("value"), name)
+    asked = exp.select("position", named(form, "f")).from_(listed.subquery("values"))
+    for place, f in engine._execute(POSTGRES.sql(asked)):
+        x = values[place]
+        known = x is not None and math.isfinite(x) and ends[0] <= x and round(x) <= ends[1]
+        assert f == (round(x) if known else None), x
+
+
+def test_sums_have_64_bits_where_these_are_proved_to_hold_them(engine):
+    """The server's sum of 32-bit integers has 64 bits: it is asked for where no table overflows."""
+    held = POSTGRES.summed_of_size(identifier("x"), 2**23 - 1)
+    assert POSTGRES.sql(held) == 'SUM(CAST("x" AS INT))'
+    wide = POSTGRES.summed_of_size(identifier("x"), 2**23)
+    assert POSTGRES.sql(wide) == 'SUM(CAST("x" AS BIGINT))'
+    assert (2**23 - 1) * POSTGRES.most_rows < 2**63 <= 2**23 * POSTGRES.most_rows
+    found = engine._execute(
+        f"SELECT CAST(PG_TYPEOF({POSTGRES.sql(held)}) AS text), "
+        f'CAST(PG_TYPEOF({POSTGRES.sql(wide)}) AS text) FROM "source_0" WHERE false'
+    )
+    assert found == [("bigint", "numeric")]

@@ -78,8 +78,9 @@ def test_a_lattice_takes_no_column_of_another_type():
     emitter = Emitter(DuckDBDialect(), Scope({}), lambda _: pytest.fail("no column"))
     whole, real = ex.Literal(1), ex.Literal(Fraction(1))
     for node, other in ((whole, real), (real, whole)):
+        shared = emitter.shared(other, Fraction(1), "o", [(0, 9)])
         with pytest.raises(TypeError, match="is not of the type of its operand"):
-            emitter.lattice(node, Fraction(1), 0, 9, emitter.shared(other, Fraction(1), "o"))
+            emitter.lattice(node, Fraction(1), 0, 9, shared)
 
 
 @pytest.mark.parametrize("pair", PAIRS)

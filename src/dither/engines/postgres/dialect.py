@@ -19,8 +19,8 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dither.engines.postgres.reals import once, real_operation
-from dither.engines.writer.dialect import Dialect, Seeds, joined
+from dither.engines.postgres.reals import once, real_operation, scaled_to
+from dither.engines.writer.dialect import LARGEST, Dialect, Seeds, joined
 from dither.engines.writer.forms import (
     all_of,
     binary,
@@ -48,6 +48,9 @@ READ_AS = {**dict.fromkeys(LIKE_TEXT, "text"), "oid": "bigint"}
 
 LOW, HIGH = "-9223372036854775808", "9223372036854775808"
 """A double or decimal at least the one and below the other fits 64 bits."""
+
+SMALL_ENDS = ("-2147483648", "2147483647.5")
+"""And 32 bits, once it is rounded."""
 
 MONTHS = (
     "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
@@ -144,9 +147,23 @@ class PostgresDialect(Dialect):
     def without_nan(self, value: exp.Expression) -> exp.Expression:
         return call("NULLIF", value, self.real(float("nan")))
 
+    def whole_type(self, largest: int) -> str:
+        # Sums of these have 64 bits, where no state of a wider one is kept for every group.
+        return "INTEGER" if largest < 2**31 else "BIGINT"
+
     def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
         # Its cast from doubles rounds halves to even.
-        return once([value], lambda v: self._whole(v, name, LOW, HIGH))
+        ends = SMALL_ENDS if name == "INTEGER" else (LOW, HIGH)
+        return once([value], lambda v: self._whole(v, name, *ends))
+
+    def sums_in_64_bits(self, size: int) -> bool:
+        return size * self.most_rows <= LARGEST
+
+    def summed_of_size(self, value: exp.Expression, size: int) -> exp.Expression:
+        if self.sums_in_64_bits(size):
+            return call("SUM", self.cast_to(value, "INTEGER"))
+        # The server's sum of its smaller integers has 64 bits, whatever is added.
+        return self.summed(self.cast_to(value, "BIGINT") if size <= LARGEST else value)
 
     def nearest_within(
         self, value: exp.Expression, lower: int, upper: int
@@ -158,7 +175,27 @@ class PostgresDialect(Dialect):
             return None
         low, high = (self.real(Fraction(end)) for end in (lower, upper))
         clamped = self.least(self.greatest(value.copy(), low), high)
-        return case((self.is_number(value.copy()), self.cast_to(clamped, "BIGINT")))
+        kind = self.whole_type(max(abs(lower), abs(upper)))
+        return case((self.is_number(value.copy()), self.cast_to(clamped, kind)))
+
+    def nearest_scaled(
+        self, value: exp.Expression, op: str, factor: float, lower: int, upper: int
+    ) -> exp.Expression | None:
+        """The value is clamped before it is scaled, so that scaling needs no test either.
+
+        Scaling and rounding are monotone: of two doubles the larger one becomes no smaller integer.
+        So where the end ``a`` itself becomes ``lower``, whatever is below ``a`` would be clamped to
+        what ``a`` gives, and what is above becomes no less; and so at the other end. Between the
+        two nothing is too large, and as the size grows nothing becomes too small to be a double.
+        """
+        ends = [scaled_to(op, factor, end) for end in (lower, upper)]
+        low, high = ends
+        if low is None or high is None:
+            return None
+        clamped = self.least(self.greatest(value.copy(), self.real(low)), self.real(high))
+        kind = self.whole_type(max(abs(lower), abs(upper)))
+        scaled = self.cast_to(binary(op, clamped, self.real(factor)), kind)
+        return case((self.is_number(value.copy()), scaled))
 
     # --- dates and text -------------------------------------------------------------------------
 

@@ -14,12 +14,13 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from sqlglot import exp
 
 from dither.engines.writer.forms import all_of, binary, call, case, identifier, named
 
-__all__ = ["once", "real_operation"]
+__all__ = ["once", "real_operation", "scaled_to"]
 
 _OPERATIONS: dict[str, Callable[[float, float], float]] = {
     "*": operator.mul,
@@ -70,6 +71,22 @@ def real_operation(
             return found
     form = {"+": _added, "-": _added, "*": _multiplied, "/": _divided}[op]
     return once([left, right], lambda x, y: form(op, x, y, real))
+
+
+def scaled_to(op: str, factor: float, whole: int) -> float | None:
+    """A double that becomes a whole number where it is scaled and rounded, halves to even.
+
+    ``None`` where none is found next to the quotient, where 53 bits do not hold the number, and
+    where scaling makes sizes smaller, so that the server could find one too small.
+    """
+    if abs(whole) > 2**53 or (factor >= 1) is not (op == "*"):
+        return None
+    near = float(Fraction(whole) / Fraction(factor) if op == "*" else whole * Fraction(factor))
+    for found in (near, math.nextafter(near, -math.inf), math.nextafter(near, math.inf)):
+        # Python's round takes halves to even too, of the double that the server would have.
+        if round(_OPERATIONS[op](found, factor)) == whole:
+            return found
+    return None
 
 
 def constant(node: exp.Expression) -> float | None:

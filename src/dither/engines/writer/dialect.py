@@ -231,7 +231,7 @@ class Dialect(ABC):
     def whole_type(self, largest: int) -> str:
         """The type to hold integers of at most this size in, which 64 bits hold.
 
-        Whatever it is, ``summed`` adds such numbers in the wide type.
+        Whatever it is, ``summed_of_size`` adds such numbers without overflow.
         """
         return self.types[Kind.INTEGER]
 
@@ -249,6 +249,13 @@ class Dialect(ABC):
 
         ``value`` is a column.
         """
+        return None
+
+    def nearest_scaled(
+        self, value: exp.Expression, op: str, factor: float, lower: int, upper: int
+    ) -> exp.Expression | None:
+        """As ``nearest_within`` of ``value op factor``, where the engine has a shorter form that
+        clamps the value itself. ``op`` is ``*`` or ``/``, ``factor`` above 0."""
         return None
 
     def floor(self, value: exp.Expression) -> exp.Expression:
@@ -272,7 +279,8 @@ class Dialect(ABC):
         return call("GREATEST", *values)
 
     def summed(self, value: exp.Expression) -> exp.Expression:
-        """The exact sum of integers, in the wide type; NULL of none. It may stand in a window."""
+        """The exact sum of integers of 64 bits or of the wide type, in the wide type; NULL of none.
+        It may stand in a window."""
         return call("SUM", value)
 
     def sums_in_64_bits(self, size: int) -> bool:

@@ -15,7 +15,7 @@ What an expression means, beyond its docstring in ``dither.plan.expressions``:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -56,6 +56,8 @@ class Shared:
     made: exp.Expression
     whole: bool
     """Whether it was written as an integer, and not as a double."""
+    scale: tuple[str, float] | None = None
+    """Where it holds the number itself, a double: how that is divided by the step."""
 
 
 class Emitter:
@@ -122,19 +124,30 @@ class Emitter:
 
         It may be NaN, which is tested there.
         """
-        value = self._number_of(node)
         if self._stays_whole(node, step):
-            return value
-        if self.facts(node).kind is Kind.INTEGER:
-            value = self._dialect.cast(value, Kind.REAL)
+            return self._number_of(node)
+        value = self._real_of(node)
         op, factor = _scale(step)
         if op is None:
             return value
         return self._dialect.real_arithmetic(op, value, self._dialect.real(factor))
 
-    def shared(self, node: ex.Expression, step: Fraction, name: str) -> Shared:
-        """``scaled`` as a column of that name, for ``lattice``."""
-        return Shared(name, named(self.scaled(node, step), name), self._stays_whole(node, step))
+    def shared(
+        self, node: ex.Expression, step: Fraction, name: str, ends: Iterable[tuple[int, int]]
+    ) -> Shared:
+        """``scaled`` as a column of that name, for ``lattice`` within each of the ``ends``.
+
+        Or the number before it is scaled, where the engine clamps that at no loss.
+        """
+        whole = self._stays_whole(node, step)
+        op, factor = _scale(step)
+        if not whole and op is not None:
+            value = self._real_of(node)
+            column = identifier(name)
+            short = (self._dialect.nearest_scaled(column, op, factor, *pair) for pair in ends)
+            if all(form is not None for form in short):
+                return Shared(name, named(value, name), whole, (op, factor))
+        return Shared(name, named(self.scaled(node, step), name), whole)
 
     def _stays_whole(self, node: ex.Expression, step: Fraction) -> bool:
         return step == 1 and self.facts(node).kind is Kind.INTEGER
@@ -142,6 +155,11 @@ class Emitter:
     def _number_of(self, node: ex.Expression) -> exp.Expression:
         raw = self._raw(node) if isinstance(node, ex.Column) else None
         return self._loose(node) if raw is None else raw
+
+    def _real_of(self, node: ex.Expression) -> exp.Expression:
+        value = self._number_of(node)
+        whole = self.facts(node).kind is Kind.INTEGER
+        return self._dialect.cast(value, Kind.REAL) if whole else value
 
     def _number_may_be_nan(self, node: ex.Expression) -> bool:
         if isinstance(node, ex.Column):
@@ -159,8 +177,8 @@ class Emitter:
         """``clamp(round(node / step), lower, upper)`` as an integer; NULL where the node is, or is
         NaN.
 
-        Halves are rounded to the even integer. ``shared``: the column that holds ``scaled(node,
-        step)``, so that it is computed once; its name occurs here many times. What enters a sum
+        Halves are rounded to the even integer. ``shared``: the column that ``shared`` gave of
+        them, so that it is computed once; its name occurs here many times. What enters a sum
         is an integer by its type too, so a column of another type than the node's is no stand-in.
         """
         if max(abs(lower), abs(upper)) > LARGEST_INTEGER:
@@ -169,6 +187,12 @@ class Emitter:
         whole = self._stays_whole(node, step)
         if shared is not None and shared.whole is not whole:
             raise TypeError(f"column {shared.name} is not of the type of its operand")
+        if shared is not None and shared.scale is not None:
+            short = self._dialect.nearest_scaled(
+                identifier(shared.name), *shared.scale, lower, upper
+            )
+            assert short is not None
+            return short
         scaled = self.scaled(node, step) if shared is None else identifier(shared.name)
         if whole:
             return self._clamped(scaled, low, high, Kind.INTEGER)

@@ -291,7 +291,8 @@ class HistogramQuery(GroupedQuery):
 
     def _leaf_rows(self, measurement: Leaves) -> exp.Select:
         emitter, operand = self._source.emitter, measurement.operand
-        shared = emitter.shared(operand, measurement.step, "o")
+        ends = [(measurement.lower, measurement.upper)]
+        shared = emitter.shared(operand, measurement.step, "o", ends)
         value = emitter.lattice(
             operand, measurement.step, measurement.lower, measurement.upper, shared
         )

@@ -103,8 +103,13 @@ class SumsQuery(GroupedQuery):
         emitter = self._source.emitter
         lattices, plain = self._lattices(wanted), self._plain(wanted)
         # A formula is computed once, below, however often the clamp names it.
-        formulas = dict.fromkeys((k.operand, k.kind, k.step) for k in lattices)
-        shared = {f: emitter.shared(f[0], f[2], f"o{i}") for i, f in enumerate(formulas)}
+        formulas: dict[tuple[ex.Expression, Kind | None, Fraction], list[tuple[int, int]]] = {}
+        for k in lattices:
+            formulas.setdefault((k.operand, k.kind, k.step), []).append((k.lower, k.upper))
+        shared = {
+            formula: emitter.shared(formula[0], formula[2], f"o{i}", ends)
+            for i, (formula, ends) in enumerate(formulas.items())
+        }
         values = [column.made for column in shared.values()]
         values += [named(emitter.value(x), name) for x, name in plain.items()]
         found = self._base(values, listed=listed)
@@ -258,10 +263,12 @@ class SumsQuery(GroupedQuery):
         return case((few, all_of_it), otherwise=part_of_it)
 
     def _few_fit(self, total: Total) -> bool:
-        """Whether 64 bits hold the raw sum, that of ``max_rows`` rows in parts, and their like."""
+        """Whether 64 bits hold the raw sum of any rows, less their centres and in parts, and what
+        ``max_rows`` rows of it come to."""
         centre = total.square_centre if total.square else total.centre
-        share = (_largest_raw(total) + abs(centre)) * total.parts * self._job.max_rows
-        return self._dialect.sums_in_64_bits(max(share, _largest_raw(total)))
+        taken = 0 if _is_centred_by_row(total) else abs(centre)
+        size = (_largest_raw(total) + taken) * total.parts
+        return self._dialect.sums_in_64_bits(size) and size * self._job.max_rows <= LARGEST
 
     def _few_rows(self, total: Total, name: str, count: exp.Expression) -> exp.Expression:
         """As ``_centred``, in parts, of at most ``max_rows`` rows and in 64 bits."""

@@ -126,7 +126,8 @@ class QuerySource(RowSource):
         self._check_overflow(value)
         if value.lower is None or value.upper is None:
             return named(below.emitter.value(value.operand), name), identifier(name)
-        shared = below.emitter.shared(value.operand, value.step, name)
+        ends = [(value.lower, value.upper)]
+        shared = below.emitter.shared(value.operand, value.step, name, ends)
         whole = below.emitter.lattice(value.operand, value.step, value.lower, value.upper, shared)
         return shared.made, named(whole, name)
 
@@ -152,7 +153,11 @@ class QuerySource(RowSource):
                 return [named(exp.Min(this=operand), f"m{name}")]
             case "max":
                 return [named(exp.Max(this=operand), f"m{name}")]
-        summed = self.dialect.summed(operand)
+        if value.lower is None or value.upper is None:
+            summed = self.dialect.summed(operand)
+        else:
+            size = max(abs(value.lower), abs(value.upper))
+            summed = self.dialect.summed_of_size(operand, size)
         return [
             named(summed, f"s{name}"),
             named(exp.Count(this=operand.copy()), f"n{name}"),
