@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import add
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -329,7 +330,8 @@ class SQLEngine(Engine):
         if _of_tables(job):
             run = partial(self._tables, self._written_tables(job, schema, seeds))
         else:
-            run = partial(self._answer, job, *self._written(job, schema, seeds))
+            written = self._written(job, schema, seeds)
+            run = partial(self._answer, job, *written, partial(self._parts, job, schema, seeds))
         try:
             # Also around the run itself, since the charge has taken a while.
             self._hold(job)
@@ -388,10 +390,22 @@ class SQLEngine(Engine):
         ]
 
     def _answer(
-        self, job: Job, query: SumsQuery, sums: str, others: Mapping[int, str]
+        self,
+        job: Job,
+        query: SumsQuery,
+        sums: str,
+        others: Mapping[int, str],
+        parts: Callable[[], Sequence[str]],
     ) -> ExactAnswer:
-        rows: Sequence[tuple[Any, ...]] = self._execute(sums)
         width = query.width
+        # What is asked beside the sums reads everybody at once in any case.
+        queries = () if others else parts()
+        rows: Sequence[tuple[Any, ...]]
+        if queries:
+            each = (self._execute_part(q, i, len(queries)) for i, q in enumerate(queries))
+            rows = _added(each, width)
+        else:
+            rows = self._execute(sums)
         places = {row[:width]: i for i, row in enumerate(rows)}
         values: dict[int, Any] = {}
         column = width
@@ -415,6 +429,27 @@ class SQLEngine(Engine):
             assert isinstance(leaves, Leaves)
             values[place] = values[fine].coarser(leaves.within)
         return ExactAnswer([query.key_of(row[:width]) for row in rows], values)
+
+    def _parts(self, job: Job, schema: Schema, seeds: Seeds) -> Sequence[str]:
+        """The queries of a job's sums by parts of the units; none where all are asked for at once.
+
+        A unit is in one part with all of its rows, so what it contributes there is what it would
+        contribute among all, and the sums of the parts add up to the answer.
+        """
+        number = 1 if job.unit is None else self._number_of_parts(job)
+        if number == 1:
+            return ()
+        source = QuerySource(self.dialect, job, schema, self._stored_tables(), seeds)
+        queries = [SumsQuery(job, source, seeds, (i, number)) for i in range(number)]
+        return [self.dialect.sql(query.query(), copy=False) for query in queries]
+
+    def _execute_part(self, sql: str, number: int, parts: int) -> Any:
+        """As ``_execute``, of one query of several whose progress is told as one."""
+        return self._execute(sql)
+
+    def _number_of_parts(self, job: Job) -> int:
+        """In how many parts of its units a job is run, so that each fits in memory."""
+        return 1
 
     def _histogram(
         self, sql: str, places: Mapping[tuple[Any, ...], int], listed: bool
@@ -501,6 +536,17 @@ class SQLEngine(Engine):
         PolicyError
             Where one is gone or has other columns.
         """
+
+
+def _added(parts: Iterable[Sequence[tuple[Any, ...]]], width: int) -> list[tuple[Any, ...]]:
+    """The rows of several answers as one: those of one group are added."""
+    found: dict[tuple[Any, ...], tuple[int, ...]] = {}
+    for rows in parts:
+        for row in rows:
+            key, sums = row[:width], tuple(map(int, row[width:]))
+            before = found.get(key)
+            found[key] = tuple(map(add, before, sums)) if before else sums
+    return [key + sums for key, sums in found.items()]
 
 
 def _of_tables(job: Job) -> bool:

@@ -134,6 +134,10 @@ class DuckDBDialect(Dialect):
         inner = call("HASH", first, *(p.copy() for p in parts))
         return call("HASH", call("XOR", inner, second))
 
+    def in_part(self, value: exp.Expression, number: int, parts: int) -> exp.Expression:
+        place = binary("%", call("HASH", value), self._unsigned(parts))
+        return binary("=", place, self._unsigned(number))
+
     def _unsigned(self, value: int) -> exp.Expression:
         return self.cast_to(exp.Literal(this=str(value), is_string=False), "UBIGINT")
 

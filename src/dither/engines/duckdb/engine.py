@@ -26,6 +26,7 @@ from dither.engines.duckdb.frames import NO_COLUMN
 from dither.engines.duckdb.names import quoted
 from dither.engines.duckdb.sources import (
     FileSource,
+    FrameSource,
     Source,
     arrow_name,
     as_source,
@@ -49,6 +50,17 @@ CHANGED = (
     "its file is gone, or its files or their columns are not what they were when it was opened; "
     "open it anew"
 )
+
+AT_ONCE = 50_000_000
+"""Rows whose units are bounded at once; of more, each part of the units by itself."""
+
+BYTES = 50
+"""About what a row takes in memory meanwhile, where a unit has ten of them in a few groups."""
+
+MOST_PARTS = 16
+"""Each reads all rows anew; what does not fit even so is spilled."""
+
+UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 TICK = 0.5
 """Seconds between two reports of progress."""
@@ -228,11 +240,22 @@ class DuckDBEngine(SQLEngine):
         return types
 
     def _execute(self, sql: str, take: Callable[[Cursor], Any] = all_rows) -> Any:
+        return self._watched(sql, take, self._progress)
+
+    def _execute_part(self, sql: str, number: int, parts: int) -> Any:
+        report = self._progress
+        if report is None:
+            return self._execute(sql)
+        return self._watched(sql, all_rows, lambda share: report((number + share) / parts))
+
+    def _watched(
+        self, sql: str, take: Callable[[Cursor], Any], report: Callable[[float], None] | None
+    ) -> Any:
         with self._running:
             watch = None
             try:
                 connection = self._open()
-                watch = _Watch(connection, self._progress) if self._progress else None
+                watch = _Watch(connection, report) if report else None
                 return take(connection.execute(sql))
             except Exception:
                 # A failure inside DuckDB can make a connection useless: the next call opens anew.
@@ -251,6 +274,26 @@ class DuckDBEngine(SQLEngine):
             raise ValueError("a whole number that 64 bits do not hold")
         return [np.asarray(column, dtype=np.int64) for column in columns]
 
+    def _number_of_parts(self, job: Job) -> int:
+        """From the number of rows, which the time that a job takes shows in any case."""
+        names = dict.fromkeys(scan.table for scan in scans(job.relation))
+        if not all(self._is_read_fast(name) for name in names):
+            return 1
+        rows = 0
+        for name in names:
+            ((found,),) = self._execute(f"SELECT count(*) FROM {quoted(self._stored[name].view)}")
+            rows += found
+        ((limit,),) = self._execute("SELECT current_setting('memory_limit')")
+        most = min(AT_ONCE, max(1, _bytes(limit) // BYTES))
+        return min(MOST_PARTS, -(-rows // most))
+
+    def _is_read_fast(self, table: str) -> bool:
+        """Whether reading its rows once more costs little beside what is done with them."""
+        source = self._sources[table]
+        formats = ("parquet", "duckdb", "arrow")
+        quick = isinstance(source, FrameSource) or source.format in formats
+        return quick and self._stored[table].route is None
+
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -263,6 +306,12 @@ class DuckDBEngine(SQLEngine):
         self._drop()
         if self._cleanup is not None:
             self._cleanup()
+
+
+def _bytes(size: str) -> int:
+    """A size as the engine shows it, such as ``1.5 GiB``."""
+    number, _, unit = size.partition(" ")
+    return int(float(number) * UNITS[unit])
 
 
 def _files(table: Stored) -> tuple[Path, ...]:

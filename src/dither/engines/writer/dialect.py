@@ -434,6 +434,11 @@ class Dialect(ABC):
         identifier that is always kept.
         """
 
+    def in_part(self, value: exp.Expression, number: int, parts: int) -> exp.Expression:
+        """Whether a value that is not NULL is in one of so many parts: each is in one, and equal
+        values are in the same."""
+        raise UnsupportedError(f"units are not read in parts on {self.name}")
+
     def row_number(self, partition: Sequence[exp.Expression]) -> exp.Expression:
         """The number of a row among those that are alike in all that is read of them: any order
         will do."""

@@ -53,9 +53,14 @@ class GroupedQuery:
     job : Job
     source : RowSource
     seeds : Seeds
+    part : (number, parts), optional
+        The units of one of so many parts alone.
     """
 
-    def __init__(self, job: Job, source: RowSource, seeds: Seeds) -> None:
+    def __init__(
+        self, job: Job, source: RowSource, seeds: Seeds, part: tuple[int, int] | None = None
+    ) -> None:
+        self._part = part
         self._job = job
         self._source = source
         self._dialect = source.dialect
@@ -137,7 +142,7 @@ class GroupedQuery:
         source, job = self._source, self._job
         how = "LEFT" if job.sets else None
         columns: list[exp.Expression] = []
-        found = selected([], subquery(source.select(job.relation), "t"))
+        found = selected([], subquery(self._rows_of_part(source.select(job.relation)), "t"))
         for name, key, public in zip(self._keys, job.keys, self._lists, strict=True):
             value = self._key_value(key)
             if listed and public is not None:
@@ -155,6 +160,16 @@ class GroupedQuery:
         if not job.sets:
             return rows
         return self._in_sets(rows, [column.alias for column in columns[len(job.keys) :]])
+
+    def _rows_of_part(self, rows: exp.Select) -> exp.Select:
+        """The rows of the units of this query's part; of everybody where it is of all."""
+        unit = self._job.unit
+        if self._part is None or unit is None:
+            return rows
+        kind = self._source.emitter.facts(unit).kind
+        value = without_negative_zero(self._dialect, self._source.emitter.value(unit), kind)
+        inside = self._dialect.in_part(value, *self._part)
+        return selected([exp.Star()], subquery(rows, "all")).where(inside, copy=False)
 
     def _in_sets(self, rows: exp.Select, kept: Sequence[str]) -> exp.Select:
         """Each row once for every set of keys, with its group there.
