@@ -118,6 +118,14 @@ def clamped(x: float | None, lower: int, upper: int) -> int | None:
     return upper if x == math.inf else lower if x == -math.inf else max(lower, min(upper, round(x)))
 
 
+def over(form: exp.Expression, values: list[float | None]) -> str:
+    """A query of the form over the values, each with its place."""
+    constants = (POSTGRES.null(Kind.REAL) if v is None else POSTGRES.real(v) for v in values)
+    listed = ", ".join(f"({POSTGRES.sql(value)}, {i})" for i, value in enumerate(constants))
+    shown = POSTGRES.sql(form)
+    return f'SELECT "position", {shown} FROM (VALUES {listed}) AS "listed"("value", "position")'
+
+
 def near(op: str, factor: float, lower: int, upper: int) -> list[float]:
     """Doubles about the ends, and about the halves beside them."""
     found = []
@@ -143,10 +151,7 @@ def test_a_number_that_is_clamped_before_it_is_scaled(engine, ends):
             assert None in (scaled_to(op, factor, ends[0]), scaled_to(op, factor, ends[1]))
             continue
         values = [*VALUES, *near(op, factor, *ends)]
-        constants = [POSTGRES.null(Kind.REAL) if v is None else POSTGRES.real(v) for v in values]
-        listed = POSTGRES.listed(list(enumerate(constants)), Kind.REAL)
-        asked = exp.select("position", named(form, "f")).from_(listed.subquery("values"))
-        for place, f in engine._execute(POSTGRES.sql(asked)):
+        for place, f in engine._execute(over(form, values)):
             x = values[place]
             expected = clamped(python(op, x, factor), *ends)
             assert f == expected, (op, factor, x)
@@ -158,11 +163,8 @@ def test_the_nearest_integer_of_each_type(engine, size):
     name = POSTGRES.whole_type(size)
     ends = (-(2**31), 2**31 - 1) if name == "INTEGER" else (-(2**63), 2**63 - 1)
     values = [*VALUES, *near("*", 1.0, *ends)]
-    constants = [POSTGRES.null(Kind.REAL) if v is None else POSTGRES.real(v) for v in values]
-    listed = POSTGRES.listed(list(enumerate(constants)), Kind.REAL)
     form = POSTGRES.nearest(identifier("value"), name)
-    asked = exp.select("position", named(form, "f")).from_(listed.subquery("values"))
-    for place, f in engine._execute(POSTGRES.sql(asked)):
+    for place, f in engine._execute(over(form, values)):
         x = values[place]
         known = x is not None and math.isfinite(x) and ends[0] <= x and round(x) <= ends[1]
         assert f == (round(x) if known else None), x
