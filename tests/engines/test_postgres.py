@@ -666,3 +666,28 @@ def test_a_frame_has_no_place_in_a_server(database, tmp_path):
     """With this engine as the default, a frame is refused by name."""
     with pytest.raises(DitherError, match="a frame is not read by postgres"):
         dither.open(policy(tmp_path, name="postgres"), sources={"visits": pl.DataFrame()})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'public."t a""b.😀"',
+        'public.t a"b.😀',
+        't a"b.😀',
+        '"t a""b.😀"',
+        '"s. x"."a.b"',
+        "s. x.a.b",
+    ],
+)
+def test_tables_of_any_name_are_found(postgres, name):
+    """As the catalogue lists them or as SQL writes them, dots and quotes in them included."""
+    postgres.execute(
+        'CREATE TABLE "t a""b.😀" (u int)',
+        'CREATE SCHEMA "s. x"',
+        'CREATE TABLE "s. x"."a.b" (u int)',
+        'GRANT SELECT ON "t a""b.😀" TO PUBLIC',
+        'GRANT USAGE ON SCHEMA "s. x" TO PUBLIC',
+        'GRANT SELECT ON "s. x"."a.b" TO PUBLIC',
+    )
+    with opened(postgres, name) as engine:
+        assert list(engine.describe("t")) == ["u"]

@@ -45,6 +45,12 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass($1)
 """
 
+AS_LISTED = """
+SELECT n.nspname::text, c.relname::text
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname || '.' || c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm')
+"""
+
 RELATION = """
 SELECT c.oid::bigint, c.relkind::text, row_security_active(c.oid), pg_get_viewdef(c.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -146,8 +152,11 @@ def resolve(connection: Connection, name: str, shown: str) -> tuple[str, str]:
     PolicyError
         Where the role sees no such table; the nearest is offered.
     """
-    # The second fails where the name is none in SQL, as with a blank in it.
-    found = connection.rows(RESOLVED, [name]) or connection.attempt(IN_SQL, [name])
+    # The first fails where the name has more than one dot, the second where it is none in SQL.
+    found = connection.attempt(RESOLVED, [name]) or connection.attempt(IN_SQL, [name])
+    found = found or connection.rows(AS_LISTED, [name])
+    if len(found) > 1:
+        raise PolicyError(f"{shown}: {name!r} may be several tables; quote its parts as SQL does")
     if not found:
         known = [row[0] for row in connection.rows(NAMES)]
         raise PolicyError(f"{shown}: no table {name!r} is seen by its role" + nearest(name, known))
