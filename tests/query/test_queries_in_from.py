@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 
@@ -132,3 +134,19 @@ def test_what_makes_no_rows_is_refused(session, ask, error, words):
     """By the builder, as SQL does."""
     with pytest.raises(error, match=words):
         ask(session, session.table("visits"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("STDDEV(cost)", "write SQRT(GREATEST(0, AVG(cost * cost) - AVG(cost) * AVG(cost)))"),
+        ("VAR_POP(cost)", "write GREATEST(0, AVG(cost * cost) - AVG(cost) * AVG(cost))"),
+        ("MEDIAN(cost)", "write AVG(cost)"),
+    ],
+)
+def test_what_a_unit_s_own_rows_have_not_is_refused_with_what_to_write(session, asked, words):
+    """And what is to be written is read, with bounds that follow from those of the column."""
+    ask = "SELECT AVG(v) AS m FROM (SELECT pid, {} AS v FROM visits GROUP BY pid) AS q"
+    with pytest.raises(QueryError, match=re.escape(words)):
+        session.sql(ask.format(asked))
+    assert "[0, " in str(session.sql(ask.format(words.removeprefix("write "))).explain())

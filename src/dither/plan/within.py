@@ -203,7 +203,31 @@ def unit_value(aggregate: ag.AggregateFunction, scope: Scope) -> UnitValue:
             return UnitValue(label, x)
     raise UnsupportedError(
         "within a unit there are COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM, AVG, MIN and MAX"
+        + _instead(aggregate, scope)
     )
+
+
+def _instead(aggregate: ag.AggregateFunction, scope: Scope) -> str:
+    """What can be written in the place of an aggregate that a unit's own rows do not have.
+
+    Of n numbers between l and u with the mean m, the variance of the population is at most
+    (m - l)(u - m), and so at most (u - l)²/4. What is written makes no use of that: it is bounded
+    by the bounds of its parts, which are wider, and so needs more noise than it might.
+    """
+    match aggregate:
+        case ag.Variance(operand=x, root=root):
+            shown = scope.show(x)
+            if not isinstance(x, Column):
+                shown = f"({shown})"
+            spread = f"GREATEST(0, AVG({shown} * {shown}) - AVG({shown}) * AVG({shown}))"
+            return (
+                f"; write {f'SQRT({spread})' if root else spread}, which is that of the unit's own "
+                "rows as a whole population"
+            )
+        case ag.Quantile(operand=x):
+            shown = scope.show(x)
+            return f"; write AVG({shown}), or take the quantile of all rows, outside of the query"
+    return ""
 
 
 def distinct_value(operand: Expression, scope: Scope) -> UnitValue:
