@@ -361,7 +361,7 @@ def test_other_arguments_refuse() -> None:
     few = DistributedNoise("skellam", survivors=2, most=3)
     with pytest.raises(ArgumentError, match="at least clients"):
         FedAvg(3, clients=4, rate=1, rounds=1, noise_multiplier=1, distributed=few)
-    with pytest.raises(ArgumentError, match="delta"):
+    with pytest.raises(ArgumentError, match="most"):
         FedAvg(3, clients=40, rate=0.9, rounds=1, noise_multiplier=1, distributed=few)
     plan = FedAvg(3, clients=2, rate=1, rounds=1, noise_multiplier=1)
     with pytest.raises(ArgumentError, match="3 finite numbers"):
