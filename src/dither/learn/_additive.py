@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import cost_text, count_text, number_text, wrapped
+from dither._format import count_text
 from dither.errors import ArgumentError
 from dither.learn._boosting import (
     Boosting,
@@ -36,6 +36,7 @@ from dither.learn._estimator import (
     labels_of,
     probabilities,
     protected_row,
+    summarised,
     within,
 )
 from dither.learn._rows import declared
@@ -160,18 +161,14 @@ class AdditiveModel(Estimator):
         str
         """
         self._check_fitted()
-        charge = self.loss_.charge
         terms = self.fitted_.terms
         rows = max(float(np.median([term.rows.sum() for term in terms])), 0.0)
-        lines = [
-            f"{type(self).__name__}: {count_text(len(terms), 'column')}, "
-            f"about {number_text(round(rows))} rows (a noisy count)",
-            *wrapped(f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"),
+        of = f"{type(self).__name__}: {count_text(len(terms), 'column')}"
+        found = [
             "mean size of each column's part of the score:",
             *bars({term.column.name: term.importance for term in terms}),
         ]
-        lines.append("Everything here may be published: it was made with noise, at that cost.")
-        return "\n".join(lines)
+        return summarised(of, rows, self.loss_, self._protects, found)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The scores of the columns that say most, over their values.

@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._checks import Number
-from dither._format import cost_text, count_text, display_text, number_text, percent, wrapped
+from dither._format import count_text, display_text, percent, wrapped
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn._columns import FeatureColumn, places_in
@@ -51,6 +51,7 @@ from dither.learn._estimator import (
     labels_of,
     probabilities,
     protected_row,
+    summarised,
 )
 from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._rows import Encoding, declared
@@ -416,26 +417,20 @@ class GaussianNB(Classifier):
         -------
         str
         """
-        distances, charge = self.distances_, self.loss_.charge
+        distances = self.distances_
         labels, rows = map(display_text, self.classes_.tolist()), float(self.fitted_.rows.sum())
         shares = [
             f"{label} {percent(share)}"
             for label, share in zip(labels, self.class_prior_.tolist(), strict=True)
         ]
         more = [f"and {len(shares) - _SHOWN} more"] if len(shares) > _SHOWN else []
-        return "\n".join(
-            [
-                f"GaussianNB: {count_text(len(distances), 'column')}, "
-                f"about {number_text(round(rows))} rows (a noisy count)",
-                *wrapped(
-                    f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"
-                ),
-                *wrapped(f"classes: {', '.join(shares[:_SHOWN] + more)}"),
-                "how far each column's laws of two classes lie apart at most, 0 to 1:",
-                *bars(distances),
-                "Everything here may be published: it was made with noise, at that cost.",
-            ]
-        )
+        found = [
+            *wrapped(f"classes: {', '.join(shares[:_SHOWN] + more)}"),
+            "how far each column's laws of two classes lie apart at most, 0 to 1:",
+            *bars(distances),
+        ]
+        of = f"GaussianNB: {count_text(len(distances), 'column')}"
+        return summarised(of, rows, self.loss_, self._protects, found)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """What each class holds of the columns that tell most.

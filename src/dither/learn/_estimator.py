@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dither._format import count_text, display_text
+from dither._format import cost_text, count_text, display_text, number_text, wrapped
 from dither.errors import ArgumentError
 from dither.learn._columns import numbers, places_in
 from dither.privacy import Loss, Neighbours
@@ -23,6 +23,7 @@ __all__ = [
     "labels_of",
     "probabilities",
     "protected_row",
+    "summarised",
     "within",
 ]
 
@@ -186,6 +187,19 @@ def protected_row(neighbours: Neighbours) -> str:
         Neighbours.ADD_REMOVE: "one row, added or removed",
         Neighbours.REPLACE: "one row, replaced by another (the number of rows is public)",
     }[neighbours]
+
+
+def summarised(of: str, rows: float, loss: Loss, protects: str, found: Sequence[str]) -> str:
+    """A fitted model in words: of what, what it cost and protects, and lines of what it found."""
+    charge = loss.charge
+    return "\n".join(
+        [
+            f"{of}, about {number_text(round(rows))} rows (a noisy count)",
+            *wrapped(f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {protects}"),
+            *found,
+            "Everything here may be published: it was made with noise, at that cost.",
+        ]
+    )
 
 
 def within(values: Floats, low: float, high: float) -> Floats:

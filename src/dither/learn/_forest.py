@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import cost_text, count_text, number_text, wrapped
+from dither._format import count_text
 from dither.errors import ArgumentError
 from dither.learn._columns import FeatureColumn, numbers, places_in, read_columns
 from dither.learn._estimator import (
@@ -22,6 +22,7 @@ from dither.learn._estimator import (
     distinct,
     labels_of,
     protected_row,
+    summarised,
     within,
 )
 from dither.learn._noise import Asked
@@ -127,22 +128,16 @@ class Forest(Estimator):
         -------
         str
         """
-        shares, charge = self.feature_importances_, self.loss_.charge
+        shares = self.feature_importances_
         names = [column.name for column in self.grown_.columns]
         rows = max(float(np.median([held[0] for held in self.grown_.rows])), 0.0)
-        return "\n".join(
-            [
-                f"{type(self).__name__}: {count_text(len(self.grown_.trees), 'tree')} of "
-                f"{count_text(len(names), 'column')}, about {number_text(round(rows))} rows (a "
-                "noisy count)",
-                *wrapped(
-                    f"cost: {cost_text(charge.epsilon, charge.delta)}; protects {self._protects}"
-                ),
-                "share of each column in what the trees ask:",
-                *bars(dict(zip(names, shares.tolist(), strict=True))),
-                "Everything here may be published: it was made with noise, at that cost.",
-            ]
-        )
+        trees, columns = len(self.grown_.trees), count_text(len(names), "column")
+        of = f"{type(self).__name__}: {count_text(trees, 'tree')} of {columns}"
+        found = [
+            "share of each column in what the trees ask:",
+            *bars(dict(zip(names, shares.tolist(), strict=True))),
+        ]
+        return summarised(of, rows, self.loss_, self._protects, found)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The share of each column in what the trees ask.
