@@ -10,7 +10,10 @@ from pathlib import Path
 
 import dither
 
-ROOMS = ("inference", "local", "mechanisms", "noise", "numeric", "privacy")
+ROOMS = (
+    *("engines", "inference", "ledger", "local", "mechanisms", "noise"),
+    *("numeric", "plan", "privacy", "query", "sql", "synth"),
+)
 LEAST, MOST = 1e-250, 1e-5
 """Smaller numbers keep logarithms and quotients finite; larger ones are seldom margins."""
 ABOVE = 4

@@ -82,6 +82,19 @@ def test_every_value_has_one_place(opened):
     assert tables[3,].sum() == 3  # NaN, which the policy says does not occur, is in no cell
 
 
+def test_what_counts_in_the_cell_at_a_bound_is_named(opened):
+    """Of every number with bounds, whatever is asked; of no column with listed values or bins."""
+    rows = opened.table("all")
+    for names, whose in [
+        (["w"], "w's bounds"),
+        (["t", "w", "i", "x", "c", "b"], "the bounds of w, i, x"),
+    ]:
+        notes = TablesQuestion(rows, domain_of(rows, names)).notes()
+        assert f"what lies beyond {whose} counts in the cell at the nearer one" in notes
+    others = TablesQuestion(rows, domain_of(rows, ["t", "c", "d", "b"])).notes()
+    assert not any("beyond" in note for note in others)
+
+
 def test_tables_have_the_shape_of_the_domain(opened):
     """In rising order, whatever the engine's own order; each call may ask for others."""
     rows = opened.table("all").filter("b")

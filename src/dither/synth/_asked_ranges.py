@@ -85,8 +85,6 @@ class RangesQuestion(Unreleased):
         """What a reader of the answers should know."""
         attribute = self._question.domain.attributes[0]
         found = []
-        if attribute.clamped:
-            found.append(f"what lies beyond {attribute.name}'s bounds counts at the nearer one")
         if attribute.missing:
             others = (
                 "" if attribute.clamped else f" and what lies outside of {attribute.name}'s cells"

@@ -146,9 +146,12 @@ class HierarchyCounts(Printable):
         of = self.plan.cells // max(1, count.shape[1])
         width = self.plan.half_widths(at, inside, of)[:, None]
         lower, upper = estimate - width, estimate + width
-        # The truth is whole and at least 0; a margin for the last digit of the ends.
-        first = np.maximum(np.ceil(lower - 1e-6), 0).astype(np.int64)
-        last = np.maximum(np.floor(upper + 1e-6), 0).astype(np.int64)
+        # The truth is whole and at least 0. Of an exact count the width is 0, and its estimate is
+        # made of sums over places and cells. An addition is off by at most 2^-53 of all rows, so
+        # the margin bears 2^13 in a row that all go one way, and far more that do not.
+        margin = 1e-6 + 2.0**-40 * np.abs(estimate).sum()
+        first = np.maximum(np.ceil(lower - margin), 0).astype(np.int64)
+        last = np.maximum(np.floor(upper + margin), 0).astype(np.int64)
         places, cells = count.shape
         columns: dict[str, Any] = {}
         for depth, own in enumerate(self._spine.ancestors(at)):

@@ -208,4 +208,6 @@ def _widths(fine: Attribute) -> Floats:
     grain = Fraction(1) if fine.kind.value == "integer" else fine.step
     edges = [e if grain is None else Fraction(math.ceil(e / grain)) for e in fine.edges]
     found = np.diff(np.array([float(e) for e in edges]))
+    # A bin that holds no multiple of the step still divides a weight that is all its own, so no sum
+    # of widths may be 0. Beside others it draws less than one row in 10^12.
     return np.maximum(found, 1e-12 * max(float(found.sum()), 1.0))

@@ -126,6 +126,8 @@ def _on_a_tree(
     if not n:
         return rows
     d = len(singles)
+    # The tree needs an edge where information is 0, and a sparse graph has none of weight 0. All
+    # move alike, so the tree is the same; what rounding takes off a sum of chances is below 10^-12.
     weights = [-_information(t) - 1e-9 for t in targets.values()]
     ends = np.array(list(targets)).reshape(-1, 2)
     graph = minimum_spanning_tree(coo_array((weights, (ends[:, 0], ends[:, 1])), shape=(d, d)))

@@ -286,6 +286,8 @@ class _Problem:
             if best <= bound * (1 + _GAP) or least == 0:
                 break
             part = part * found / least
+            # What were 0 would stay so. The bound is that of weights which add up to 1; these add
+            # up to as many times 10^-12 more as there are tables, far below the gap.
             part = np.maximum(part / part.sum(), 1e-12)
         gap = best / bound - 1 if bound else 0.0
         return replace(self, weights=asked * kept * len(asked)), float(gap)

@@ -30,6 +30,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _LEAST = 1e-12
+"""A level whose noise is hardly ever drawn has a variance near 0, whose inverse is a weight. Any
+weights leave estimates unbiased, and `RangePlan.half_width` counts each variance that it finds."""
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,7 @@ def _divided(means: Floats, sizes: Floats, family: Family) -> Floats | None:
         pull = e * sizes * np.cumsum(means / h**2)
         moved = e * np.cbrt(pull)
         moved /= moved.sum()
+        # The error is computed of the shares as they are, so how near they come promises nothing.
         if np.abs(moved - e).max() < 1e-9:
             break
         e = moved
@@ -264,6 +265,8 @@ def _choose(bins: int, family: Family) -> RangeTree:
             if each is None:
                 continue
             tree = RangeTree(bins, branchings, _exact(each), family)
+            # Of layouts that are as good but for some 10^6 roundings the first is taken, so that no
+            # last digit of one processor changes the tree.
             if best is None or tree.error < best.error * (1 - 1e-9):
                 best = tree
     assert best is not None

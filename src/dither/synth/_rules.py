@@ -135,6 +135,7 @@ def rules_of(
     sums = [float(m.values.sum()) for m in tables]
     for found in sums:
         rows = found if rows is None else rows
+        # Sums of doubles: of up to 10^6 cells in any order they differ by less than 10^-9 of them.
         if not math.isclose(found, rows, rel_tol=1e-9):
             raise ArgumentError(
                 "known: tables of one number of rows are needed, which total must agree with; "
@@ -146,6 +147,7 @@ def rules_of(
             m.values.sum(axis=tuple(i for i, v in enumerate(m.clique) if v not in shared))
             for m in (ours, theirs)
         ]
+        # As for the whole; and counts that are no whole numbers may be off by what raking bears.
         if shared and not np.allclose(pair[0], pair[1], rtol=1e-9, atol=1e-6):
             names = ", ".join(domain.names[v] for v in shared)
             raise ArgumentError(f"known: two tables contradict one another in {names}")
@@ -167,6 +169,8 @@ def _check_possible(
     model = GraphModel(domain.sizes, cliques, 1.0, forbidden)
     if not model.possible:
         raise ArgumentError("zeros: they leave no row at all")
+    # The model is uniform: an allowed cell is below 1e-200 only where it alone fixes hundreds of
+    # columns. What is forbidden is 0, or 1e-300 where a message had to take its logarithm.
     for m in tables:
         if ((model.marginal(m.clique) < 1e-200) & (m.values > 0)).any():
             names = ", ".join(domain.names[v] for v in m.clique)

@@ -176,6 +176,7 @@ def nearest_table(values: Floats, rows: Integers, columns: Integers) -> Floats:
     for _ in range(_STEPS):
         over, across = x.sum(axis=1) - r, x.sum(axis=0) - c
         worst = max(float(np.abs(over).max()), float(np.abs(across).max()))
+        # `rounded_table` makes the margins exact, whatever is left.
         if worst <= 1e-9 * scale:
             break
         held = (x > 0).astype(np.float64)
@@ -187,6 +188,7 @@ def nearest_table(values: Floats, rows: Integers, columns: Integers) -> Floats:
         db = -(across + held.T @ da) / (held.sum(axis=0) + ridge)
         slope, step = float(over @ da + across @ db), 1.0
         tried, moved = dual(a + da, b + db)
+        # It leads downwards, so that some step is low enough; 20 halvings are, but for rounding.
         while tried > level + 1e-4 * step * slope and step > 1e-6:
             step /= 2
             tried, moved = dual(a + step * da, b + step * db)
@@ -214,6 +216,7 @@ def rounded_table(values: Floats, rows: Integers, columns: Integers) -> Integers
             continue
         middle = (first + last) // 2
         own, both = below[middle] - below[first], below[last] - below[first]
+        # Where both halves have nothing but what rounding left, `whole` spreads the sum by itself.
         wanted = own * np.divide(held, both, out=np.zeros_like(own), where=both > 1e-9)
         sums = ends[middle : middle + 1] - ends[first]
         half = whole(wanted[:, None], sums, held[:, None])[:, 0]
