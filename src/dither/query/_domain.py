@@ -239,6 +239,19 @@ class CellDomain:
             raise ArgumentError(f"{what} names a column twice")
         return found
 
+    def notes(self) -> list[str]:
+        """What counts in the cells at bounds, and what in none."""
+        found = []
+        if held := [a.name for a in self.attributes if a.clamped]:
+            whose = f"{held[0]}'s bounds" if len(held) == 1 else f"the bounds of {', '.join(held)}"
+            found.append(f"what lies beyond {whose} counts in the cell at the nearer one")
+        if outside := [a.name for a in self.attributes if not a.missing]:
+            found.append(
+                f"NULL and what is not declared of {', '.join(outside)} is in no cell, since the "
+                "policy says that it does not occur"
+            )
+        return found
+
     def __getitem__(self, name: str) -> Attribute:
         (place,) = self.clique([name], "column")
         return self.attributes[place]

@@ -265,17 +265,7 @@ class TablesQuestion:
                 "where it has more, the rest is left out by chance, so those with many rows weigh "
                 "less than in the data"
             )
-        held = [a.name for a in self.domain.attributes if a.clamped]
-        if held:
-            whose = f"{held[0]}'s bounds" if len(held) == 1 else f"the bounds of {', '.join(held)}"
-            found.append(f"what lies beyond {whose} counts in the cell at the nearer one")
-        outside = [a.name for a in self.domain.attributes if not a.missing]
-        if outside:
-            found.append(
-                f"NULL and what is not declared of {', '.join(outside)} is in no cell, since the "
-                "policy says that it does not occur"
-            )
-        return found
+        return found + self.domain.notes()
 
     def nodes(self) -> tuple[Node, Node, Node]:
         """For an explanation: who is protected, what is read, and the cells of the columns."""
