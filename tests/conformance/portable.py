@@ -22,10 +22,10 @@ from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.writer import Seeds
 from dither.engines.writer.forms import call
 from dither.engines.writer.rows import read_columns
-from dither.plan.facts import Scope
 from dither.plan.job import Job
 from dither.plan.relations import Filter, UnitJoin, base, scans
 from dither.plan.schema import Kind, Schema
+from dither.plan.scopes import scope_of
 from engines import reference
 
 TEXTS = {
@@ -167,7 +167,7 @@ def _rows(relation: Any, job: Job, schema: Schema, tables: Any, evaluate: Any, s
 def chosen(job: Job, schema: Schema, tables: Mapping[str, Any], key: bytes) -> dict[Any, Any]:
     """The answer by group, as ``reference.answer``, with each unit's groups chosen by the hash."""
     seeds = seeds_of(key)
-    evaluate = reference.Evaluator(Scope.of(job.relation, schema))
+    evaluate = reference.Evaluator(scope_of(job.relation, schema))
     units: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(_rows(job.relation, job, schema, tables, evaluate, seeds)):
         group, parts = [], []

@@ -24,7 +24,8 @@ from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer import Dialect, Seeds, Stored
 from dither.engines.writer.forms import call
 from dither.errors import ArgumentError, EngineError, UnsupportedError
-from dither.plan.functions.patterns import Pattern, spelled
+from dither.plan.functions.matchers import spelled
+from dither.plan.functions.patterns import Pattern
 from dither.plan.job import Job
 from dither.plan.schema import Kind, Schema, Value
 from engines.reference import _part, _truncate

@@ -21,6 +21,7 @@ from dither.plan.facts import Scope, infer
 from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units, Values
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
+from dither.plan.scopes import scope_of
 from plan import calls
 
 AGES = tuple(map(Fraction, (0, 18, 65, 110)))
@@ -377,7 +378,7 @@ def admitted(node: ex.Expression, scope: Scope) -> bool:
 # --- jobs -----------------------------------------------------------------------------------------
 
 SCAN = Scan("visits", "v")
-SCOPE = Scope.of(SCAN, SCHEMA)
+SCOPE = scope_of(SCAN, SCHEMA)
 
 
 def column(name: str, alias: str = "v") -> ex.Column:

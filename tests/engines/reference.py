@@ -43,6 +43,7 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema
+from dither.plan.scopes import scope_of
 from dither.plan.units import column_names, unit_of
 
 FIRST, LAST = dt.date(1, 1, 1), dt.date(9999, 12, 31)
@@ -269,7 +270,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
                 for row in tables[table]
             ]
         case Unnest(source=source, elements=one):
-            facts = Scope.of(relation, schema).column(ex.Column(one.alias, one.name))
+            facts = scope_of(relation, schema).column(ex.Column(one.alias, one.name))
             return [
                 row | {ex.Column(one.alias, one.name): clean(value, facts)}
                 for row in rows_of(source, schema, tables, evaluate)
@@ -279,7 +280,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
             rows = rows_of(source, schema, tables, evaluate)
             return [row for row in rows if evaluate(predicate, row) is True]
         case KeyFilter(source=source, operand=operand, keys=keys, column=column, negated=negated):
-            inside = Evaluator(Scope.of(keys, schema))
+            inside = Evaluator(scope_of(keys, schema))
             listed = [inside(column, row) for row in rows_of(keys, schema, tables, inside)]
             return [
                 row
@@ -308,7 +309,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
             return joined
         case Derived(source=source, alias=alias, columns=columns):
             below, unit = _below(source, schema, tables)
-            inside = Evaluator(Scope.of(source, schema))
+            inside = Evaluator(scope_of(source, schema))
             return [
                 {ex.Column(alias, name): inside(x, row) for name, x in columns}
                 | {ex.Column(alias, UNIT): None if unit is None else row[unit]}
@@ -316,7 +317,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
             ]
         case UnitAggregate(source=source, alias=alias, keys=keys, values=values):
             below, unit = _below(source, schema, tables)
-            inside = Evaluator(Scope.of(source, schema))
+            inside = Evaluator(scope_of(source, schema))
             groups = defaultdict(list)
             for row in below:
                 if row[unit] is not None:
@@ -328,12 +329,12 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
                 for found, rows in groups.items()
             ]
         case Union(alias=alias, parts=parts):
-            names, scope = column_names(relation, schema), Scope.of(relation, schema)
+            names, scope = column_names(relation, schema), scope_of(relation, schema)
             united = []
             for part in parts:
                 (first,), own = visible(part), column_names(visible(part)[0], schema)
                 unit = unit_of(part, schema)
-                inside = Evaluator(Scope.of(part, schema))
+                inside = Evaluator(scope_of(part, schema))
                 for row in rows_of(part, schema, tables, inside):
                     made = {ex.Column(alias, UNIT): row[unit]}
                     for name, theirs in zip(names, own, strict=True):
@@ -346,7 +347,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
 
 
 def _below(source, schema: Schema, tables):
-    inside = Evaluator(Scope.of(source, schema))
+    inside = Evaluator(scope_of(source, schema))
     return rows_of(source, schema, tables, inside), unit_of(source, schema)
 
 
@@ -400,7 +401,7 @@ def lattice(value, step: Fraction, lower: int, upper: int) -> int:
 
 def answer(job: Job, schema: Schema, tables) -> dict:
     """The exact answer by group: a list with one entry for each measurement."""
-    evaluate = Evaluator(Scope.of(job.relation, schema))
+    evaluate = Evaluator(scope_of(job.relation, schema))
     if any(isinstance(m, Cells) for m in job.measurements):
         return {(): [_table(m, job, schema, tables, evaluate) for m in job.measurements]}
     groups = defaultdict(lambda: defaultdict(list))

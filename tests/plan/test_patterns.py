@@ -9,14 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.plan import expressions as ex
-from dither.plan.functions.patterns import (
-    Pattern,
-    in_python,
-    of_like,
-    of_regexp,
-    one_pass,
-    ways,
-)
+from dither.plan.functions.matchers import in_python, one_pass, ways
+from dither.plan.functions.patterns import Pattern, of_like, of_regexp
 
 LETTERS = st.text(st.sampled_from("ab%_\\\n😀"), max_size=9)
 PATTERNS = st.lists(

@@ -28,7 +28,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dither import _checks as check
-from dither._stats import least_integer, two_sided
+from dither._search import least_integer
+from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.inference._inputs import Floats
 from dither.inference._simulation import reporting

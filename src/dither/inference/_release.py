@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dither._stats import bisect
+from dither._search import bisect
 from dither.errors import ArgumentError
 from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._simulation import SimulatedNoise

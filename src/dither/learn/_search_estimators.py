@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither import noise, privacy
 from dither._checks import Number
-from dither._stats import greatest_decimal
+from dither._search import greatest_decimal
 from dither.errors import ArgumentError
 from dither.learn._columns import numbers, places_in
 from dither.learn._estimator import Estimator

@@ -34,7 +34,8 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dither._stats import least_integer, log_of
+from dither._search import least_integer
+from dither._stats import log_of
 from dither.accounting import rho_of_epsilon
 from dither.numeric import _directed as directed
 from dither.numeric import binary_size, shortened

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._stats import greatest_decimal, least_decimal
+from dither._search import greatest_decimal, least_decimal
 from dither.errors import ArgumentError
 
 __all__ = ["AdditiveNoise", "Integers", "Mechanism", "Run", "least_epsilon"]

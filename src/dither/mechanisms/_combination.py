@@ -32,7 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._stats import bisect_arrays, two_sided
+from dither._search import bisect_arrays
+from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._stats import bisect
+from dither._search import bisect
 from dither.errors import ArgumentError
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._stats import least_integer
+from dither._search import least_integer
 from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms._composable import pure_class
 from dither.privacy import Loss, Neighbours

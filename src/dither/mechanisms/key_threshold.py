@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._stats import least_integer
+from dither._search import least_integer
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
-from dither._stats import least_integer, log_of
+from dither._search import least_integer
+from dither._stats import log_of
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins

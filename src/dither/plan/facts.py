@@ -9,9 +9,6 @@ value. Bounds give the sensitivity of sums, which the engine makes true by an in
 value that enters a sum. So a fact that is false of the data costs accuracy and never privacy. An
 expression without bounds can be filtered and grouped by; only an aggregate needs bounds, and
 ``why_unbounded`` says which part has none.
-
-The module is long because a scope takes the facts of a query's columns from the expressions that
-make them, and expressions take theirs from a scope: neither can be told without the other.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from fractions import Fraction
 
 from dither.errors import BoundsError, QueryError, UnknownNameError, UnsupportedError, nearest
 from dither.plan import expressions as ex
+from dither.plan._periods import part_facts, truncated_facts
 from dither.plan._ranges import (
     LARGEST_INTEGER,
     LARGEST_REAL,
@@ -39,22 +37,9 @@ from dither.plan._ranges import (
     within_limits,
 )
 from dither.plan.expressions import Column
-from dither.plan.functions import mapped, part_of
-from dither.plan.relations import (
-    UNIT,
-    Derived,
-    Elements,
-    Named,
-    Relation,
-    Scan,
-    Union,
-    UnitAggregate,
-    UnitValue,
-    visible,
-)
-from dither.plan.schema import ColumnFacts, Kind, Schema, Table, Value, kind_of_value
+from dither.plan.functions import mapped
+from dither.plan.schema import ColumnFacts, Kind, Table, Value, kind_of_value
 from dither.plan.text import Words, show
-from dither.plan.units import declared_limits, padded, unit_of
 
 __all__ = [
     "LARGEST_INTEGER",
@@ -62,17 +47,21 @@ __all__ = [
     "LONGEST_LIST",
     "Facts",
     "Scope",
+    "facts_of_choice",
+    "facts_of_column",
     "infer",
     "is_assumed",
     "listed_values",
-    "tables_of",
-    "value_facts",
+    "rests_on_assumed",
     "why_unbounded",
 ]
 
 
 class Scope:
-    """The columns that the expressions over a relation may name.
+    """The columns that an expression may name, each declared in a table.
+
+    ``dither.plan.scopes.scope_of`` makes the scope of a relation, in which queries in the FROM have
+    columns too.
 
     Parameters
     ----------
@@ -87,16 +76,6 @@ class Scope:
     ) -> None:
         self._tables = dict(tables)
         self._words = words
-        self._below: tuple[Relation, Schema] | None = None
-
-    @classmethod
-    def of(cls, relation: Relation, schema: Schema, words: Words | None = None) -> Scope:
-        """The scope of a relation: its tables by alias, and whether a left join pads them."""
-        loose = padded(relation)
-        tables = tables_of(relation, schema)
-        found = cls({alias: (table, alias in loose) for alias, table in tables.items()}, words)
-        found._below = relation, schema
-        return found
 
     def column(self, column: Column) -> ColumnFacts:
         """The public facts of a column; NULL is possible in one that a left join pads.
@@ -111,209 +90,29 @@ class Scope:
                 f"unknown table {column.table!r}" + nearest(column.table, self._tables)
             )
         table, padded = self._tables[column.table]
-        if column.name == UNIT:
-            return replace(self._unit(column.table), name=UNIT)
         facts = table.column(column.name)
         return replace(facts, nullable=True) if padded else facts
 
     def learn(self, alias: str, name: str) -> str:
         """How bounds of a column can be learned, for a message; nothing for a public table."""
         table = self._tables[alias][0]
-        if self._below is not None:
-            named, schema = self._named(alias)
-            if isinstance(named, Elements):
-                name = named.column
-                named, schema = self._named(named.table)
-            if not isinstance(named, Scan):
-                return ""
-            table = schema.table(named.table)
         if not table.private:
             return ""
         asked = f"session.learn({table.name!r}, {name!r}, epsilon=0.1)"
         return f"learn them for epsilon 0.1 with {asked}, "
 
     def declared(self, column: Column) -> str:
-        """The name of a column in the policy: elements stand there under that of their lists."""
-        if self._below is not None:
-            named, _ = self._named(column.table)
-            if isinstance(named, Elements):
-                return named.column
+        """The name of a column in the policy."""
         return column.name
 
-    def _named(self, alias: str) -> tuple[Named, Schema]:
-        assert self._below is not None
-        relation, schema = self._below
-        (found,) = (named for named in visible(relation) if named.alias == alias)
-        return found, schema
-
-    def _unit(self, alias: str) -> ColumnFacts:
-        """What is declared of the unit of a query in the FROM."""
-        named, schema = self._named(alias)
-        match named:
-            case Derived(source=source) | UnitAggregate(source=source):
-                below = source
-            case Union(parts=parts):
-                below = parts[0]
-            case Scan(table=table):
-                raise UnknownNameError(f"table {table!r} has its unit under its own name")
-        unit = unit_of(below, schema)
-        assert unit is not None
-        return Scope.of(below, schema).column(unit)
-
     def why_unbounded(self, column: Column) -> str | None:
-        """Why a column that a query in the FROM makes has no bounds."""
-        if self._below is None:
-            return None
-        named, schema = self._named(column.table)
-        match named:
-            case Derived(source=source, columns=columns):
-                return why_unbounded(dict(columns)[column.name], Scope.of(source, schema))
-            case UnitAggregate(source=source, keys=keys, values=values):
-                value = dict(values).get(column.name)
-                made = dict(keys).get(column.name) if value is None else value.operand
-                scope = Scope.of(source, schema)
-                if made is not None and infer(made, scope).range is None:
-                    return why_unbounded(made, scope)
-                return f"{column.name} can reach beyond 2^62; declare narrower bounds, or"
-            case Union():
-                return f"in some part of the UNION ALL {column.name} has no bounds;"
+        """Why a column has no bounds, where no declaration would give it some."""
         return None
 
     def show(self, node: ex.Expression) -> str:
         """An expression for a message: as it was written, where that is known."""
         written = None if self._words is None else self._words(node)
         return show(node) if written is None else written
-
-
-def tables_of(relation: Relation, schema: Schema) -> dict[str, Table]:
-    """By alias: what may be named above a relation, with what is public of it."""
-    named = visible(relation)
-    scans = {scan.alias: schema.table(scan.table) for scan in named if isinstance(scan, Scan)}
-    return {
-        one.alias: _unnested(one, scans[one.table])
-        if isinstance(one, Elements)
-        else _table(one, schema)
-        for one in named
-    }
-
-
-def _unnested(elements: Elements, table: Table) -> Table:
-    """What is declared of the elements of a list."""
-    facts = replace(table.lists[elements.column], name=elements.name, nullable=True)
-    return Table(elements.alias, {elements.name: facts})
-
-
-def _table(named: Named, schema: Schema) -> Table:
-    if isinstance(named, Scan):
-        return schema.table(named.table)
-    return Table(named.alias, {facts.name: facts for facts in _columns(named, schema)})
-
-
-def _columns(named: Named, schema: Schema) -> list[ColumnFacts]:
-    match named:
-        case Derived(source=source, columns=columns):
-            scope = Scope.of(source, schema)
-            return [_made(name, node, scope) for name, node in columns]
-        case UnitAggregate(source=source, keys=keys, values=values):
-            scope = Scope.of(source, schema)
-            most = declared_limits(source, schema)[1]
-            found = [_made(name, node, scope) for name, node in keys]
-            for name, value in values:
-                made = _declaring(name, value_facts(value, scope, most), _measured(value, scope))
-                found.append(replace(made, assumed=_assumed_value(value, scope)))
-            return found
-        case Union(parts=parts):
-            each = [_columns(visible(part)[0], schema) for part in parts]
-            return [_hull(options) for options in zip(*each, strict=True)]
-    raise TypeError(type(named).__name__)
-
-
-def _made(name: str, node: ex.Expression, scope: Scope) -> ColumnFacts:
-    """A column passed on as it is keeps all that is declared of it; others, what follows."""
-    if isinstance(node, Column):
-        return replace(scope.column(node), name=name)
-    return replace(_declaring(name, infer(node, scope)), assumed=is_assumed(node, scope))
-
-
-def is_assumed(node: ex.Expression, scope: Scope) -> bool:
-    """Whether the bounds of an expression rest on ones that nobody declared."""
-    return not isinstance(node, ex.Clamp | ex.Bin) and _assumed(node, scope)
-
-
-def _assumed(node: ex.Expression, scope: Scope) -> bool:
-    """Whether the bounds of an expression rest on ones that nobody declared."""
-    return any(scope.column(column).assumed for column in ex.columns(node))
-
-
-def _assumed_value(value: UnitValue, scope: Scope) -> bool:
-    if value.function in ("min", "max"):
-        assert value.operand is not None
-        return _assumed(value.operand, scope)
-    return value.function != "mean"
-
-
-def _declaring(name: str, facts: Facts, unit: str | None = None) -> ColumnFacts:
-    if facts.kind is None:
-        raise QueryError(f"{name} is NULL in every row; leave it out, or give it a value")
-    known = facts.domain if not facts.kind.numeric or facts.range is not None else None
-    return ColumnFacts(
-        name,
-        facts.kind,
-        facts.lower,
-        facts.upper,
-        facts.step,
-        known,
-        nullable=facts.nullable,
-        unit=unit,
-    )
-
-
-def _measured(value: UnitValue, scope: Scope) -> str | None:
-    """The unit of measurement of what is taken of a column itself."""
-    if value.function in ("count", "count distinct") or not isinstance(value.operand, Column):
-        return None
-    return scope.column(value.operand).unit
-
-
-def _hull(options: Sequence[ColumnFacts]) -> ColumnFacts:
-    """What any of the parts may hold, their union may."""
-    first = options[0]
-    if all(replace(o, name=first.name) == first for o in options):
-        return first
-    parts = [_column(o) for o in options]
-    found = _declaring(first.name, _union(parts, Column("", first.name), Scope({})))
-    same_unit = len({o.unit for o in options}) == 1
-    assumed = any(o.assumed for o in options)
-    return replace(found, unit=first.unit if same_unit else None, assumed=assumed)
-
-
-def value_facts(value: UnitValue, scope: Scope, most: int) -> Facts:
-    """What is public of an aggregate within a unit, where a unit has at most ``most`` rows.
-
-    ``most`` is what is declared, and nothing enforces it here: a unit with more rows has a larger
-    count or sum, which is clamped to these bounds where it enters an aggregate of the question.
-    """
-    rows = Fraction(most)
-    if value.operand is None:
-        return Facts(Kind.INTEGER, Fraction(1), rows, None, Fraction(1))
-    facts = infer(value.operand, scope)
-    if value.function in ("count", "count distinct"):
-        least = Fraction(0) if facts.nullable else Fraction(1)
-        return Facts(Kind.INTEGER, least, rows, None, Fraction(1))
-    if value.function in ("min", "max"):
-        return facts
-    if value.lower is None or value.upper is None:
-        kind = Kind.REAL if value.function == "mean" else Kind.INTEGER
-        step = facts.step if kind is Kind.INTEGER else None
-        return Facts(kind, step=step, nullable=True)
-    low, high = value.lower * value.step, value.upper * value.step
-    if value.function == "mean":
-        return Facts(Kind.REAL, low, high, None, None, facts.nullable)
-    ends = min(low, low * rows), max(high, high * rows)
-    whole = facts.kind is Kind.INTEGER
-    step = facts.step if whole else value.step
-    found = Facts(Kind.INTEGER if whole else Kind.REAL, *ends, None, step, facts.nullable)
-    return found if within_limits(found) else replace(found, lower=None, upper=None, nullable=True)
 
 
 def infer(node: ex.Expression, scope: Scope) -> Facts:
@@ -343,7 +142,7 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
     """
     match node:
         case ex.Column():
-            return _column(scope.column(node))
+            return facts_of_column(scope.column(node))
         case ex.Literal():
             return _literal(node, scope)
         case ex.Compare(op=op, left=left, right=right):
@@ -364,14 +163,16 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
             for test, _ in branches:
                 _condition(test, node, scope)
             options = (*(value for _, value in branches), other)
-            return _union([infer(value, scope) for value in options], node, scope)
+            return facts_of_choice([infer(value, scope) for value in options], node, scope)
         case ex.Coalesce(operands=xs):
             parts = [infer(x, scope) for x in xs]
-            return replace(_union(parts, node, scope), nullable=all(p.nullable for p in parts))
+            return replace(
+                facts_of_choice(parts, node, scope), nullable=all(p.nullable for p in parts)
+            )
         case ex.DatePart(operand=x):
-            return _date_part(node, _temporal(x, node, scope), scope)
+            return part_facts(node.part, _of_time(x, node, scope))
         case ex.DateTruncate(operand=x):
-            return _date_truncate(node, _temporal(x, node, scope), scope)
+            return truncated_facts(node.part, _of_time(x, node, scope))
         case ex.Substring(operand=x, start=start, length=length):
             first = start - 1
             return reshaped(_text(x, node, scope), lambda text: text[first : first + length])
@@ -411,7 +212,7 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             facts = _number(x, node, scope)
             if facts.kind is Kind.INTEGER and (lower.denominator != 1 or upper.denominator != 1):
                 raise BoundsError(f"{scope.show(node)}: an integer is clamped to whole bounds")
-            if _assumed(x, scope):
+            if rests_on_assumed(x, scope):
                 facts = replace(facts, lower=None, upper=None)
             return _held(clamped(facts, lower, upper), node, scope)
         case ex.Bin(operand=x, edges=edges):
@@ -422,6 +223,16 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             nullable = facts.nullable or not proved
             return Facts(Kind.INTEGER, Fraction(0), last, None, Fraction(1), nullable)
     raise UnsupportedError(f"{type(node).__name__} is not an expression of this version")
+
+
+def is_assumed(node: ex.Expression, scope: Scope) -> bool:
+    """Whether the bounds of an expression rest on ones that nobody declared."""
+    return not isinstance(node, ex.Clamp | ex.Bin) and rests_on_assumed(node, scope)
+
+
+def rests_on_assumed(node: ex.Expression, scope: Scope) -> bool:
+    """Whether a column in an expression has bounds that nobody declared."""
+    return any(scope.column(column).assumed for column in ex.columns(node))
 
 
 def _never_zero(divisor: ex.Expression, facts: Facts) -> bool:
@@ -490,7 +301,8 @@ def _held(facts: Facts, node: ex.Expression, scope: Scope) -> Facts:
     raise BoundsError(f"{scope.show(node)} reaches beyond ±{shown}, the widest bounds of a number")
 
 
-def _column(facts: ColumnFacts) -> Facts:
+def facts_of_column(facts: ColumnFacts) -> Facts:
+    """What is declared of a column, as the facts of an expression."""
     lower, upper = facts.lower, facts.upper
     if facts.values is not None and facts.kind.numeric:
         numbers = [Fraction(v) for v in facts.values if isinstance(v, int | Fraction)]
@@ -537,6 +349,13 @@ def _temporal(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Fact
     facts = infer(operand, scope)
     if facts.kind is None or not facts.kind.temporal:
         raise QueryError(f"{scope.show(node)}: {scope.show(operand)} is not a date or a timestamp")
+    return facts
+
+
+def _of_time(operand: ex.Expression, node: ex.DatePart | ex.DateTruncate, scope: Scope) -> Facts:
+    facts = _temporal(operand, node, scope)
+    if node.part in ex.TIMES and facts.kind is Kind.DATE:
+        raise QueryError(f"{scope.show(node)}: a date has no {node.part}")
     return facts
 
 
@@ -604,8 +423,8 @@ def _check_declared(
             )
 
 
-def _union(parts: list[Facts], node: ex.Expression, scope: Scope) -> Facts:
-    """Whatever one of the options can be, the choice can be."""
+def facts_of_choice(parts: Sequence[Facts], node: ex.Expression, scope: Scope) -> Facts:
+    """Whatever one of the options can be, the choice can be; ``node`` is for messages."""
     kind = _one_kind(parts, node, scope)
     if kind is None:
         return Facts(None, nullable=True)
@@ -634,72 +453,3 @@ def _as(value: Value, kind: Kind) -> Value:
     if kind is Kind.TIMESTAMP and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day)
     return value
-
-
-# --- dates --------------------------------------------------------------------------------------
-
-
-def _date_part(node: ex.DatePart, facts: Facts, scope: Scope) -> Facts:
-    _check_time(node, facts, scope)
-    ends = ex.PARTS[node.part]
-    if ends is None and isinstance(facts.lower, dt.date) and isinstance(facts.upper, dt.date):
-        ends = part_of(facts.lower, node.part), part_of(facts.upper, node.part)
-    if ends is None:
-        return Facts(Kind.INTEGER, step=Fraction(1), nullable=facts.nullable)
-    low, high = (Fraction(end) for end in ends)
-    return Facts(Kind.INTEGER, low, high, None, Fraction(1), facts.nullable)
-
-
-def _check_time(node: ex.DatePart | ex.DateTruncate, facts: Facts, scope: Scope) -> None:
-    if node.part in ex.TIMES and facts.kind is Kind.DATE:
-        raise QueryError(f"{scope.show(node)}: a date has no {node.part}")
-
-
-_REACH = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}
-"""Days from the first day of a period that always lead into the next one, and not past it."""
-
-
-def _date_truncate(node: ex.DateTruncate, facts: Facts, scope: Scope) -> Facts:
-    _check_time(node, facts, scope)
-    part = node.part
-    if part in ex.TIMES:
-        return _time_truncate(part, facts)
-    if not isinstance(facts.lower, dt.date) or not isinstance(facts.upper, dt.date):
-        return Facts(Kind.DATE, nullable=facts.nullable)
-    first, last = _truncated(facts.lower, part), _truncated(facts.upper, part)
-    days, day = [first], first
-    while day < last and len(days) <= LONGEST_LIST:
-        day = _truncated(day + dt.timedelta(days=_REACH[part]), part)
-        days.append(day)
-    domain = tuple(days) if day >= last else None
-    return Facts(Kind.DATE, first, last, domain, None, facts.nullable)
-
-
-def _time_truncate(part: str, facts: Facts) -> Facts:
-    ends = facts.lower, facts.upper
-    if not all(isinstance(end, dt.datetime) and end.tzinfo is None for end in ends):
-        return Facts(Kind.TIMESTAMP, nullable=facts.nullable)
-    first, last = (_first_moment(end, part) for end in ends)  # type: ignore[arg-type]
-    unit = dt.timedelta(**{f"{part}s": 1})
-    steps = (last - first) // unit
-    domain = tuple(first + i * unit for i in range(steps + 1)) if steps < LONGEST_LIST else None
-    return Facts(Kind.TIMESTAMP, first, last, domain, None, facts.nullable)
-
-
-def _first_moment(value: dt.datetime, part: str) -> dt.datetime:
-    finer = ex.TIMES[ex.TIMES.index(part) + 1 :]
-    return value.replace(microsecond=0, **dict.fromkeys(finer, 0))  # type: ignore[arg-type]
-
-
-def _truncated(value: dt.date, part: str) -> dt.date:
-    day = value.date() if isinstance(value, dt.datetime) else value
-    match part:
-        case "year":
-            return day.replace(month=1, day=1)
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "month":
-            return day.replace(day=1)
-        case "week":
-            return day - dt.timedelta(days=day.weekday())
-    return day

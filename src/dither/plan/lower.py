@@ -18,7 +18,7 @@ from dither.plan import expressions as ex
 from dither.plan.ballots import Ballot
 from dither.plan.calculations import Calculated, sources
 from dither.plan.expanded import expanded
-from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, value_facts
+from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values
 from dither.plan.job import GroupKey, Job, Rows, Units
 from dither.plan.levels import MOST_KEYS, Levels, check_sums, levels_of, sensitivity_of_levels
 from dither.plan.recipes import Build, Recipe
@@ -38,6 +38,7 @@ from dither.plan.relations import (
 )
 from dither.plan.released import ReleasedKey, groupings, kind_of, leaves, ranks
 from dither.plan.schema import Kind, Schema, Table, Value
+from dither.plan.scopes import scope_of, value_facts
 from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import brief, number, show
 from dither.plan.units import declared_limits, limits, rows_of_unit, unit_of
@@ -131,7 +132,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     QueryError
         Of the kind and with the fix that fits; nothing has been spent.
     """
-    scope = Scope.of(query.relation, schema, query.words)
+    scope = scope_of(query.relation, schema, query.words)
     table = schema.table(base(query.relation).table)
     if not table.private:
         raise QueryError(f"table {table.name!r} is public: start FROM a private table")
@@ -316,7 +317,7 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
         case Unnest(source=source):
             _check_rows(source, schema, scope, notes)
         case KeyFilter(source=source, operand=operand, keys=keys, column=column):
-            inner = Scope.of(keys, schema)
+            inner = scope_of(keys, schema)
             kinds = infer(operand, scope).kind, infer(column, inner).kind
             if kinds[0] is not kinds[1] or kinds[0] is None:
                 raise QueryError(
@@ -334,13 +335,13 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
             _check_rows(source, schema, scope, notes)
             _check_rows(right, schema, scope, notes)
         case Derived(source=source) | UnitAggregate(source=source):
-            below = Scope.of(source, schema)
+            below = scope_of(source, schema)
             _check_rows(source, schema, below, notes)
             if isinstance(relation, UnitAggregate):
                 notes.extend(_reach(relation, schema, below))
         case Union(parts=parts):
             for part in parts:
-                _check_rows(part, schema, Scope.of(part, schema), notes)
+                _check_rows(part, schema, scope_of(part, schema), notes)
 
 
 def _reach(groups: UnitAggregate, schema: Schema, scope: Scope) -> list[str]:

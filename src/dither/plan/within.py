@@ -11,7 +11,7 @@ from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan._ranges import LARGEST_INTEGER, SUM_CELLS, lattice_step
 from dither.plan.expressions import Column, Expression
-from dither.plan.facts import Scope, infer, tables_of, why_unbounded
+from dither.plan.facts import Scope, infer, why_unbounded
 from dither.plan.relations import (
     Derived,
     Named,
@@ -25,6 +25,7 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import Kind, Schema
+from dither.plan.scopes import scope_of, tables_of
 from dither.plan.text import unwritable
 from dither.plan.units import column_names, is_unit, unit_of
 
@@ -131,7 +132,7 @@ def united(alias: str, parts: Sequence[Named], schema: Schema) -> Union:
 def _unit_kind(part: Named, schema: Schema) -> Kind:
     unit = unit_of(part, schema)
     assert unit is not None
-    return Scope.of(part, schema).column(unit).kind
+    return scope_of(part, schema).column(unit).kind
 
 
 def _checked(named: Made, schema: Schema) -> Made:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither._stats import bisect
+from dither._search import bisect
 
 __all__ = ["half_tails", "masses", "window", "windowed"]
 

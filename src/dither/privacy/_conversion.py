@@ -31,7 +31,8 @@ from functools import lru_cache
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._stats import bisect, log_of
+from dither._search import bisect
+from dither._stats import log_of
 from dither.errors import ArgumentError
 from dither.numeric import _directed as directed
 from dither.numeric import shortened

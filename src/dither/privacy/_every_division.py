@@ -16,7 +16,7 @@ from typing import Any
 
 from dither import _checks as check
 from dither._format import Printable, loss_text, remaining
-from dither._stats import false_position
+from dither._search import false_position
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, gaussian, laplace, randomized_response
 from dither.privacy._conversion import rho_of_epsilon

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._stats import bisect
+from dither._search import bisect
 from dither.errors import ArgumentError
 from dither.numeric import log_upper, shortened
 from dither.privacy._charge import Charge

@@ -59,7 +59,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._stats import bisect, false_position
+from dither._search import bisect, false_position
 from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours

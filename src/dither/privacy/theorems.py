@@ -37,7 +37,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither import _checks as check
-from dither._stats import bisect
+from dither._search import bisect
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_up
 from dither.privacy import Bound, Loss, Neighbours, approximate, compose

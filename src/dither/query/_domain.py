@@ -23,6 +23,7 @@ from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
 from dither.plan.job import GroupKey
 from dither.plan.schema import ColumnFacts, Kind, Value
+from dither.plan.scopes import scope_of
 from dither.plan.text import number, show_value
 from dither.query._release import decode
 from dither.sql import Names
@@ -311,7 +312,7 @@ def domain_of(
                 raise ArgumentError(
                     f"cells: no column {name!r}" + nearest(str(name), [c.name for c in wanted])
                 )
-    scope = Scope.of(rows.relation, rows.schema)
+    scope = scope_of(rows.relation, rows.schema)
 
     def most(name: str) -> int:
         asked = cells.get(name, CELLS) if isinstance(cells, Mapping) else cells

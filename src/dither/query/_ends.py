@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dither._stats import least_integer
+from dither._search import least_integer
 from dither.mechanisms import AdditiveNoise, half_width
 from dither.mechanisms._base import Integers
 

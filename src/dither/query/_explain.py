@@ -18,7 +18,7 @@ from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.calculations import Ranked, sources
 from dither.plan.expressions import Bin, Column
-from dither.plan.facts import Facts, Scope, infer
+from dither.plan.facts import Facts, infer
 from dither.plan.lower import Plan
 from dither.plan.magnitudes import gridded
 from dither.plan.recipes import (
@@ -33,6 +33,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Value
+from dither.plan.scopes import scope_of
 from dither.plan.sensitivity import MeasurementSensitivity
 from dither.plan.text import brief, number, show, show_value
 from dither.query._calculated import claims
@@ -156,7 +157,7 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     if chosen:
         facts.append(("among", _candidates(i, plan)))
     if isinstance(measurement, jb.Total | jb.Leaves) and not along and not chosen:
-        scope = Scope.of(plan.query.relation, plan.schema)
+        scope = scope_of(plan.query.relation, plan.schema)
         operand = measurement.operand
         unit = scope.column(operand).unit if isinstance(operand, Column) else None
         spaced = f" {unit}" if unit else ""

@@ -22,11 +22,12 @@ from dither.errors import ArgumentError, DitherError
 from dither.ledger import Ledger
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope, infer, listed_values
+from dither.plan.facts import infer, listed_values
 from dither.plan.lower import lower
 from dither.plan.recipes import Linear
 from dither.plan.relations import Filter, Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
+from dither.plan.scopes import scope_of
 from dither.query._display import html_table, table
 from dither.query._facts import facts_in, learned_of, with_facts
 from dither.query._policy import Policy, read_policy, schema_of
@@ -257,7 +258,7 @@ def _values(
 def _rows(schema: Schema, held: Table, engine: Engine) -> Iterator[dict[str, Any]]:
     """How many rows the limits leave out, of all and by each column that can be grouped by."""
     scan = Scan(held.name, held.name)
-    scope = Scope.of(scan, schema)
+    scope = scope_of(scan, schema)
     assert held.unit is not None
     unit = ex.Column(held.name, held.unit)
     owned = Filter(scan, ex.Not(ex.IsNull(unit)))

@@ -19,7 +19,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._format import cost_text, half_width, level, number_text, odds, wrapped
-from dither._stats import least_decimal
+from dither._search import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms._combination import Noise
 from dither.mechanisms.refined_quantiles import FIRST

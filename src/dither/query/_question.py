@@ -13,7 +13,7 @@ from typing import Any
 
 from dither import _checks as check
 from dither._format import remaining
-from dither._stats import greatest_decimal
+from dither._search import greatest_decimal
 from dither.engines import FAILED
 from dither.errors import (
     ArgumentError,

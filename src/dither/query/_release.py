@@ -23,7 +23,6 @@ from dither.plan.aggregates import (
 )
 from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
 from dither.plan.expressions import Bin, Column, Expression
-from dither.plan.facts import Scope
 from dither.plan.job import GroupKey, Total
 from dither.plan.lower import Plan
 from dither.plan.recipes import (
@@ -37,6 +36,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Kind
+from dither.plan.scopes import scope_of
 from dither.plan.text import bin_labels
 from dither.query._calculated import Calculation, encoded, post_columns
 from dither.query._certificate import Certificate
@@ -215,7 +215,7 @@ def _key_unit(expression: Expression, plan: Plan) -> str | None:
     node = expression.operand if isinstance(expression, Bin) else expression
     if not isinstance(node, Column):
         return None
-    return Scope.of(plan.query.relation, plan.schema).column(node).unit
+    return scope_of(plan.query.relation, plan.schema).column(node).unit
 
 
 def _unit(aggregate: AggregateFunction, plan: Plan) -> str | None:

@@ -24,6 +24,7 @@ from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer, listed_value
 from dither.plan.recipes import Linear, RanksRecipe
 from dither.plan.relations import Filter, base
 from dither.plan.schema import Kind, Table
+from dither.plan.scopes import scope_of
 from dither.plan.units import rows_of_unit
 from dither.query._question import Question
 from dither.query._release import Release
@@ -380,7 +381,7 @@ def facts_of(rows: TableQuery, expression: ex.Expression) -> Facts:
 
 
 def _scope(rows: TableQuery) -> Scope:
-    return Scope.of(rows.relation, rows.schema, rows._written)
+    return scope_of(rows.relation, rows.schema, rows._written)
 
 
 def _table(rows: TableQuery) -> Table:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dither import __version__
 from dither import _checks as check
 from dither._format import count_text, remaining
-from dither._stats import greatest_decimal
+from dither._search import greatest_decimal
 from dither.accounting import rho_of_epsilon
 from dither.engines import FAILED
 from dither.errors import (

@@ -24,6 +24,7 @@ from dither.plan.relations import (
     base,
 )
 from dither.plan.schema import Kind
+from dither.plan.scopes import scope_of
 from dither.plan.within import derived, distinct_value, grouped_within, unit_value, united
 from dither.sql.aggregates import aggregate, aggregates_in
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, identifier, plain, refuse, take
@@ -144,7 +145,7 @@ def _select(tree: exp.Select, alias: str | None, tables: Tables, unnamed: bool) 
 def _condition(place: Place, node: exp.Expr, rows: Relation, tables: Tables) -> ex.Expression:
     """Read a condition, and refuse what is not one here, where the message can name the query."""
     found = place.read(node)
-    if infer(found, Scope.of(rows, tables.schema)).kind not in (Kind.BOOLEAN, None):
+    if infer(found, scope_of(rows, tables.schema)).kind not in (Kind.BOOLEAN, None):
         raise QueryError(f"{place.where}: this is not a condition")
     return found
 
@@ -233,7 +234,7 @@ def _grouped(
     unnamed: bool,
 ) -> Named:
     names, schema = tables.names(rows), tables.schema
-    scope = Scope.of(rows, schema)
+    scope = scope_of(rows, schema)
     chosen = [item(node) for node in items]
     place = at("SELECT", names)
     keys = _keys(_key_nodes(group, chosen, names), chosen, place)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
-from dither.plan.facts import Scope
 from dither.plan.relations import (
     Elements,
     Named,
@@ -22,6 +21,7 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import Kind, Schema
+from dither.plan.scopes import scope_of
 from dither.plan.units import is_unit, join_rows
 from dither.sql.names import Names, find, find_table
 
@@ -183,7 +183,7 @@ def join_unit(
                 f"{what}: the join could fan out without a bound; declare max_join_rows for table "
                 f"{table.name!r} in the policy: the rows of one {table.unit!r} that are joined"
             )
-    scopes = Scope.of(left, schema), Scope.of(right, schema)
+    scopes = scope_of(left, schema), scope_of(right, schema)
     kinds = [scope.column(unit).kind for scope, unit in zip(scopes, units[0], strict=True)]
     if kinds[0] is not kinds[1]:
         # As doubles, two large integers can be equal: one person's rows would join another's.
@@ -303,7 +303,7 @@ def check_alias(source: Relation, joined: Named) -> None:
 
 
 def _same_kinds(source: Relation, pairs: Pairs, joined: Named, schema: Schema) -> None:
-    names, scope = Names(source, schema), Scope.of(joined, schema)
+    names, scope = Names(source, schema), scope_of(joined, schema)
     called = joined.table if isinstance(joined, Scan) else joined.alias
     for left, name in pairs:
         kinds: tuple[Kind | None, Kind]

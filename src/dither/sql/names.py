@@ -9,7 +9,7 @@ from dither.errors import QueryError, UnknownNameError, nearest
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.expressions import Column, Expression
-from dither.plan.facts import Scope, infer, tables_of
+from dither.plan.facts import infer
 from dither.plan.relations import (
     Filter,
     KeyFilter,
@@ -23,6 +23,7 @@ from dither.plan.relations import (
 )
 from dither.plan.released import Rank
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
+from dither.plan.scopes import scope_of, tables_of
 from dither.plan.text import number
 from dither.plan.units import is_unit
 
@@ -195,7 +196,7 @@ class Names:
     def kind(self, expression: Expression) -> Kind | None:
         """The kind of an expression, ``None`` where its facts do not say."""
         try:
-            return infer(expression, Scope.of(self.relation, self.schema)).kind
+            return infer(expression, scope_of(self.relation, self.schema)).kind
         except QueryError:
             return None
 

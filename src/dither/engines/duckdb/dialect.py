@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect, Seeds, joined
 from dither.engines.writer.forms import binary, call, named, selected
-from dither.plan.functions.patterns import Pattern, spelled
+from dither.plan.functions.matchers import spelled
+from dither.plan.functions.patterns import Pattern
 from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["DUCKDB", "DuckDBDialect"]

@@ -32,7 +32,8 @@ from dither.engines.writer.forms import (
     selected,
 )
 from dither.errors import UnsupportedError
-from dither.plan.functions.patterns import Pattern, spelled
+from dither.plan.functions.matchers import spelled
+from dither.plan.functions.patterns import Pattern
 from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["POSTGRES", "READ_AS", "PostgresDialect"]

@@ -25,7 +25,8 @@ from sqlglot import exp
 from dither.engines.writer.dialect import FIRST_DAY, LARGEST, Dialect, Seeds
 from dither.engines.writer.forms import binary, call, case, named
 from dither.errors import UnsupportedError
-from dither.plan.functions.patterns import Pattern, one_pass
+from dither.plan.functions.matchers import one_pass
+from dither.plan.functions.patterns import Pattern
 from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["SPARK", "SparkDialect"]

@@ -27,7 +27,6 @@ from dither.engines.writer.forms import (
 )
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope
 from dither.plan.job import (
     Distinct,
     GroupKey,
@@ -52,6 +51,7 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema
+from dither.plan.scopes import scope_of
 from dither.plan.units import join_rows, traced
 
 __all__ = ["RowSource", "Stored", "without_negative_zero"]
@@ -129,7 +129,7 @@ class RowSource:
         self.schema = schema
         self._stored = stored
         self._seeds = seeds
-        self.scope = Scope.of(job.relation, schema)
+        self.scope = scope_of(job.relation, schema)
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
         self._tables = {s.alias: s.table for s in visible(job.relation) if isinstance(s, Scan)}
         self._aliases = [named.alias for named in visible(job.relation)]

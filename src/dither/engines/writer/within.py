@@ -24,10 +24,10 @@ from dither.engines.writer.forms import (
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope
 from dither.plan.job import Job, Values
 from dither.plan.relations import UNIT, Derived, Relation, Union, UnitAggregate, UnitValue, visible
 from dither.plan.schema import Kind
+from dither.plan.scopes import scope_of
 from dither.plan.units import column_names, unit_of
 
 __all__ = ["QuerySource"]
@@ -184,7 +184,7 @@ class QuerySource(RowSource):
 
     def _united(self, relation: Union, read: dict[str, str]) -> exp.Select:
         schema = self.schema
-        scope = Scope.of(relation, schema)
+        scope = scope_of(relation, schema)
         firsts = [visible(part)[0] for part in relation.parts]
         names = column_names(firsts[0], schema)
         units = []

@@ -37,7 +37,8 @@ import numpy.typing as npt
 from dither._checks import confidence as check_confidence
 from dither._checks import number
 from dither._format import Printable, at_least, at_most, count_text, level
-from dither._stats import bisect, lower_bound, upper_bound
+from dither._search import bisect
+from dither._stats import lower_bound, upper_bound
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome
 from dither.privacy import Loss

@@ -13,7 +13,8 @@ from typing import Any
 from dither._checks import confidence as check_confidence
 from dither._checks import number
 from dither._format import loss_text
-from dither._stats import binomial_tail, least_integer, lower_bound, quantiles_apart, upper_bound
+from dither._search import least_integer
+from dither._stats import binomial_tail, lower_bound, quantiles_apart, upper_bound
 from dither.errors import ArgumentError
 
 __all__ = [

@@ -49,7 +49,8 @@ import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
 from dither._format import Printable, at_least, level
-from dither._stats import EPS, binomial_tail, binomial_tail_above, bisect
+from dither._search import bisect
+from dither._stats import EPS, binomial_tail, binomial_tail_above
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome
 from dither.lab.audit._claims import Claim

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither import _checks
-from dither._stats import bisect
+from dither._search import bisect
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase

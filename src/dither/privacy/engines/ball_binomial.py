@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dither._stats import bisect
+from dither._search import bisect
 from dither.numeric._balls import Ball, down, library, powers, precision, up
 from dither.privacy.engines.search import best_tilt
 from dither.privacy.laws.response import ResponseTerm

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dither._stats import false_position
+from dither._search import false_position
 from dither.privacy.laws.term import Array
 
 __all__ = ["LOOSE", "best_tilt", "invert", "log_kappa"]

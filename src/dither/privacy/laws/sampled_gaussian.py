@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 
-from dither._stats import bisect_arrays
+from dither._search import bisect_arrays
 from dither.errors import ArgumentError
 from dither.privacy.laws.term import (
     EPS,
