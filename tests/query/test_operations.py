@@ -15,12 +15,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dither.errors import QueryError
-from dither.plan.calculations import Applied, KeyRead, Known, Ranked, combined
-from dither.plan.recipes import Linear, QuantileRecipe
+from dither.plan.calculations import combined
+from dither.plan.recipes import Applied, KeyRead, Known, Linear, QuantileRecipe, Ranked, claims
 from dither.plan.released import COMPARISONS, Constant, apply
 from dither.plan.schema import Kind
 from dither.query import _calculated, _operations
-from dither.query._calculated import Calculation, claims, post_columns
+from dither.query._calculated import Calculation, post_columns
 from dither.query._estimates import GroupEstimates
 from dither.query._operations import places, possible_places
 

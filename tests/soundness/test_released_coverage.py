@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dither.plan.calculations import Applied, KeyRead, Known, Ranked
+from dither.plan.recipes import Applied, KeyRead, Known, Ranked
 from dither.query._calculated import Calculation
 from dither.query._estimates import Measured, estimate
 from dither.query._noise import add_noise, on_grid

@@ -16,8 +16,9 @@ from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import Names, parse_expression
 from dither.sql.dates import date_part, read_timestamp, truncation
-from dither.sql.joins import join, join_public, join_unit, start
+from dither.sql.joins import join, join_public, join_unit
 from dither.sql.names import find_table, free_name, key_expression
+from dither.sql.sources import start
 from sql.sql_tables import SCHEMA
 
 VISITS = Scan("visits", "v")

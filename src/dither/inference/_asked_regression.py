@@ -31,6 +31,7 @@ from dither.inference._linear import LinearModel
 from dither.inference._moments import Moments
 from dither.inference._regression import estimate_of
 from dither.inference._result import PrivateResult
+from dither.inference._terms import names_of, tree_of
 from dither.privacy import Loss
 from dither.query import _regressors as rg
 from dither.query import _statistics as st
@@ -61,7 +62,7 @@ def asked_formula(
     answer, terms = fm.parsed(formula)
     parts = [answer, *(part for term in terms for part in term)]
     factors = {name for part in parts if (name := fm.named_factor(part)) is not None}
-    columns = {name: st.Variable.of(rows, _quoted(name)) for p in parts for name in fm.names_of(p)}
+    columns = {name: st.Variable.of(rows, _quoted(name)) for p in parts for name in names_of(p)}
     bounds: dict[str, tuple[Fraction, Fraction]] = {}
     levels: dict[str, tuple[Any, ...]] = {}
     for name, column in columns.items():
@@ -71,7 +72,7 @@ def asked_formula(
             levels[name] = rg.levels_of(column)
         else:
             bounds[name] = column.ends
-    if set(fm.names_of(answer)) & set(levels):
+    if set(names_of(answer)) & set(levels):
         raise QueryError(
             f"{answer} is not a number, which the response of a linear regression must be"
         )
@@ -87,7 +88,7 @@ def asked_formula(
     made = []
     for c in (*read.columns, None):
         whole = (answer,) if c is None else c.parts
-        trees = [fm.tree_of(part) for part in whole]
+        trees = [tree_of(part) for part in whole]
         tests = () if c is None else [(columns[name], levels[name][k]) for name, k in c.where]
         label = answer if c is None else c.label
         made.append(rg.regressor(kept, label, trees, tests, columns, bounds))

@@ -30,6 +30,7 @@ from dither.inference._inputs import Bounds, Target
 from dither.inference._logistic import logistic_of
 from dither.inference._regression import length_of
 from dither.inference._scores import ScoreModel
+from dither.inference._terms import names_of
 from dither.learn._asked_columns import middles, read_value, stored_value
 from dither.learn._asked_model import LearnedModel, loss_of
 from dither.privacy import Charge, Loss, Neighbours
@@ -131,7 +132,7 @@ class LogisticQuestion(Unreleased):
         self.formula = " ".join(formula.split())
         parts = [part for term in terms for part in term]
         factors = {name for part in parts if (name := fm.named_factor(part)) is not None}
-        names = list(dict.fromkeys(n for part in parts for n in fm.names_of(part)))
+        names = list(dict.fromkeys(n for part in parts for n in names_of(part)))
         if not answer.isidentifier():
             raise ArgumentError("the response must be the name of a column of yes and no")
         if not names or answer in names:
@@ -394,7 +395,7 @@ def _content(kind: str, formula: str, found: Any) -> dict[str, Any]:
     needed = dict.fromkeys(
         name
         for column in design.columns
-        for name in (*(n for part in column.parts for n in fm.names_of(part)),
+        for name in (*(n for part in column.parts for n in names_of(part)),
                      *(n for n, _ in column.where))
     )  # fmt: skip
     return {

@@ -38,7 +38,9 @@ __all__ = [
     "UnitProduct",
     "UnitSizes",
     "Variance",
+    "contains",
     "cube",
+    "leaves",
     "rollup",
     "sql_of",
 ]
@@ -62,6 +64,11 @@ class AggregateFunction:
 @dataclass(frozen=True, slots=True)
 class Released(AggregateFunction):
     """The root of what is calculated from released values; see ``dither.plan.released``."""
+
+    @property
+    def inside(self) -> tuple[AggregateFunction, ...]:
+        """What it is calculated from; nothing for a constant or a key."""
+        return ()
 
     def sql(
         self, inner: Callable[[AggregateFunction], str], show: Callable[[Expression], str]
@@ -231,6 +238,27 @@ class Ratio(AggregateFunction):
             raise UnsupportedError(
                 "a ratio is of counts and sums; write SUM(x) / COUNT(*) and the like"
             )
+
+
+def leaves(node: AggregateFunction) -> tuple[AggregateFunction, ...]:
+    """The aggregates that a released value is calculated from, each once.
+
+    Examples
+    --------
+    >>> from dither.plan.released import Constant, apply
+    >>> leaves(apply("+", Count(), apply("*", Constant(2), Count())))
+    (Count(),)
+    """
+    if not isinstance(node, Released):
+        return (node,)
+    return tuple(dict.fromkeys(leaf for x in node.inside for leaf in leaves(x)))
+
+
+def contains(node: AggregateFunction, kind: type[Released]) -> bool:
+    """Whether something of a kind stands in a released value."""
+    if not isinstance(node, Released):
+        return False
+    return isinstance(node, kind) or any(contains(x, kind) for x in node.inside)
 
 
 def sql_of(

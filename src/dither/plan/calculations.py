@@ -7,69 +7,68 @@ to the values and intervals of its operands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.plan.aggregates import AggregateFunction, Output
+from dither.plan.aggregates import AggregateFunction, Released
 from dither.plan.expressions import Expression
-from dither.plan.recipes import Build, Linear, RatioRecipe, Recipe
-from dither.plan.released import Apply, Constant, Grouping, Rank, ReleasedKey, leaves
+from dither.plan.recipes import (
+    Applied,
+    KeyRead,
+    KeysLeftOut,
+    Known,
+    Linear,
+    Ranked,
+    RatioRecipe,
+    Recipe,
+)
+from dither.plan.released import Apply, Constant, Grouping, Rank, ReleasedKey
 from dither.plan.text import show
 
-__all__ = [
-    "Applied",
-    "Calculated",
-    "KeyRead",
-    "KeysLeftOut",
-    "Known",
-    "Ranked",
-    "combined",
-    "sources",
-]
+__all__ = ["calculated", "combined"]
 
 
-@dataclass(frozen=True, slots=True)
-class Known(Recipe):
-    """A public constant."""
+def calculated(
+    node: Released, recipe: Callable[[AggregateFunction], Recipe], keys: Sequence[Expression]
+) -> Recipe:
+    """The recipe of a calculation.
 
-    constant: Constant
+    Parameters
+    ----------
+    node : Released
+    recipe : callable
+        The recipe of what it is calculated from.
+    keys : sequence of Expression
+        What is grouped by.
+
+    Raises
+    ------
+    QueryError
+        Where it names a key that is not grouped by.
+    """
+    match node:
+        case Constant():
+            return Known(node)
+        case ReleasedKey():
+            return KeyRead(_place(node.expression, keys))
+        case Grouping(keys=flagged):
+            return KeysLeftOut(tuple(_place(key, keys) for key in flagged))
+        case Rank(word=word, order=order, by=by):
+            sorted_by = tuple((recipe(x), down) for x, down in order)
+            return Ranked(word, sorted_by, tuple(_place(key.expression, keys) for key in by))
+        case Apply(op=op, operands=operands):
+            return combined(op, tuple(recipe(x) for x in operands))
+    raise TypeError(type(node).__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRead(Recipe):
-    """The released value of a key, by its place among the keys."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeysLeftOut(Recipe):
-    """Which keys, by their places, are not in the set of a group: GROUPING."""
-
-    places: tuple[int, ...]
-
-    def of(self, one: Sequence[int]) -> int:
-        """Of the groups by one set of keys, given by its places."""
-        return sum((key not in one) << i for i, key in enumerate(reversed(self.places)))
-
-
-@dataclass(frozen=True, slots=True)
-class Applied(Recipe):
-    """An operation on other recipes, as in ``dither.plan.released``."""
-
-    op: str
-    operands: tuple[Recipe, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked(Recipe):
-    """A rank by other recipes (each with whether it falls) among groups of the same keys."""
-
-    word: str
-    order: tuple[tuple[Recipe, bool], ...]
-    by: tuple[int, ...]
+def _place(key: Expression, keys: Sequence[Expression]) -> int:
+    if key not in keys:
+        raise QueryError(
+            f"{show(key)} is not grouped by, so it has no one value in a group; put "
+            "it into GROUP BY, or into an aggregate"
+        )
+    return keys.index(key)
 
 
 def combined(op: str, operands: tuple[Recipe, ...]) -> Recipe:
@@ -136,89 +135,3 @@ def _quotient(left: Recipe, right: Recipe) -> Recipe | None:
         return None
     positive = all(x.lower is not None and x.lower >= 0 for x in (first, right))
     return RatioRecipe(first, right, Fraction(0) if positive else None)
-
-
-def sources(recipe: Recipe) -> tuple[Recipe, ...]:
-    """The recipes of what was measured that another one reads, each once."""
-    match recipe:
-        case Known() | KeyRead() | KeysLeftOut():
-            return ()
-        case Applied(operands=inner):
-            pass
-        case Ranked(order=order):
-            inner = tuple(x for x, _ in order)
-        case _:
-            return (recipe,)
-    return tuple(dict.fromkeys(one for x in inner for one in sources(x)))
-
-
-class Calculated:
-    """Makes the recipes of a query: each aggregate in it once, however often it stands.
-
-    Parameters
-    ----------
-    build : Build
-        Makes the recipes of aggregates.
-    outputs : sequence of Output
-        An aggregate has the largest weight of the outputs that it stands in, each divided among
-        the aggregates of its own.
-    keys : sequence of Expression
-    """
-
-    def __init__(self, build: Build, outputs: Sequence[Output], keys: Sequence[Expression]) -> None:
-        self._build = build
-        self._keys = tuple(keys)
-        self._made: dict[AggregateFunction, Recipe] = {}
-        self._weights: dict[AggregateFunction, Fraction] = {}
-        for output in outputs:
-            inside = leaves(output.aggregate)
-            for leaf in inside:
-                share = output.weight / len(inside)
-                self._weights[leaf] = max(self._weights.get(leaf, Fraction(0)), share)
-
-    def recipe(self, node: AggregateFunction) -> Recipe:
-        """The recipe of an output, or of a part of one.
-
-        Raises
-        ------
-        QueryError
-            Where it names a key that is not grouped by.
-        """
-        match node:
-            case Constant():
-                return Known(node)
-            case ReleasedKey():
-                return KeyRead(self._place(node.expression))
-            case Grouping(keys=keys):
-                return KeysLeftOut(tuple(map(self._place, keys)))
-            case Rank(word=word, order=order, by=by):
-                sorted_by = tuple((self.recipe(x), down) for x, down in order)
-                return Ranked(word, sorted_by, tuple(self._place(key.expression) for key in by))
-            case Apply(op=op, operands=operands):
-                return combined(op, tuple(self.recipe(x) for x in operands))
-        if node not in self._made:
-            self._made[node] = self._build.recipe(node, self._weights[node])
-        return self._made[node]
-
-    def beside(self, node: AggregateFunction) -> Recipe:
-        """The recipe of HAVING or ORDER BY, whose aggregates need not be released.
-
-        Where the outputs' measurements suffice, none is added and none gets another share.
-        """
-        for leaf in leaves(node):
-            if leaf not in self._made:
-                measured = self._build.weights
-                free = self._build.recipe(leaf, Fraction(0))
-                if any(not weight for weight in measured.values()):
-                    # Nothing may be measured without a share: it would be measured without noise.
-                    free = self._build.recipe(leaf, Fraction(1))
-                self._made[leaf] = free
-        return self.recipe(node)
-
-    def _place(self, key: Expression) -> int:
-        if key not in self._keys:
-            raise QueryError(
-                f"{show(key)} is not grouped by, so it has no one value in a group; put "
-                "it into GROUP BY, or into an aggregate"
-            )
-        return self._keys.index(key)

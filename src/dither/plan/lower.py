@@ -16,12 +16,12 @@ from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.ballots import Ballot
-from dither.plan.calculations import Calculated, sources
 from dither.plan.expanded import expanded
 from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values
 from dither.plan.job import GroupKey, Job, Rows, Units
 from dither.plan.levels import MOST_KEYS, Levels, check_sums, levels_of, sensitivity_of_levels
-from dither.plan.recipes import Build, Recipe
+from dither.plan.measurements import PlannedMeasurements
+from dither.plan.recipes import Recipe, sources
 from dither.plan.relations import (
     Derived,
     Filter,
@@ -36,7 +36,7 @@ from dither.plan.relations import (
     base,
     scans,
 )
-from dither.plan.released import ReleasedKey, groupings, kind_of, leaves, ranks
+from dither.plan.released import Grouping, Rank, ReleasedKey, kind_of
 from dither.plan.schema import Kind, Schema, Table, Value
 from dither.plan.scopes import scope_of, value_facts
 from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
@@ -170,28 +170,30 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     beside = [x for x, _ in query.order if isinstance(x, ag.AggregateFunction)]
     if query.having is not None:
         beside.append(query.having)
-    if not query.sets and any(map(groupings, (*(o.aggregate for o in query.outputs), *beside))):
+    asked = [*(o.aggregate for o in query.outputs), *beside]
+    if not query.sets and any(ag.contains(x, Grouping) for x in asked):
         raise QueryError(ag.ONE_SET)
     kinds = _kinds(query, keys, scope)
     beside = [expanded(x, scope) for x in beside]
     outputs = [replace(o, aggregate=expanded(o.aggregate, scope)) for o in query.outputs]
-    asked = [leaf for x in (*(o.aggregate for o in outputs), *beside) for leaf in leaves(x)]
-    build = Build(scope, unit is not None, notes, asked)
-    made = Calculated(build, outputs, [key.expression for key in keys])
+    made = PlannedMeasurements(
+        scope, unit is not None, notes, outputs, beside, [key.expression for key in keys]
+    )
     recipes = tuple(made.recipe(o.aggregate) for o in outputs)
-    having = None if query.having is None else made.beside(beside.pop())
+    having = None if query.having is None else made.recipe_beside(beside.pop())
     others = iter(beside)
     order = tuple(
-        (x if isinstance(x, str) else made.beside(next(others)), down) for x, down in query.order
+        (x if isinstance(x, str) else made.recipe_beside(next(others)), down)
+        for x, down in query.order
     )
-    if not build.weights:
+    if not made.weights:
         raise QueryError("the query asks for constants and keys alone: add an aggregate")
     if having is not None:
         notes.append(CHOSEN)
     if public_keys is None:
-        build.measure(Units() if unit is not None else Rows(), Fraction(1))
+        made.measure(Units() if unit is not None else Rows(), Fraction(1))
     sets = () if levels is not None else query.sets
-    job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows, sets, each)
+    job = Job(query.relation, unit, keys, tuple(made.weights), groups, rows, sets, each)
     if levels is not None:
         check_sums(job)
     public_size = (
@@ -201,13 +203,13 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         and not keys
         and isinstance(query.relation, Scan)
     )
-    if public_size and Rows() in build.weights:
-        build.weights[Rows()] = Fraction(0)
+    if public_size and Rows() in made.weights:
+        made.weights[Rows()] = Fraction(0)
         notes.append("the number of rows is public under these neighbours and costs nothing")
     # A measurement without a share of the budget would be released without noise.
-    if not all(w or (public_size and m == Rows()) for m, w in build.weights.items()):
+    if not all(w or (public_size and m == Rows()) for m, w in made.weights.items()):
         raise AssertionError("a measurement has no share of the budget")
-    total = sum(build.weights.values()) or Fraction(1)
+    total = sum(made.weights.values()) or Fraction(1)
     return Plan(
         query=query,
         schema=schema,
@@ -231,7 +233,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
             )
             for m in job.measurements
         ),
-        weights=tuple(w / total for w in build.weights.values()),
+        weights=tuple(w / total for w in made.weights.values()),
         recipes=recipes,
         kinds=kinds,
         having=having,
@@ -255,9 +257,9 @@ def _kinds(query: ag.Query, keys: tuple[GroupKey, ...], scope: Scope) -> tuple[K
         return Ballot.of(leaf.operand, scope).kind if isinstance(leaf, ag.Mode) else Kind.REAL
 
     def kind(node: ag.AggregateFunction) -> Kind | None:
-        return kind_of(node, of_key, of_leaf)
+        return kind_of(node, of_key, of_leaf) if isinstance(node, ag.Released) else of_leaf(node)
 
-    if query.having is not None and ranks(query.having):
+    if query.having is not None and ag.contains(query.having, Rank):
         raise QueryError("HAVING: ranks are counted among the groups that it leaves")
     if query.having is not None and kind(query.having) is not Kind.BOOLEAN:
         raise QueryError("HAVING: what stands there is not a condition, such as COUNT(*) > 100")

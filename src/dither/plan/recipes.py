@@ -1,54 +1,39 @@
-"""From aggregates to measurements, and from noisy measurements back to values.
+"""How a released value follows from noisy measurements: post-processing, and free.
 
-Equal measurements are made once: all means of columns without NULL share one count, a sum beside a
-mean of the same expression uses the mean's two measurements, a variance's total serves its mean,
-and all quantiles of an expression read one histogram. A recipe says how a released value follows
-from the noisy measurements; all of that is post-processing.
-
-Recipes and what makes them stand together because the coefficients of one are the lattice of the
-other, and neither can be checked alone.
+A recipe names measurements by their places in the job. ``dither.plan.measurements`` makes those of
+aggregates, and ``dither.plan.calculations`` those of what is calculated from released values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from dither.errors import BoundsError, QueryError, UnsupportedError
-from dither.plan import aggregates as ag
-from dither.plan._ranges import SUM_CELLS, lattice_step, power_of_two
-from dither.plan.ballots import Ballot
-from dither.plan.expressions import Case, Expression, Literal
-from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
-from dither.plan.job import (
-    Distinct,
-    Leaves,
-    Measurement,
-    Rows,
-    Sides,
-    Total,
-    UnitProducts,
-    Units,
-    UnitSizeHistogram,
-    Values,
-    VoteHistogram,
-)
-from dither.plan.magnitudes import GRIDS, ORIGIN, SIZES, DayGrid, MagnitudeGrid
+from dither.plan.magnitudes import DayGrid, MagnitudeGrid
 from dither.plan.schema import Kind, Value
-from dither.plan.text import brief, number, show
+
+if TYPE_CHECKING:
+    from dither.plan.released import Constant
 
 __all__ = [
-    "Build",
+    "Applied",
     "CellsRecipe",
+    "KeyRead",
+    "KeysLeftOut",
+    "Known",
     "Linear",
     "MeanRecipe",
     "ModeRecipe",
     "QuantileRecipe",
+    "Ranked",
     "RanksRecipe",
     "RatioRecipe",
     "Recipe",
     "VarianceRecipe",
+    "claims",
+    "sources",
 ]
 
 
@@ -169,325 +154,71 @@ class RatioRecipe(Recipe):
     upper: Fraction | None = None
 
 
-SQUARE_CELLS = 2**16
-PARTS = 2**15
-"""What a unit's rows add up to is cut to about one part in so many of the largest row."""
+@dataclass(frozen=True, slots=True)
+class Known(Recipe):
+    """A public constant."""
 
-ONE_TREE = 4096
-"""Up to so many leaves, a quantile is read from one tree."""
-
-QUANTILE_BINS = 2**20
-"""A quantile's range is cut into at most so many leaves ..."""
-
-STRETCHES = 512
-"""... above ``ONE_TREE`` in two steps: so many stretches, then the leaves of a few of them."""
-
-BELOW = Fraction(1, 5)
-"""The second step's share. Its counts matter where one stretch holds many rows, and there a good
-deal of noise does no harm."""
-
-OUTSIDE = Fraction(1, 4)
-"""The share for counting what lies outside of the ends that the rest has found. Added up from the
-cells outside, which are many, it would have the noise of all of them."""
+    constant: Constant
 
 
-class Build:
-    """Collects measurements, each once, with the weight of all outputs that use it."""
+@dataclass(frozen=True, slots=True)
+class KeyRead(Recipe):
+    """The released value of a key, by its place among the keys."""
 
-    def __init__(
-        self, scope: Scope, has_unit: bool, notes: list[str], leaves: Iterable[ag.AggregateFunction]
-    ) -> None:
-        self.scope = scope
-        self.has_unit = has_unit
-        self.notes = notes
-        every = tuple(leaves)
-        self.squared = _operands(every, ag.Variance)
-        self.centred = _operands(every, ag.Mean) | self.squared
-        self.weights: dict[Measurement, Fraction] = {}
-
-    def measure(self, measurement: Measurement, weight: Fraction) -> int:
-        if isinstance(measurement, Units) and not self.has_unit:
-            measurement = Rows()
-        self.weights[measurement] = self.weights.get(measurement, Fraction(0)) + weight
-        return list(self.weights).index(measurement)
-
-    def recipe(self, aggregate: ag.AggregateFunction, weight: Fraction) -> Recipe:
-        match aggregate:
-            case ag.Mean(operand=operand):
-                return self._mean(operand, weight)
-            case ag.Variance():
-                return self._variance(aggregate, weight)
-            case ag.Quantile():
-                return self._quantile(aggregate, weight)
-            case ag.Mode(operand=operand):
-                return self._mode(operand, weight)
-            case ag.Ranks():
-                return self._ranks(aggregate, weight)
-            case ag.Magnitudes():
-                return self._magnitudes(aggregate, weight)
-            case ag.UnitSizes(by=by, groups=groups):
-                return self._sizes(by, groups, weight)
-            case ag.Ratio(numerator=ag.Sum(operand=operand), denominator=bottom) if self._counts(
-                operand, bottom
-            ):
-                return self._mean(operand, weight)
-            case ag.Ratio(numerator=top, denominator=bottom):
-                over = self._linear(top, weight / 2, alone=True)
-                under = self._linear(bottom, weight / 2, alone=True)
-                # Rows with a value are some of the rows, and a unit has one at least.
-                part = isinstance(bottom, ag.Count) and not isinstance(top, ag.Sum)
-                positive = over.lower == 0 and under.lower == 0
-                return RatioRecipe(
-                    over, under, Fraction(0) if positive else None, Fraction(1) if part else None
-                )
-        return self._linear(aggregate, weight)
-
-    def _counts(self, operand: Expression, bottom: ag.AggregateFunction) -> bool:
-        """Whether a sum of the operand over this is its mean, which needs less noise."""
-        if isinstance(bottom, ag.Count):
-            return not infer(operand, self.scope).nullable
-        return bottom == ag.CountValues(operand)
-
-    def _linear(
-        self, aggregate: ag.AggregateFunction, weight: Fraction, *, alone: bool = False
-    ) -> Linear:
-        """A count or sum; ``alone``: of one measurement, as the interval of a ratio needs."""
-        one = Fraction(1)
-        match aggregate:
-            case ag.Count():
-                return Linear(((self.measure(Rows(), weight), one),), Fraction(0))
-            case ag.CountUnits(where=None):
-                return Linear(((self.measure(Units(), weight), one),), Fraction(0))
-            case ag.CountUnits(where=condition):
-                assert condition is not None
-                held = Case(((condition, Literal(1)),), Literal(None))
-                infer(held, self.scope)
-                place = self.measure(Values(held, once=self.has_unit), weight)
-                return Linear(((place, one),), Fraction(0))
-            case ag.CountDistinct(operand=operand, others=others):
-                distinct = Distinct(operand, others)
-                for part in distinct.operands:
-                    infer(part, self.scope)
-                return Linear(((self.measure(distinct, weight), one),), Fraction(0))
-            case ag.CountValues(operand=operand):
-                count = self._count(operand, infer(operand, self.scope), weight)
-                return Linear(((count, one),), Fraction(0))
-            case ag.Sum(operand=operand):
-                return self._sum(operand, weight, alone)
-            case ag.UnitProduct(left=left, right=right):
-                return self._products(left, right, weight)
-        raise UnsupportedError(f"{type(aggregate).__name__} is not an aggregate of this version")
-
-    def _count(self, operand: Expression, facts: Facts, weight: Fraction) -> int:
-        return self.measure(Values(operand) if facts.nullable else Rows(), weight)
-
-    def _sum(self, operand: Expression, weight: Fraction, alone: bool) -> Linear:
-        facts, step, low, high = self._lattice(operand, "SUM", self._cells(operand))
-        floor_ = Fraction(0) if low >= 0 else None
-        if alone or operand not in self.centred:
-            total = self._in_parts(Total(operand, step, low, high))
-            return Linear(((self.measure(total, weight), step / total.parts),), floor_)
-        centred = self._centred(operand, facts, step, low, high)
-        total_at = self.measure(centred, weight / 2)
-        count_at = self._count(operand, facts, weight / 2)
-        return Linear(((total_at, step / centred.parts), (count_at, centred.centre * step)), floor_)
-
-    def _products(self, left: Expression, right: Expression, weight: Fraction) -> Linear:
-        if not self.has_unit:
-            raise QueryError("products of units' means need a table whose unit is a column")
-        totals = []
-        for operand in (left, right):
-            _, step, low, high = self._lattice(operand, "SUM", SQUARE_CELLS)
-            totals.append(self._in_parts(Total(operand, step, low, high)))
-        first, second = totals
-        centre = first.magnitude**2 // 2 if first == second else 0
-        scale = first.step * second.step / (first.parts * second.parts)
-        place = self.measure(UnitProducts(first, second, centre), weight)
-        return Linear(((place, scale),))
-
-    def _mean(self, operand: Expression, weight: Fraction) -> MeanRecipe:
-        facts, step, low, high = self._lattice(operand, "AVG", self._cells(operand))
-        centred = self._centred(operand, facts, step, low, high)
-        # Means mostly lie nearer the centre than the bounds, where the total's noise matters more.
-        total = self.measure(centred, weight * 2 / 3)
-        count = self._count(operand, facts, weight / 3)
-        return MeanRecipe(
-            total, count, step / centred.parts, centred.centre * step, low * step, high * step
-        )
-
-    def _variance(self, aggregate: ag.Variance, weight: Fraction) -> VarianceRecipe:
-        name = "STDDEV" if aggregate.root else "VARIANCE"
-        facts, step, low, high = self._lattice(aggregate.operand, name, SQUARE_CELLS)
-        ends = facts.range or ()
-        if any(end * end > LARGEST_REAL for end in ends):
-            shown = self.scope.show(aggregate.operand)
-            raise BoundsError(
-                f"{name} of {shown}: its bounds [{', '.join(map(brief, ends))}] are too wide, "
-                "since their squares lie beyond 1e300; declare bounds within ±1e150, or write "
-                f"CLAMP({shown}, lower, upper)"
-            )
-        plain = self._centred(aggregate.operand, facts, step, low, high)
-        half, parts = plain.magnitude // plain.parts, plain.parts
-        square = replace(plain, square=True, square_centre=half * half // 2, parts=parts * parts)
-        return VarianceRecipe(
-            total=self.measure(plain, weight / 4),
-            square=self.measure(square, weight / 2),
-            count=self._count(aggregate.operand, facts, weight / 4),
-            step=step / parts,
-            square_centre=square.square_centre * square.parts,
-            half_width=half * step,
-            sample=aggregate.sample,
-            root=aggregate.root,
-        )
-
-    def _cells(self, operand: Expression) -> int:
-        """A sum beside a variance is taken on the variance's lattice, so that they share it."""
-        return SQUARE_CELLS if operand in self.squared else SUM_CELLS
-
-    def _quantile(self, aggregate: ag.Quantile, weight: Fraction) -> QuantileRecipe:
-        if aggregate.label in ("min", "max"):
-            self.notes.append(
-                f"{aggregate.label.upper()} of {show(aggregate.operand)} is its "
-                f"{number(100 * aggregate.q)} % quantile: the true extreme is one person's value"
-            )
-        facts, leaves = self._leaves(aggregate.operand, QUANTILE_BINS)
-        step, low, high = leaves.step, leaves.lower, leaves.upper
-        width, bins = leaves.width, leaves.bins
-        if bins <= ONE_TREE:
-            first, below = self.measure(leaves, weight), None
-        else:
-            fine = replace(leaves, within=-(-bins // STRETCHES))
-            first = self.measure(fine.above, weight * (1 - BELOW))
-            below = self.measure(fine, weight * BELOW)
-        return QuantileRecipe(
-            leaves=first,
-            below=below,
-            q=aggregate.q,
-            lower=low * step,
-            upper=high * step,
-            width=width * step,
-            step=step,
-            parts=leaves.parts,
-            exact=facts.kind is Kind.INTEGER and step == 1,
-            discrete=aggregate.label == "disc",
-        )
-
-    def _leaves(self, operand: Expression, most: int) -> tuple[Facts, Leaves]:
-        """A histogram of at most so many leaves."""
-        facts, step, low, high = self._lattice(operand, "a quantile", SUM_CELLS)
-        cells = high - low + 1
-        width = -(-cells // most)
-        if width > 1:
-            self.notes.append(
-                f"quantiles of {show(operand)} are found in steps of {number(width * step)}, and "
-                "no finer"
-            )
-        parts = PARTS if self.has_unit else 1
-        return facts, Leaves(operand, step, low, high, width, -(-cells // width), parts)
-
-    def _mode(self, operand: Expression, weight: Fraction) -> ModeRecipe:
-        ballot, parts = Ballot.of(operand, self.scope), PARTS if self.has_unit else 1
-        last, bins = ballot.first + len(ballot.values) - 1, len(ballot.values)
-        votes = VoteHistogram(
-            ballot.vote, Fraction(1), ballot.first, last, 1, bins, parts, choice=operand
-        )
-        return ModeRecipe(self.measure(votes, weight), ballot.values, ballot.kind, parts)
-
-    def _ranks(self, aggregate: ag.Ranks, weight: Fraction) -> RanksRecipe:
-        facts, leaves = self._leaves(aggregate.operand, aggregate.bins)
-        return RanksRecipe(
-            leaves=self.measure(leaves, weight),
-            lower=leaves.lower * leaves.step,
-            upper=leaves.upper * leaves.step,
-            width=leaves.width * leaves.step,
-            step=leaves.step,
-            bins=leaves.bins,
-            parts=leaves.parts,
-            exact=facts.kind is Kind.INTEGER and leaves.step == 1,
-        )
-
-    def _magnitudes(self, aggregate: ag.Magnitudes, weight: Fraction) -> CellsRecipe:
-        operand = aggregate.operand
-        facts, shown = infer(operand, self.scope), self.scope.show(operand)
-        if facts.kind is None or not (facts.kind.numeric or facts.kind.temporal):
-            raise QueryError(f"{shown} is no number, date or time, so it has no magnitude")
-        if aggregate.origin is not None and not facts.kind.temporal:
-            raise QueryError(f"{shown} is a number: its grid lies about 0, not about a day")
-        grid: MagnitudeGrid | DayGrid
-        if facts.kind.temporal:
-            grid = DayGrid(aggregate.origin or ORIGIN, facts.kind is Kind.TIMESTAMP)
-        else:
-            grid = GRIDS[facts.kind]
-        parts = PARTS if self.has_unit else 1
-        last = grid.cells - 1
-        leaves = Leaves(grid.cell_of(operand), Fraction(1), 0, last, 1, grid.cells, parts)
-        return self._in_cells(leaves, parts, grid, weight)
-
-    def _sizes(self, by: tuple[Expression, ...], groups: bool, weight: Fraction) -> CellsRecipe:
-        if not self.has_unit:
-            raise QueryError("a unit has a size where a column says whose a row is")
-        for key in by:
-            infer(key, self.scope)
-        return self._in_cells(UnitSizeHistogram(by, groups, SIZES), 1, None, weight)
-
-    def _in_cells(
-        self,
-        found: Leaves | UnitSizeHistogram,
-        parts: int,
-        grid: MagnitudeGrid | DayGrid | None,
-        weight: Fraction,
-    ) -> CellsRecipe:
-        cells = self.measure(found, weight * (1 - OUTSIDE))
-        return CellsRecipe(cells, self.measure(Sides(found), weight * OUTSIDE), parts, grid)
-
-    def _centred(
-        self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int
-    ) -> Total:
-        centre = (low + high) // 2
-        return self._in_parts(
-            Total(operand, step, low, high, centre, null_as_centre=not facts.nullable)
-        )
-
-    def _in_parts(self, total: Total) -> Total:
-        """Where a unit's sum may be scaled down, on a lattice fine enough for it."""
-        if not self.has_unit or not total.lower < total.upper or total.magnitude >= PARTS:
-            return total
-        return replace(total, parts=int(power_of_two(Fraction(PARTS, total.magnitude))))
-
-    def _lattice(
-        self, operand: Expression, what: str, cells: int
-    ) -> tuple[Facts, Fraction, int, int]:
-        facts = infer(operand, self.scope)
-        if facts.kind is None or not facts.kind.numeric:
-            shown = self.scope.show(operand)
-            raise QueryError(f"{what} of {shown}: not a number{_as_number(shown, facts)}")
-        if facts.range is None:
-            shown = self.scope.show(operand)
-            raise BoundsError(
-                f"{what} of {shown} needs bounds: {why_unbounded(operand, self.scope)} write "
-                f"CLAMP({shown}, lower, upper)"
-            )
-        low, high = facts.range
-        declared = facts.step
-        step = lattice_step(low, high, declared, cells)
-        if step != declared and low < high:
-            self.notes.append(f"{show(operand)} is rounded to multiples of {number(step)}")
-        return facts, step, int(low // step), int(-(-high // step))
+    place: int
 
 
-def _as_number(shown: str, facts: Facts) -> str:
-    """How it can become a number, for the error."""
-    match facts.kind:
-        case Kind.BOOLEAN:
-            return f"; write CASE WHEN {shown} THEN 1 ELSE 0 END"
-        case Kind.DATE | Kind.TIMESTAMP:
-            return f"; take a part of it, such as YEAR({shown}), or group by it"
-        case Kind.TEXT:
-            return '; if it holds numbers, declare type = "integer" or "real" in the policy'
-    return ""
+@dataclass(frozen=True, slots=True)
+class KeysLeftOut(Recipe):
+    """Which keys, by their places, are not in the set of a group: GROUPING."""
+
+    places: tuple[int, ...]
+
+    def of(self, one: Sequence[int]) -> int:
+        """Of the groups by one set of keys, given by its places."""
+        return sum((key not in one) << i for i, key in enumerate(reversed(self.places)))
 
 
-def _operands(
-    leaves: Iterable[ag.AggregateFunction], kind: type[ag.Mean | ag.Variance]
-) -> set[Expression]:
-    return {leaf.operand for leaf in leaves if isinstance(leaf, kind)}
+@dataclass(frozen=True, slots=True)
+class Applied(Recipe):
+    """An operation on other recipes, as in ``dither.plan.released``."""
+
+    op: str
+    operands: tuple[Recipe, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Recipe):
+    """A rank by other recipes (each with whether it falls) among groups of the same keys."""
+
+    word: str
+    order: tuple[tuple[Recipe, bool], ...]
+    by: tuple[int, ...]
+
+
+def sources(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipes of what was measured that another one reads, each once."""
+    match recipe:
+        case Known() | KeyRead() | KeysLeftOut():
+            return ()
+        case Applied(operands=inner):
+            pass
+        case Ranked(order=order):
+            inner = tuple(x for x, _ in order)
+        case _:
+            return (recipe,)
+    return tuple(dict.fromkeys(one for x in inner for one in sources(x)))
+
+
+def claims(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipes whose intervals must hold for that of this one to hold, each once.
+
+    A rank is one claim: that the intervals of all groups hold at once is its own affair.
+    """
+    match recipe:
+        case Known() | KeyRead() | KeysLeftOut() | ModeRecipe():
+            # Of a mode nothing is claimed that could be wrong: it may be any of its values.
+            return ()
+        case Applied(operands=operands):
+            return tuple(dict.fromkeys(one for x in operands for one in claims(x)))
+    return (recipe,)

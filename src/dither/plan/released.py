@@ -6,7 +6,7 @@ costs nothing, whatever it is; the aggregates in it are measured once, however o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,10 +26,7 @@ __all__ = [
     "Rank",
     "ReleasedKey",
     "apply",
-    "groupings",
     "kind_of",
-    "leaves",
-    "ranks",
 ]
 
 Inner = Callable[[AggregateFunction], str]
@@ -102,6 +99,11 @@ class Apply(Released):
     op: str
     operands: tuple[AggregateFunction, ...]
 
+    @property
+    def inside(self) -> tuple[AggregateFunction, ...]:
+        """Its operands."""
+        return self.operands
+
     def sql(self, inner: Inner, show: Show) -> str:
         """As SQL, with parentheses around whatever is not a name or a call."""
 
@@ -146,6 +148,11 @@ class Rank(Released):
         if not self.order:
             raise QueryError(f"{self.word}() OVER needs ORDER BY: what is it ranked by?")
 
+    @property
+    def inside(self) -> tuple[AggregateFunction, ...]:
+        """What it ranks by."""
+        return tuple(x for x, _ in self.order)
+
     def sql(self, inner: Inner, show: Show) -> str:
         """As SQL."""
         falls = ", ".join(f"{inner(x)}{' DESC' if down else ''}" for x, down in self.order)
@@ -187,42 +194,6 @@ def _check_constant(op: str, node: AggregateFunction) -> None:
         if op == "POWER":
             what = f"a constant number from -{MOST_POWER} to {MOST_POWER}"
         raise QueryError(f"the second operand of {op} must be {what}")
-
-
-def leaves(node: AggregateFunction) -> tuple[AggregateFunction, ...]:
-    """The aggregates that a released value is calculated from, each once.
-
-    Examples
-    --------
-    >>> from dither.plan.aggregates import Count
-    >>> leaves(apply("+", Count(), apply("*", Constant(2), Count())))
-    (Count(),)
-    """
-    match node:
-        case Constant() | ReleasedKey() | Grouping():
-            return ()
-        case Apply(operands=operands):
-            inner: Iterable[AggregateFunction] = operands
-        case Rank(order=order):
-            inner = (x for x, _ in order)
-        case _:
-            return (node,)
-    return tuple(dict.fromkeys(leaf for x in inner for leaf in leaves(x)))
-
-
-def groupings(node: AggregateFunction) -> bool:
-    """Whether a GROUPING stands in it."""
-    match node:
-        case Apply(operands=operands):
-            return any(map(groupings, operands))
-        case Rank(order=order):
-            return any(groupings(x) for x, _ in order)
-    return isinstance(node, Grouping)
-
-
-def ranks(node: AggregateFunction) -> bool:
-    """Whether a rank stands in it."""
-    return isinstance(node, Rank) or (isinstance(node, Apply) and any(map(ranks, node.operands)))
 
 
 def kind_of(

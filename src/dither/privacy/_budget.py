@@ -16,7 +16,6 @@ from dither._format import remaining
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss
 from dither.privacy._conversion import rho_of_epsilon
-from dither.privacy._filters import PureFilter, ZcdpFilter
 from dither.privacy._loss import as_charge
 
 __all__ = ["BudgetFilter", "Remaining"]
@@ -182,7 +181,7 @@ class BudgetFilter:
     def _basic(self, total: Charge) -> bool:
         return (
             total.epsilon is not None
-            and PureFilter(self.epsilon).admits(total.epsilon)
+            and total.epsilon <= self.epsilon
             and total.delta <= self.basic_delta
         )
 
@@ -191,6 +190,6 @@ class BudgetFilter:
         return (
             cap is not None
             and total.rho is not None
-            and ZcdpFilter(cap).admits(total.rho)
+            and total.rho <= cap
             and total.rho_delta <= self.rho_delta
         )

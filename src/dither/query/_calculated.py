@@ -27,10 +27,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
-from dither.plan.recipes import Linear, MeanRecipe, ModeRecipe, RatioRecipe, Recipe
+from dither.plan.recipes import (
+    Applied,
+    KeyRead,
+    KeysLeftOut,
+    Known,
+    Linear,
+    MeanRecipe,
+    ModeRecipe,
+    Ranked,
+    RatioRecipe,
+    Recipe,
+    claims,
+)
 from dither.plan.schema import Kind
-from dither.query._estimates import GroupEstimates
+from dither.query._estimates import GroupEstimates, encoded
 from dither.query._operations import (
     Floats,
     Post,
@@ -44,20 +55,9 @@ from dither.query._operations import (
     surely,
 )
 
-__all__ = ["Calculation", "claims", "encoded", "post_columns"]
+__all__ = ["Calculation", "post_columns"]
 
 Leaf = Callable[[Recipe, float], GroupEstimates]
-
-
-def claims(recipe: Recipe) -> tuple[Recipe, ...]:
-    """The intervals that a calculation rests on, each once."""
-    match recipe:
-        case Known() | KeyRead() | KeysLeftOut() | ModeRecipe():
-            # Of a mode nothing is claimed that could be wrong: it may be any of its values.
-            return ()
-        case Applied(operands=operands):
-            return tuple(dict.fromkeys(one for x in operands for one in claims(x)))
-    return (recipe,)
 
 
 @dataclass(frozen=True)
@@ -199,13 +199,6 @@ def _may_be_null(recipe: Recipe, lower: Floats, upper: Floats) -> Truths:
 
 
 # --- as columns of a release --------------------------------------------------------------------
-
-
-def encoded(value: float) -> float | str | None:
-    """A number as JSON has it."""
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
 
 
 def post_columns(titles: Sequence[str], post: Post, kind: Kind | None) -> list[dict[str, Any]]:

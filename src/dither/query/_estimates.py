@@ -12,6 +12,7 @@ without noise, after clamping to the declared bounds and after bounding what one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,7 +44,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 
-__all__ = ["GroupEstimates", "Measured", "estimate", "refined"]
+__all__ = ["GroupEstimates", "Measured", "encoded", "estimate", "refined"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -303,3 +304,10 @@ def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float
 def _around(value: Floats, lower: Floats, upper: Floats) -> GroupEstimates:
     """An interval that holds its value, whatever was cut off."""
     return GroupEstimates(value, np.fmin(lower, value), np.fmax(upper, value))
+
+
+def encoded(value: float) -> float | str | None:
+    """A number as JSON has it."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")

@@ -16,7 +16,6 @@ from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
-from dither.plan.calculations import Ranked, sources
 from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Facts, infer
 from dither.plan.lower import Plan
@@ -27,16 +26,18 @@ from dither.plan.recipes import (
     MeanRecipe,
     ModeRecipe,
     QuantileRecipe,
+    Ranked,
     RanksRecipe,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
+    claims,
+    sources,
 )
 from dither.plan.schema import Value
 from dither.plan.scopes import scope_of
 from dither.plan.sensitivity import MeasurementSensitivity
 from dither.plan.text import brief, number, show, show_value
-from dither.query._calculated import claims
 from dither.query._display import Explanation, Node
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import NoisePlan, promise_of, row_of

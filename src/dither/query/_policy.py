@@ -99,6 +99,12 @@ class Policy:
         """What an account of this unit is bound to."""
         return Promise(unit, Neighbours.REPLACE if self.replace_one else Neighbours.ADD_REMOVE)
 
+    @property
+    def learns(self) -> bool:
+        """Whether something that it would declare is learned from the data instead."""
+        tables = self.tables.values()
+        return any(t.learned or any(c.learned for c in t.columns.values()) for t in tables)
+
 
 def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     """Read and check a policy.

@@ -23,18 +23,23 @@ from dither._search import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms._combination import Noise
 from dither.mechanisms.refined_quantiles import FIRST
-from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import (
+    Applied,
+    KeyRead,
+    KeysLeftOut,
+    Known,
     Linear,
     MeanRecipe,
     QuantileRecipe,
+    Ranked,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
+    claims,
 )
 from dither.plan.schema import Kind
-from dither.query._calculated import Calculation, claims
+from dither.query._calculated import Calculation
 from dither.query._display import ALL, html_table, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED

@@ -36,7 +36,7 @@ from dither.plan.text import Words
 from dither.privacy import Loss
 from dither.query._certificate import Request, certificate_data, certified
 from dither.query._explain import Explanation, explain
-from dither.query._facts import used_by
+from dither.query._facts import Fact, used_by
 from dither.query._fields import LARGEST_EPSILON
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
 from dither.query._opened import OpenedPolicy
@@ -65,7 +65,9 @@ class Question:
         self._plan = plan
         self._opened = opened
         # Those that the plan was made with: what is learned later is for later questions.
-        self._facts = used_by(plan.query, opened.policy, opened.facts)
+        self._facts: tuple[Fact, ...] = ()
+        if opened.facts:
+            self._facts = used_by(plan.query, opened.policy, opened.facts)
 
     @cached_property
     def sql(self) -> str:

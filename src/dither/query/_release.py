@@ -21,15 +21,19 @@ from dither.plan.aggregates import (
     CountValues,
     Variance,
 )
-from dither.plan.calculations import Applied, KeyRead, KeysLeftOut, Known, Ranked
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.job import GroupKey, Total
 from dither.plan.lower import Plan
 from dither.plan.recipes import (
+    Applied,
+    KeyRead,
+    KeysLeftOut,
+    Known,
     Linear,
     MeanRecipe,
     ModeRecipe,
     QuantileRecipe,
+    Ranked,
     RanksRecipe,
     RatioRecipe,
     Recipe,
@@ -38,10 +42,10 @@ from dither.plan.recipes import (
 from dither.plan.schema import Kind
 from dither.plan.scopes import scope_of
 from dither.plan.text import bin_labels
-from dither.query._calculated import Calculation, encoded, post_columns
+from dither.query._calculated import Calculation, post_columns
 from dither.query._certificate import Certificate
 from dither.query._display import ALL, html_table, table
-from dither.query._estimates import GroupEstimates, estimate
+from dither.query._estimates import GroupEstimates, encoded, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes
 from dither.query._noise import NoisePlan, Noisy
@@ -131,7 +135,7 @@ def release_data(
         "notes": [
             *plan.notes,
             *([SELECTED] if plan.discovered else []),
-            *mode_notes(noise_plan, confidence),
+            *(mode_notes(noise_plan, confidence) if noise_plan.choices else ()),
         ],
         "certificate": certificate,
     }

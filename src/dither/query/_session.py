@@ -28,7 +28,7 @@ from dither.query._places import check_places, check_sources
 from dither.query._policy import Policy, read_policy, schema_of
 from dither.query._question import Question
 from dither.query._sources import PublicKeys, connect
-from dither.sql.joins import start
+from dither.sql.sources import start
 
 if TYPE_CHECKING:
     from dither.engines import Engine
@@ -137,6 +137,7 @@ class Session:
         self.promises = self._opened.promises
         self._keys = PublicKeys(engine)
         self._declared = schema
+        self._learns = policy.learns
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -165,7 +166,7 @@ class Session:
         QueryError
             Naming the part that is not understood or not offered, and the fix.
         """
-        from dither.sql import parse_query
+        from dither.sql.select import parse_query
 
         query = parse_query(text, self.schema)
         names = [output.name for output in query.outputs]
@@ -284,13 +285,10 @@ class Session:
 
     def _learn_from_the_ledger(self) -> None:
         """Put what the ledger knows where the policy says that it is learned."""
-        policy, wanted = self.policy, False
-        for table in policy.tables.values():
-            wanted |= bool(table.learned) or any(c.learned for c in table.columns.values())
-        if wanted:
-            facts = learned_of(policy, facts_in(self.ledger), self._declared)
+        if self._learns:
+            facts = learned_of(self.policy, facts_in(self.ledger), self._declared)
             self._opened.facts = facts
-            self.schema = with_facts(self._declared, policy, facts)
+            self.schema = with_facts(self._declared, self.policy, facts)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -345,10 +343,12 @@ class Session:
         return title, [*tables, *(f"learned: {fact.text}" for fact in self.facts)], accounts
 
     def _question(self, query: ag.Query) -> Question:
-        self._engine.check_together(
-            tuple(dict.fromkeys(scan.table for scan in scans(query.relation)))
-        )
-        missing = without_facts(query, self.policy, self._opened.facts)
+        read = tuple(dict.fromkeys(scan.table for scan in scans(query.relation)))
+        if len(read) > 1:
+            self._engine.check_together(read)
+        missing: list[str] = []
+        if self._learns:
+            missing = without_facts(query, self.policy, self._opened.facts)
         if missing:
             name = base(query.relation).table
             by = ', by=["..."]' if "max_groups" in missing else ""

@@ -35,7 +35,7 @@ from dither.plan.within import derived, grouped_within, unit_value, united
 from dither.query._question import Question
 from dither.query._requests import AggregateRequest, Bins
 from dither.sql import Names, parse_where, parse_written
-from dither.sql.grouping import named_sets
+from dither.sql.chosen import named_sets
 from dither.sql.joins import beside, join, unnest
 from dither.sql.names import default_key_name, key_expression
 

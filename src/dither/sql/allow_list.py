@@ -8,7 +8,7 @@ part of a query that is being read, with the nodes that it may hold.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeGuard, TypeVar, cast
@@ -300,7 +300,7 @@ class Place:
             found = kind(*parts)
         except QueryError as error:
             raise type(error)(f"{self.where}: {error}") from None
-        if isinstance(found, ex.Compare | ex.Between | ex.InList):
+        if isinstance(found, ex.Compare | ex.Between | ex.InList) and _holds_text(parts):
             return cast(Node, read_dates(found, self.names))
         return found
 
@@ -364,3 +364,13 @@ def word(node: exp.Expr, where: str) -> str:
         refuse(node, where)
     take(node, where, "this", "is_string")
     return node.name
+
+
+def _holds_text(parts: Sequence[object]) -> bool:
+    """Whether a text stands among the operands of a comparison, or in a list of them."""
+    return any(
+        isinstance(part.value, str)
+        if isinstance(part, ex.Literal)
+        else isinstance(part, tuple) and any(isinstance(one, str) for one in part)
+        for part in parts
+    )

@@ -28,8 +28,8 @@ from dither.plan.scopes import scope_of
 from dither.plan.within import derived, distinct_value, grouped_within, unit_value, united
 from dither.sql.aggregates import aggregate, aggregates_in
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, identifier, plain, refuse, take
+from dither.sql.chosen import Item, chosen_key, item
 from dither.sql.expressions import at
-from dither.sql.items import Item, chosen_key, item
 from dither.sql.membership import kept
 from dither.sql.names import Names, default_name, find, free_name
 from dither.sql.released import bare_name, is_column
@@ -38,10 +38,8 @@ from dither.sql.sources import Tables, relation
 __all__ = ["named_query", "with_queries"]
 
 
-def with_queries(node: exp.Expr | None, tables: Tables) -> Tables:
+def with_queries(node: exp.Expr, tables: Tables) -> Tables:
     """The tables beside the queries that a WITH names, each of which may name those before it."""
-    if node is None:
-        return tables
     (listed,) = take(node, "WITH", "expressions")
     for one in listed:
         this, alias = take(one, "WITH", "this", "alias")

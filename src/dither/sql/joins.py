@@ -1,4 +1,4 @@
-"""Relations, checked as they are built: where a query may start, and what may be joined.
+"""What may be joined: relations, checked as they are built.
 
 A join is admitted only where no row of a person can be multiplied without a declared bound.
 """
@@ -25,38 +25,10 @@ from dither.plan.scopes import scope_of
 from dither.plan.units import is_unit, join_rows
 from dither.sql.names import Names, find, find_table
 
-__all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "start", "unnest"]
+__all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "unnest"]
 
 Pairs = Sequence[tuple[Expression, str]]
 """What a join sets equal: an expression over the source, a column of the joined side."""
-
-
-def start(table: str, alias: str | None, schema: Schema, *, exact: bool = False) -> Scan:
-    """The private table that a query starts from.
-
-    Parameters
-    ----------
-    table : str
-    alias : str, optional
-        The name that columns use for it; its own where ``None``.
-    schema : Schema
-    exact : bool
-        Whether upper and lower case matter, as in a quoted identifier.
-
-    Raises
-    ------
-    UnknownNameError
-        Where there is no such table.
-    UnsupportedError
-        Where it is public.
-    """
-    facts = find_table(table, schema, exact=exact)
-    if not facts.private:
-        raise UnsupportedError(
-            f"FROM {facts.name}: the table is public and protects nobody, so it needs no noise; "
-            "start FROM the private table and JOIN the public one to it"
-        )
-    return Scan(facts.name, alias or facts.name)
 
 
 def join(

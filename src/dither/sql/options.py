@@ -16,11 +16,14 @@ from dither.plan.aggregates import Query
 from dither.plan.relations import base
 from dither.plan.schema import Schema
 
-__all__ = ["CONSISTENT", "GROUPS", "ROWS", "Options", "limited", "without_options"]
+__all__ = ["CONSISTENT", "GROUPS", "MARKS", "ROWS", "Options", "limited", "without_options"]
 
 GROUPS, ROWS = "max_groups_contributed", "max_rows_contributed"
 CONSISTENT = "consistent"
 UNIT = "privacy_unit_column"
+
+MARKS = frozenset({"OPTIONS", "DIFFERENTIAL_PRIVACY"})
+"""Words without one of which a query has no options."""
 
 Options = dict[str, Token]
 """What was written behind each name."""

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from dither.errors import ArgumentError, QueryError, UnsupportedError
 from dither.plan.text import unwritable
 from dither.sql.allow_list import WRITTEN
-from dither.sql.options import Options, without_options
+from dither.sql.options import MARKS, Options, without_options
 
 __all__ = [
     "Reading",
@@ -111,6 +111,8 @@ def read_statement(text: str) -> Reading:
     first = tokens[0]
     if first.token_type not in _STARTS:
         raise UnsupportedError(f"a query cannot start with {_shown(first.text)}; {_WRITE}")
+    if MARKS.isdisjoint(token.text.upper() for token in tokens):
+        return _tree(text, tokens, None)
     tokens, options = without_options(tokens)
     return replace(_tree(text, tokens, None), options=options)
 

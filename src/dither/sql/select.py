@@ -17,10 +17,9 @@ from dither.plan.schema import Schema
 from dither.plan.text import Words
 from dither.sql.aggregates import quantiles
 from dither.sql.allow_list import plain, refuse, take
+from dither.sql.chosen import Item, grouping_nodes, item, ordinal
 from dither.sql.derived import named_query, with_queries
 from dither.sql.expressions import at
-from dither.sql.grouping import grouping_nodes
-from dither.sql.items import Item, item, ordinal
 from dither.sql.membership import kept
 from dither.sql.names import (
     Names,
@@ -147,7 +146,7 @@ def parse_query(text: str, schema: Schema) -> Query:
     reading = read_statement(text)
     found = query(reading.tree, schema, reading)
     reading.check()
-    return limited(found, reading.options, schema)
+    return limited(found, reading.options, schema) if reading.options else found
 
 
 def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Query:
@@ -162,7 +161,9 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     )
     if not items:
         raise QueryError("SELECT names nothing; name keys and aggregates, such as COUNT(*)")
-    tables = with_queries(before, Tables(schema, named_query))
+    tables = Tables(schema, named_query)
+    if before is not None:
+        tables = with_queries(before, tables)
     rows = relation(source, joins or (), tables)
     names = tables.names(rows)
     if where is not None:

@@ -9,14 +9,14 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.relations import Named, Relation, renamed
+from dither.plan.relations import Named, Relation, Scan, renamed
 from dither.plan.schema import Schema
 from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.expressions import at, operands
-from dither.sql.joins import beside, check_alias, join, start, unnest
-from dither.sql.names import Names, find
+from dither.sql.joins import beside, check_alias, join, unnest
+from dither.sql.names import Names, find, find_table
 
-__all__ = ["Tables", "relation"]
+__all__ = ["Tables", "relation", "start"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,34 @@ class Tables:
         """The query of a WITH that a name means."""
         found = find(name, self.queries, exact=exact)
         return renamed(self.queries[found[0]], alias or found[0]) if found else None
+
+
+def start(table: str, alias: str | None, schema: Schema, *, exact: bool = False) -> Scan:
+    """The private table that a query starts from.
+
+    Parameters
+    ----------
+    table : str
+    alias : str, optional
+        The name that columns use for it; its own where ``None``.
+    schema : Schema
+    exact : bool
+        Whether upper and lower case matter, as in a quoted identifier.
+
+    Raises
+    ------
+    UnknownNameError
+        Where there is no such table.
+    UnsupportedError
+        Where it is public.
+    """
+    facts = find_table(table, schema, exact=exact)
+    if not facts.private:
+        raise UnsupportedError(
+            f"FROM {facts.name}: the table is public and protects nobody, so it needs no noise; "
+            "start FROM the private table and JOIN the public one to it"
+        )
+    return Scan(facts.name, alias or facts.name)
 
 
 def relation(source: exp.Expr | None, joins: Sequence[exp.Join], tables: Tables) -> Relation:

@@ -9,8 +9,11 @@ of one or have few ways to match. Any other runs only where the matcher is linea
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from math import inf, prod
 
+from dither.errors import QueryError
+from dither.plan.functions._signature import Option, Signature, condition, quoted
 from dither.plan.functions.patterns import (
     EVERY,
     GAP,
@@ -22,9 +25,11 @@ from dither.plan.functions.patterns import (
     Ranges,
     Repeat,
     Sequence_,
+    of_like,
+    of_regexp,
 )
 
-__all__ = ["in_python", "one_pass", "pieces", "spelled", "ways"]
+__all__ = ["LIKE", "REGEXP", "in_python", "one_pass", "pieces", "spelled", "ways"]
 
 MOST_WAYS = 10_000
 """Ways to match that a matcher may try from one place: a constant times the text in all."""
@@ -35,7 +40,6 @@ def ways(pattern: Pattern) -> float:
 
     Examples
     --------
-    >>> from dither.plan.functions.patterns import of_regexp
     >>> ways(of_regexp("[a-c]{1,3}x")), ways(of_regexp("(?:a|b){2}")), ways(of_regexp("a+"))
     (3.0, 4.0, inf)
     """
@@ -92,7 +96,6 @@ def pieces(pattern: Pattern) -> tuple[bool, list[Piece], bool] | None:
 
     Examples
     --------
-    >>> from dither.plan.functions.patterns import of_regexp
     >>> pieces(of_regexp("a+")), pieces(of_regexp("^[0-1]{2}"))
     (None, (True, [(((48, 49),), ((48, 49),))], False))
     """
@@ -169,3 +172,37 @@ def in_python(pattern: Pattern) -> re.Pattern[str]:
     """A pattern for Python, which tries again too: for the short texts of declarations."""
     shown = spelled(pattern, start=r"\A", end=r"\Z", point="\\U{:08x}", every=r"[\s\S]")
     return re.compile(shown)
+
+
+def _like(value: str, pattern: str) -> bool:
+    return in_python(of_like(pattern)).search(value) is not None
+
+
+def _regexp(value: str, pattern: str) -> bool:
+    return in_python(of_regexp(pattern)).search(value) is not None
+
+
+def _like_words(operands: Sequence[str], pattern: str) -> str:
+    escape = " ESCAPE '\\'" if "\\" in pattern else ""
+    return f"{operands[0]} LIKE {quoted(pattern)}{escape}"
+
+
+def _regexp_words(operands: Sequence[str], pattern: str) -> str:
+    return f"REGEXP_MATCHES({operands[0]}, {quoted(pattern)})"
+
+
+def _pattern_check(read: Callable[[str], Pattern]) -> Callable[[str, tuple[Option, ...]], None]:
+    def check(name: str, options: tuple[Option, ...]) -> None:
+        if len(options) != 1 or not isinstance(options[0], str):
+            raise QueryError(f"{name.upper()} takes its pattern as a constant text")
+        read(options[0])
+
+    return check
+
+
+LIKE = Signature(
+    "like", ("text",), condition, _like, _like_words, _pattern_check(of_like), test=True
+)
+REGEXP = Signature(
+    "regular expression", ("text",), condition, _regexp, _regexp_words, _pattern_check(of_regexp)
+)

@@ -16,8 +16,7 @@ from dither.plan.functions._signature import (
     quoted,
     text,
 )
-from dither.plan.functions.matchers import in_python
-from dither.plan.functions.patterns import Pattern, of_like, of_regexp
+from dither.plan.functions.matchers import LIKE, REGEXP
 from dither.plan.schema import Kind
 
 __all__ = ["LONGEST", "TEXTS"]
@@ -79,40 +78,6 @@ def _replace_check(name: str, options: tuple[Option, ...]) -> None:
         raise QueryError("REPLACE takes a text to replace that is not empty")
 
 
-def _like(value: str, pattern: str) -> bool:
-    return in_python(of_like(pattern)).search(value) is not None
-
-
-def _regexp(value: str, pattern: str) -> bool:
-    return in_python(of_regexp(pattern)).search(value) is not None
-
-
-def _like_words(operands: Sequence[str], pattern: str) -> str:
-    escape = " ESCAPE '\\'" if "\\" in pattern else ""
-    return f"{operands[0]} LIKE {quoted(pattern)}{escape}"
-
-
-def _regexp_words(operands: Sequence[str], pattern: str) -> str:
-    return f"REGEXP_MATCHES({operands[0]}, {quoted(pattern)})"
-
-
-def _pattern_check(read: Callable[[str], Pattern]) -> Callable[[str, tuple[Option, ...]], None]:
-    def check(name: str, options: tuple[Option, ...]) -> None:
-        if len(options) != 1 or not isinstance(options[0], str):
-            raise QueryError(f"{name.upper()} takes its pattern as a constant text")
-        read(options[0])
-
-    return check
-
-
-_LIKE = Signature(
-    "like", ("text",), condition, _like, _like_words, _pattern_check(of_like), test=True
-)
-_REGEXP = Signature(
-    "regular expression", ("text",), condition, _regexp, _regexp_words, _pattern_check(of_regexp)
-)
-
-
 TEXTS = (
     Signature("length", ("text",), _count, len, called("LENGTH")),
     Signature("trim", ("text",), text, _trim, _trim_words, _trim_check),
@@ -124,6 +89,6 @@ TEXTS = (
     Signature(
         "position", ("text", "text"), _count, _position, lambda xs: f"STRPOS({xs[1]}, {xs[0]})"
     ),
-    _LIKE,
-    _REGEXP,
+    LIKE,
+    REGEXP,
 )
