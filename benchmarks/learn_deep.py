@@ -24,8 +24,8 @@ from benchmarks.learn_opacus import DELTA, EPSILON, LEARNING_RATES, MODELS, digi
 Figures = dict[str, float]
 
 OURS: dict[str, dict[str, Any]] = {
-    "linear": {"steps": 40, "rate": 1, "momentum": 0.9, "clip": "automatic"},
-    "mlp": {"steps": 80, "rate": 0.5},
+    "linear": {"steps": 60, "rate": 1, "learning_rate": 8.0},
+    "mlp": {"steps": 60, "rate": 0.7, "clip": 0.5, "learning_rate": 8.0},
     "cnn": {"steps": 60, "rate": 0.5},
 }
 REACH = {"linear": (0.940, 0.3), "mlp": (0.945, 0.6), "cnn": (0.945, 3.0)}
