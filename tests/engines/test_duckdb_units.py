@@ -9,12 +9,18 @@ import polars as pl
 import pytest
 
 from dither.engines.duckdb import DuckDBEngine
+from dither.engines.duckdb import connection as connections
+from dither.engines.duckdb.connection import open_unlocked
+from dither.engines.duckdb.dialect import DUCKDB
+from dither.engines.writer import Seeds
+from dither.engines.writer.forms import identifier
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 KEY = b"another sixteen."
+SEEDS = Seeds(1, 2)
 
 
 TABLE = Table(
@@ -87,6 +93,65 @@ def test_a_sum_is_scaled_down_towards_zero(sign):
         found = engine.run(small_job([wanted], 1, 3), SMALL, KEY)
     s = 699 - 7 * centre
     assert found.values[0].tolist() == [int(Fraction(s * 3, 7))]
+
+
+def test_large_sums_of_many_rows_are_scaled_down_exactly():
+    """Quotient and rest by the number of rows, each in 64 bits, are the whole's quotient.
+
+    Each unit's rows come to about the most that is proved to fit, on either side of 0.
+    """
+    most, size, parts = 3, 2**22 - 1, 2
+    values = {u: [size if i % 5 else u for i in range(u)] for u in range(1, 60)}
+    table = pl.DataFrame(
+        {
+            "u": [u for u, xs in values.items() for _ in xs],
+            "g": [0] * sum(map(len, values.values())),
+            "x": [x for xs in values.values() for x in xs],
+        }
+    )
+    facts = ColumnFacts("x", Kind.INTEGER, Fraction(0), Fraction(size))
+    schema = Schema({"t": Table("t", {**TABLE.columns, "x": facts}, unit="u")})
+    for centre in (0, size, size // 2):
+        wanted = Total(Column("t", "x"), Fraction(1), 0, size, centre, parts=parts)
+        with DuckDBEngine({"t": table}) as engine:
+            assert " // GREATEST" in engine._written(small_job([wanted], 1, most), schema, SEEDS)[1]
+            found = engine.run(small_job([wanted], 1, most), schema, KEY)
+        shares = [
+            int(sum(x - centre for x in xs) * Fraction(parts * min(most, len(xs)), len(xs)))
+            for xs in values.values()
+        ]
+        assert found.values[0].tolist() == [sum(shares)]
+
+
+def test_sums_have_64_bits_where_these_are_proved_to_hold_them(tmp_path):
+    """The engine's sum without a test is asked for where no table can overflow it."""
+    held, wide = (DUCKDB.summed_of_size(identifier("x"), size) for size in (2**23 - 1, 2**23))
+    assert DUCKDB.sql(held) == 'CAST(SUM_NO_OVERFLOW(CAST("x" AS INT)) AS BIGINT)'
+    assert DUCKDB.sql(wide) == 'SUM("x")'
+    assert (2**23 - 1) * DUCKDB.most_rows < 2**63 <= 2**23 * DUCKDB.most_rows
+    for kind in ("INTEGER", "BIGINT", "HUGEINT"):
+        with open_unlocked(None, 1, str(tmp_path)) as connection:
+            rows = f"(SELECT CAST(x AS {kind}) AS x FROM (VALUES (NULL), (8388607), (-5)) AS t(x))"
+            found = connection.execute(f"SELECT {DUCKDB.sql(held)} FROM {rows}").fetchall()
+            none = connection.execute(f"SELECT {DUCKDB.sql(held)} FROM {rows} WHERE x > 2^23")
+            assert (found, none.fetchall()) == ([(8388602,)], [(None,)])
+
+
+def test_an_engine_that_keeps_its_sum_to_itself_gives_the_same(monkeypatch):
+    """Where DuckDB would refuse its own function, the one that it offers stands for it."""
+    table = pl.DataFrame({"u": [1, 1, 2], "g": [0, 0, 0], "x": [100, 50, 7]})
+    job = small_job([Total(Column("t", "x"), Fraction(1), 0, 100)], 1, 1)
+    monkeypatch.setattr(connections, "_has_short_sum", lambda: False)
+    with DuckDBEngine({"t": table}) as engine:
+        ((made,),) = engine._execute(
+            "SELECT count(*) FROM duckdb_functions() "
+            "WHERE function_type = 'macro' AND function_name ILIKE 'sum_no_overflow'"
+        )
+        assert made == 1
+        engine.prepare(job, SMALL)
+        assert engine.run(job, SMALL, KEY).values[0].tolist() == [75 + 7]
+    monkeypatch.undo()
+    assert connections._has_short_sum()
 
 
 def test_groups_are_chosen_evenly_and_afresh_for_each_key():

@@ -15,9 +15,11 @@ write less (``engines.writer.rows``): a list of values that nobody asks for is s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither.engines.duckdb.dialect import SHORT_SUM
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ def open_unlocked(
         raise ArgumentError(
             "memory_limit must be a size such as '2GB', and temp_directory a folder"
         ) from None
+    if not _has_short_sum():
+        connection.execute(f"CREATE MACRO {SHORT_SUM}(x) AS SUM(x)")
     connection.execute("SET TimeZone = 'UTC'")
     known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
     connection.execute(f"SET disabled_optimizers = '{','.join(sorted(known - OPTIMIZERS))}'")
@@ -86,6 +90,18 @@ def open_unlocked(
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")
     return connection
+
+
+@cache
+def _has_short_sum() -> bool:
+    """Whether this DuckDB lets others ask for the sum that it keeps for itself."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            return connection.execute(f"SELECT {SHORT_SUM}(40 + 2)").fetchall() == [(42,)]
+        except duckdb.Error:
+            return False
 
 
 def lock(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dither.engines.writer.dialect import Dialect, Seeds, joined
+from dither.engines.writer.dialect import LARGEST, Dialect, Seeds, joined
 from dither.engines.writer.forms import binary, call, named, selected
 from dither.plan.functions.matchers import spelled
 from dither.plan.functions.patterns import Pattern
 from dither.plan.schema import ColumnFacts, Kind, Value
 
-__all__ = ["DUCKDB", "DuckDBDialect"]
+__all__ = ["DUCKDB", "SHORT_SUM", "DuckDBDialect"]
 
 
 BITS = {
@@ -29,6 +29,11 @@ STAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"}
 FINE_ZONED = {"TIMESTAMPTZ_NS"}
 WORDS = {"VARCHAR", "UUID", "ENUM"}
+
+SHORT_SUM = "SUM_NO_OVERFLOW"
+"""The engine's sum in 64 bits. It wraps around without a word, so it stands only where no sum can
+leave these. The engine says that it is its own, so a connection that lacks it is given another
+under its name (``engines.duckdb.connection``)."""
 
 
 def _base(stored: str) -> str:
@@ -79,6 +84,16 @@ class DuckDBDialect(Dialect):
     def whole_type(self, largest: int) -> str:
         # Half as wide is a quarter faster; sums of either have 128 bits.
         return "INTEGER" if largest < 2**31 else "BIGINT"
+
+    def sums_in_64_bits(self, size: int) -> bool:
+        return size * self.most_rows <= LARGEST
+
+    def summed_of_size(self, value: exp.Expression, size: int) -> exp.Expression:
+        if not self.sums_in_64_bits(size):
+            return self.summed(value)
+        # The engine's own sum that tests for no overflow keeps half as much for each group. So
+        # small a number has 32 bits, and the sum, which it calls a wide one, has 64.
+        return self.cast(call(SHORT_SUM, self.cast_to(value, "INTEGER")), Kind.INTEGER)
 
     def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
         # DuckDB's cast rounds halves to even.

@@ -244,23 +244,38 @@ class SumsQuery(GroupedQuery):
     def _scaled_down(self, total: Total, wanted: list[Measurement]) -> exp.Expression:
         name = self._name(total, wanted)
         count = identifier(f"count_{name}")
-        raw = identifier(_sum_name(total, name))
-        if _is_centred_by_row(total):
-            summed = call("COALESCE", raw, self._dialect.wide_integer(0))
-        else:
-            summed = _centred(self._dialect, total, raw, count.copy())
         contributing = identifier(ROWS) if total.null_as_centre else count
-        limit = self._dialect.wide_integer(self._job.max_rows * total.parts)
-        arithmetic = self._dialect.arithmetic
-        divisor = self._dialect.greatest(contributing.copy(), self._dialect.integer(1))
-        few = binary("<=", contributing, self._dialect.integer(self._job.max_rows))
-        all_of_it = self._times(summed.copy(), total.parts)
-        part_of_it = self._dialect.wide_quotient(arithmetic("*", summed, limit), divisor)
-        if self._few_fit(total):
-            # Almost every unit has few rows, and 64 bits are several times faster than wide types.
-            all_of_it = self._few_rows(total, name, count.copy())
+        few = binary("<=", contributing.copy(), self._dialect.integer(self._job.max_rows))
+        divisor = self._dialect.greatest(contributing, self._dialect.integer(1))
+        most = self._job.max_rows * total.parts
+        if not self._few_fit(total):
+            whole = self._wide_sum(total, name, count.copy())
+            part_of_it = self._wide_quotient(whole.copy(), most, divisor)
+            return case((few, self._times(whole, total.parts)), otherwise=part_of_it)
+        # Almost every unit has few rows, and 64 bits are several times faster than wide types.
+        short = self._short_sum(total, name, count.copy())
+        all_of_it = self._in_parts(short.copy(), total.parts)
+        if most * self._dialect.most_rows <= LARGEST:
+            part_of_it = self._short_quotient(short, most, divisor)
+        else:
+            whole = self._wide_sum(total, name, count.copy())
+            part_of_it = self._wide_quotient(whole, most, divisor)
             part_of_it = self._dialect.cast(part_of_it, Kind.INTEGER)
         return case((few, all_of_it), otherwise=part_of_it)
+
+    def _wide_sum(self, total: Total, name: str, count: exp.Expression) -> exp.Expression:
+        """What a unit's rows come to in a group, each less its centre."""
+        raw = identifier(_sum_name(total, name))
+        if _is_centred_by_row(total):
+            return call("COALESCE", raw, self._dialect.wide_integer(0))
+        return _centred(self._dialect, total, raw, count)
+
+    def _wide_quotient(
+        self, whole: exp.Expression, most: int, divisor: exp.Expression
+    ) -> exp.Expression:
+        """``whole * most`` by the number of rows, towards zero."""
+        times = self._dialect.arithmetic("*", whole, self._dialect.wide_integer(most))
+        return self._dialect.wide_quotient(times, divisor)
 
     def _few_fit(self, total: Total) -> bool:
         """Whether 64 bits hold the raw sum of any rows, less their centres and in parts, and what
@@ -270,17 +285,36 @@ class SumsQuery(GroupedQuery):
         size = (_largest_raw(total) + taken) * total.parts
         return self._dialect.sums_in_64_bits(size) and size * self._job.max_rows <= LARGEST
 
-    def _few_rows(self, total: Total, name: str, count: exp.Expression) -> exp.Expression:
-        """As ``_centred``, in parts, of at most ``max_rows`` rows and in 64 bits."""
+    def _short_sum(self, total: Total, name: str, count: exp.Expression) -> exp.Expression:
+        """As ``_wide_sum``, in 64 bits."""
         dialect = self._dialect
         whole = call("COALESCE", identifier(_sum_name(total, name)), dialect.integer(0))
         centre = total.square_centre if total.square else total.centre
-        if centre and not _is_centred_by_row(total):
-            taken = dialect.arithmetic("*", count, dialect.integer(centre))
-            whole = dialect.arithmetic("-", whole, taken)
-        if total.parts == 1:
+        if not centre or _is_centred_by_row(total):
             return whole
-        return dialect.arithmetic("*", whole, dialect.integer(total.parts))
+        taken = dialect.arithmetic("*", count, dialect.integer(centre))
+        return dialect.arithmetic("-", whole, taken)
+
+    def _in_parts(self, whole: exp.Expression, parts: int) -> exp.Expression:
+        """A 64-bit integer counted in parts, which 64 bits hold too."""
+        if parts == 1:
+            return whole
+        return self._dialect.arithmetic("*", whole, self._dialect.integer(parts))
+
+    def _short_quotient(
+        self, whole: exp.Expression, most: int, divisor: exp.Expression
+    ) -> exp.Expression:
+        """As ``_wide_quotient``, without leaving 64 bits on the way.
+
+        With whole = q n + r, where n is the number of rows and r has the sign of the whole or is 0,
+        it is q most + r most / n, and what is cut off is a part of the latter alone. No row adds
+        more than s to the whole, so q is at most s, and ``_few_fit`` says that s most fits; r is
+        less than n, and so less than ``most_rows``, which ``most`` times fits too.
+        """
+        arithmetic, times = self._dialect.arithmetic, self._dialect.integer(most)
+        full = arithmetic("*", arithmetic("//", whole.copy(), divisor.copy()), times.copy())
+        rest = arithmetic("*", arithmetic("%", whole, divisor.copy()), times)
+        return arithmetic("+", full, arithmetic("//", rest, divisor))
 
     def _product(self, products: UnitProducts, wanted: list[Measurement]) -> exp.Expression:
         arithmetic = self._dialect.arithmetic
