@@ -1,0 +1,37 @@
+"""The suite itself: what keeps many processes from standing in one another's way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+
+def test_matrices_are_multiplied_on_one_thread() -> None:
+    """In this process and in those that it starts: the setting came before numpy did."""
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    assert np.ones((2, 2)).sum() == 4
+    pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
+    if "OMP_NUM_THREADS" in os.environ and os.environ["OMP_NUM_THREADS"] != "1":
+        pytest.skip("the caller has chosen another number of threads")
+    assert pools
+    assert {p["num_threads"] for p in pools} == {1}
+    asked = [sys.executable, "-c", "import os; print(os.environ['OMP_NUM_THREADS'])"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_tests_on_spark_stand_together_before_all_others(request: pytest.FixtureRequest) -> None:
+    """So that of several processes one runs them, with one Java."""
+    marked = [item.get_closest_marker("spark") is not None for item in request.session.items]
+    assert marked == sorted(marked, reverse=True)
+    others = {"conformance/spark.py", "spark_session"}
+    starting = {
+        item.nodeid
+        for item, own in zip(request.session.items, marked, strict=True)
+        if not own and ("[spark" in item.name or others & set(item.fixturenames))
+    }
+    assert not starting, "mark what starts Spark: `needs_spark` does"
