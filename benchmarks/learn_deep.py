@@ -26,7 +26,7 @@ Figures = dict[str, float]
 OURS: dict[str, dict[str, Any]] = {
     "linear": {"steps": 60, "rate": 1, "learning_rate": 8.0},
     "mlp": {"steps": 60, "rate": 0.7, "clip": 0.5, "learning_rate": 8.0},
-    "cnn": {"steps": 60, "rate": 0.5},
+    "cnn": {"steps": 60, "rate": 0.5, "clip": 0.3, "learning_rate": 12.0},
 }
 REACH = {"linear": (0.940, 0.3), "mlp": (0.945, 0.6), "cnn": (0.945, 3.0)}
 
