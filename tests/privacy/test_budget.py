@@ -141,3 +141,14 @@ def test_caps_are_read_exactly():
     assert BudgetFilter(0.1, 1e-6) == BudgetFilter(F(1, 10), F(1, 10**6))
     assert BudgetFilter(epsilon=1.0) == BudgetFilter(F(1), F(0))
     assert BudgetFilter(0.1).to_dict() == {"epsilon": "1/10", "delta": "0"}
+
+
+def test_each_rule_keeps_its_own_share_of_delta():
+    """Charges with a delta of their own fit up to half of the cap, and up to a quarter in zCDP."""
+    each = F(1, 10**6)
+    two = 2 * Charge(epsilon=F(1, 10), delta=each, rho=None)
+    assert not BudgetFilter(F(1), 3 * each).admits(two)
+    assert BudgetFilter(F(1), 4 * each).admits(two)
+    rare = Charge(epsilon=None, rho=F(1, 1000), rho_delta=2 * each)
+    assert not BudgetFilter(F(1), 7 * each).admits(rare)
+    assert BudgetFilter(F(1), 8 * each).admits(rare)

@@ -298,3 +298,21 @@ def test_moments_along_a_line(removal, rate, size):
         allowed = np.exp(value[i].real) * np.expm1(slack[i])
         assert allowed < 1e-9
         assert abs(np.exp(value[i]) - truth) <= allowed + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon", "below"),
+    [(1000, 1.0, 1e-300), (1000, 0.01, 1e-150), (30, 1.0, 1e-300), (100, 0.1, 1e-150)],
+)
+def test_tiny_losses_have_tiny_tails(noise, epsilon, below):
+    """Thousands of deviations out the bound is as small as the moments say, and never below one.
+
+    One step of the many is post-processing of them, so its lower end holds for all.
+    """
+    loss = 1000 * privacy.gaussian(noise).poisson(0.01)
+    bound = loss.delta(epsilon)
+    assert 0 < bound.upper < below
+    assert bound.lower <= bound.upper
+    one = privacy.gaussian(noise).poisson(0.01).delta(epsilon)
+    assert bound.upper >= one.lower
+    assert loss.profile([epsilon, 0.0])[0].upper == pytest.approx(bound.upper, rel=1e-6)

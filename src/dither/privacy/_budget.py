@@ -105,6 +105,13 @@ class BudgetFilter:
     The two sums together are at most delta, which is what was to be shown: for every set S of
     views, P(S) <= e^epsilon·Q(S) + delta. Exchanging P and Q gives the other direction.
 
+    *Why neither rule has all of delta.* By which rule an account will end is known only at its end,
+    and may be steered by the answers; so the proof adds up what both may lose, and a rule that is
+    not used in the end has kept its share from the other. An account under a cap of 3·delta so
+    admits one charge of (epsilon, delta) and refuses the second, since 2·delta is more than half of
+    the cap: where charges have a delta of their own, as those of discovered keys have, the cap must
+    be twice their sum, and four times that of charges in zCDP.
+
     References
     ----------
     .. [1] Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NeurIPS 2016.

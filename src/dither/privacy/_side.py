@@ -18,7 +18,14 @@ import numpy as np
 
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.privacy.engines.choice import Chernoff, ProfileEngine, distance, engine, settles
+from dither.privacy.engines.choice import (
+    NOTHING,
+    Chernoff,
+    ProfileEngine,
+    distance,
+    engine,
+    settles,
+)
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
@@ -53,6 +60,9 @@ _UNKNOWN = math.log(0.01)
 """A log(delta) whose lower end is below this and whose upper one is above is asked otherwise."""
 
 _RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
+
+_WIDE = 1.0
+"""A width of log(delta) from which a bound of the moments may be closer than an engine's."""
 
 _DENSE = 2.0**-1022
 """Below it doubles do not round to a part of themselves."""
@@ -168,7 +178,11 @@ class Side:
     @lru_cache(maxsize=64)  # noqa: B019 - sides live in a cache of their own
     def answer(self, log_delta: float | None, epsilon: float | None) -> Answer:
         """Engines for a target."""
-        low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon)
+        bound = None if epsilon is None else self._bound(epsilon)
+        if bound is not None and bound.bounds(bound.start)[1] <= NOTHING:
+            low: ProfileEngine = bound
+        else:
+            low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon)
         uppers: list[ProfileEngine] = []
         if self.exact:
             uppers.append(low)
@@ -178,6 +192,11 @@ class Side:
         wide = not self.exact or isinstance(low, Grid)
         if wide and self.moments:
             uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
+        elif bound is not None and bound is not low:
+            ends = low.bounds(bound.start)
+            # Far in the tail of tiny losses a contour may not be settled by any precision.
+            if not ends[1] - ends[0] <= _WIDE:
+                uppers.append(bound)
         rho = self.rho
         if math.isfinite(rho) and sum(count for _, count in self.parts) > _MANY:
             whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
@@ -214,6 +233,13 @@ class Side:
             return _plus(found, self.infinite_lower) - self.rounding(found)
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
+
+    def _bound(self, epsilon: float) -> Chernoff | None:
+        """A quick bound of the moments of samples: of their tails no engine has a closed form."""
+        sampled = (isinstance(t, SampledGaussianTerm | SampledLineTerm) for t in self.lower_terms)
+        if not (self.exact and self.moments and any(sampled)):
+            return None
+        return Chernoff(self.moments, log_delta=None, epsilon=epsilon)
 
     def rounding(self, log_delta: float) -> float:
         """Slack on log(delta) for an epsilon and parameters that err in their last places.

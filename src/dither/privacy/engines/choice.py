@@ -54,7 +54,16 @@ from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
-__all__ = ["Chernoff", "Nothing", "ProfileEngine", "distance", "engine", "invert", "settles"]
+__all__ = [
+    "NOTHING",
+    "Chernoff",
+    "Nothing",
+    "ProfileEngine",
+    "distance",
+    "engine",
+    "invert",
+    "settles",
+]
 
 
 class ProfileEngine(Protocol):
@@ -213,7 +222,7 @@ _PROOFS = (1e-2, 1e-4, 1e-6)
 _SCALES = 1000
 """Scales of Laplace noise whose total variations are worth adding up."""
 
-_NOTHING = -800.0
+NOTHING = -800.0
 """A log(delta) that no double holds."""
 
 
@@ -231,7 +240,7 @@ def _apart(term: Term, log_delta: float | None, epsilon: float | None) -> Separa
     if at is None or not math.isfinite(at):
         return found
     low, high = found.bounds(at)
-    return found if high - low <= SHARP or high <= _NOTHING else None
+    return found if high - low <= SHARP or high <= NOTHING else None
 
 
 def distance(terms: Sequence[Term]) -> float:
