@@ -185,6 +185,16 @@ def test_a_token_serves_one_request(book: Ledger, accounts: list[str], request_d
     assert book.balance("ann").spent == Charge(promise=PATIENT)
 
 
+def test_a_charge_is_found_by_its_token(full: Ledger) -> None:
+    """The entry of the charge, whether or not it was answered; nothing for another token."""
+    found = {token: full.charged(token) for token in "abcd"}
+    numbers = {token: None if entry is None else entry.number for token, entry in found.items()}
+    assert numbers == {"a": 3, "b": 4, "c": 7, "d": None}
+    assert found["a"] == full.entry(3)
+    with pytest.raises(ArgumentError, match="token"):
+        full.charged("")
+
+
 def test_a_charge_without_its_answer_stays_charged(book: Ledger) -> None:
     """A crash between charge and answer costs the charge, and the message says so."""
     book.charge(["visits"], TENTH, token="a", request=REQUEST, note={})

@@ -75,16 +75,15 @@ class Spending:
         Where it was charged before under this token, by the same words, that entry covers it: what
         it shows must be one and the same, however often it is asked for. Errors as of `once`.
         """
+        token = f"{self.token}/{what}"
         try:
-            return self._charge(loss, f"{self.token}/{what}", what, said)[0]
+            return self._charge(loss, token, what, said)[0]
         except TokenError:
-            token, request = f"{self.token}/{what}", digest_of((what, *said))
-            for name in self.accounts:
-                for entry in self.ledger.entries(name):
-                    same = entry.token == token and entry.request == request
-                    if same and set(entry.accounts) == set(self.accounts):
-                        return entry.number
-            raise
+            found = self.ledger.charged(token)
+            same = found is not None and found.request == digest_of((what, *said))
+            if found is None or not same or set(found.accounts) != set(self.accounts):
+                raise
+            return found.number
 
     def kept(self, loss: Loss, answer: Callable[[], str], what: str, *said: Any) -> str:
         """Charge, answer, and keep the answer in the ledger; the same question again is free.

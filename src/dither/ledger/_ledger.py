@@ -8,7 +8,6 @@ commit is made durable, and `dither.ledger._verify` for what the chain shows and
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -37,7 +36,6 @@ from dither.ledger._accounts import (
     same_caps,
 )
 from dither.ledger._entries import (
-    FIRST,
     UNIT,
     Entry,
     Record,
@@ -45,9 +43,9 @@ from dither.ledger._entries import (
     digest,
     reading,
 )
-from dither.ledger._place import LedgerSchema, read_place
-from dither.ledger._sqlite import FileStore, create_file
-from dither.ledger._store import FORMAT, Store, entries, head, touches
+from dither.ledger._opening import opened_store
+from dither.ledger._place import LedgerSchema
+from dither.ledger._store import Store, entries, touches
 from dither.ledger._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
@@ -125,20 +123,7 @@ class Ledger:
         """
         if not timeout > 0:
             raise ArgumentError("timeout must be above 0 seconds")
-        where = read_place(place)
-        store = (
-            _on_server(where, create, timeout)
-            if isinstance(where, LedgerSchema)
-            else _in_file(where.absolute(), create, timeout)
-        )
-        try:
-            with store.read() as connection:
-                for table in (head, entries):
-                    connection.execute(select(table).limit(1))
-        except BaseException:
-            store.close()
-            raise
-        return cls(store)
+        return cls(opened_store(place, create, timeout))
 
     @property
     def place(self) -> Path | LedgerSchema:
@@ -346,6 +331,20 @@ class Ledger:
                 return None
             return _replay(connection, chain.read_record(connection, earlier), names, request)
 
+    def charged(self, token: str) -> Entry | None:
+        """The charge under a token, seen to agree with its own hash; ``None`` where there is none.
+
+        Raises
+        ------
+        LedgerCorruptError
+            It was changed.
+        """
+        check_text("token", token)
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            number = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
+            return None if number is None else chain.read_record(connection, number).entry()
+
     def store_answer(self, entry: int, answer: str) -> None:
         """Keep the answer of a charge, so that asking again replays it. Once for each charge.
 
@@ -524,44 +523,6 @@ class Ledger:
                     f"nothing was spent. What remains: {remains}"
                 )
         return totals
-
-
-def _in_file(file: Path, create: bool, timeout: float) -> Store:
-    if not file.parent.is_dir():
-        raise LedgerError(
-            f"there is no directory {str(file.parent)!r} for the ledger: make it first"
-        )
-    if file.is_dir():
-        raise LedgerError(f"{str(file)!r} is a directory: name a file in it")
-    if not file.exists():
-        if not create:
-            raise LedgerError(f"there is no ledger {str(file)!r}: see the path in the policy")
-        create_file(file, _first_entry)
-    return FileStore(file, timeout)
-
-
-def _on_server(where: LedgerSchema, create: bool, timeout: float) -> Store:
-    # A process whose ledger is a file never loads this.
-    from dither.ledger._postgres import ServerStore
-
-    store = ServerStore(where, timeout)
-    try:
-        if not store.exists():
-            if not create:
-                raise LedgerError(
-                    f"there is no ledger {store.name}: schema {where.schema!r} of that database "
-                    "has none"
-                )
-            store.create(_first_entry)
-    except BaseException:
-        store.close()
-        raise
-    return store
-
-
-def _first_entry(connection: Connection) -> None:
-    note = {"format": FORMAT, "ledger": secrets.token_hex(16)}
-    chain.append(connection, chain.Head(0, FIRST), "genesis", totals={}, note=note)
 
 
 def _open(connection: Connection, at: chain.Head, name: str, budget: str, promise: Promise) -> None:
