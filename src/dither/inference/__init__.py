@@ -16,6 +16,7 @@ from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
 from dither.inference._boosted import BoostedRelease
 from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
+from dither.inference._coefficients import RegressionEstimate as RegressionEstimate
 from dither.inference._compare import Comparison as Comparison
 from dither.inference._compare import compare
 from dither.inference._concordance import ConcordanceRelease, kendalltau
@@ -43,7 +44,6 @@ from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
 from dither.inference._quantiles import BinsRelease, quantiles
 from dither.inference._ranks import GroupRanks, kruskal, mannwhitneyu
-from dither.inference._regression import RegressionEstimate as RegressionEstimate
 from dither.inference._regression import linear_regression
 from dither.inference._result import PrivateEstimate as PrivateEstimate
 from dither.inference._result import PrivateResult as PrivateResult

@@ -12,12 +12,13 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
+from dither.inference._coefficients import Coefficients, errors_of
 from dither.inference._descent import DescentRelease
 from dither.inference._errors import Errors
 from dither.inference._formula import MISSING, FormulaDesign, read_design
 from dither.inference._inputs import Bounds, Floats, target
 from dither.inference._objective import ObjectiveRelease
-from dither.inference._regression import Coefficients, coefficients, errors_of, length_of
+from dither.inference._regression import coefficients, length_of
 from dither.inference._scores import ScoreModel
 from dither.privacy import Loss, Neighbours
 
