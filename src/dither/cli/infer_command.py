@@ -208,7 +208,7 @@ def _print_preview(found: InferencePreview, picture: Path | None, as_json: bool)
             "delta": str(found.delta),
             "confidence": found.confidence,
             "reaches": found.reaches,
-            "needed": math.ceil(found.needed),
+            "needed": math.ceil(found.least_rows),
             "sizes": [
                 {"people": n, "reach": _plain(width), "noise": _plain(share), "enough": enough}
                 for n, width, share, enough in zip(

@@ -70,7 +70,7 @@ def mean_design(
 ) -> AskedDesign:
     """The mean of one group."""
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         return laws["total"].deviation / FINE
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
@@ -79,7 +79,7 @@ def mean_design(
             title,
             loss,
             (*assumed, *_on_n(laws), *_on_shape(ends, [group])),
-            _mean_notes([group], needed(laws)),
+            _mean_notes([group], least_rows(laws)),
             None,
             np.array([group.model.at]),
             round(group.model.n),
@@ -90,7 +90,7 @@ def mean_design(
     def expected(n: int) -> st.Sums:
         return _even(n, shape)
 
-    return AskedDesign(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, least_rows, 0.2, "half-width", _reach_of(read, expected))
 
 
 def difference_design(
@@ -102,7 +102,7 @@ def difference_design(
 ) -> AskedDesign:
     """The difference of the means of two groups, the second less the first."""
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         return 2 * laws["total"].deviation / FINE
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
@@ -124,7 +124,7 @@ def difference_design(
             title,
             loss,
             (*assumed, *_on_n(laws), *_on_shape(ends, groups)),
-            _mean_notes(groups, needed(laws) / 2),
+            _mean_notes(groups, least_rows(laws) / 2),
             None,
             np.array([second - first]),
             sum(round(group.model.n) for group in groups),
@@ -135,7 +135,7 @@ def difference_design(
     def expected(n: int) -> st.Sums:
         return _even(n, shape, 2)
 
-    return AskedDesign(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, least_rows, 0.2, "half-width", _reach_of(read, expected))
 
 
 def _on_n(laws: Laws) -> tuple[str, ...]:
@@ -151,9 +151,9 @@ def _on_shape(
     return (f"the mean is that of values clamped to [{lower}, {upper}]",)
 
 
-def _mean_notes(groups: Sequence[model.GroupMean], needed: float) -> tuple[str, ...]:
+def _mean_notes(groups: Sequence[model.GroupMean], least_rows: float) -> tuple[str, ...]:
     if any(group.model.noise_of_mean > 0.25 for group in groups):
-        return (too_few_rows("the noise spans much of the bounds", needed * len(groups)),)
+        return (too_few_rows("the noise spans much of the bounds", least_rows * len(groups)),)
     if any(group.model.influence is None for group in groups):
         return (
             "nearly all values lie beyond a bound: what was released does not say where the mean "
@@ -162,16 +162,16 @@ def _mean_notes(groups: Sequence[model.GroupMean], needed: float) -> tuple[str, 
     return ()
 
 
-def _share_notes(rows: int, needed: float) -> tuple[str, ...]:
-    if rows >= needed:
+def _share_notes(rows: int, least_rows: float) -> tuple[str, ...]:
+    if rows >= least_rows:
         return ()
-    return (too_few_rows("the noise is more than a twentieth of all rows", needed),)
+    return (too_few_rows("the noise is more than a twentieth of all rows", least_rows),)
 
 
 def known_share_design(title: str, null: float) -> AskedDesign:
     """The share of yes among people whose number is public."""
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         return laws["yes"].deviation / FINE
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
@@ -182,7 +182,7 @@ def known_share_design(title: str, null: float) -> AskedDesign:
             title,
             loss,
             ("rows are an independent sample",),
-            _share_notes(n, needed(laws)),
+            _share_notes(n, least_rows(laws)),
             None,
             np.array([exact.share]),
             n,
@@ -193,13 +193,13 @@ def known_share_design(title: str, null: float) -> AskedDesign:
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.array([float(n)]), "yes": np.array([float(n // 2)])})
 
-    return AskedDesign(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, least_rows, 1.0, "half-width", _reach_of(read, expected))
 
 
 def measured_share_design(title: str, null: float) -> AskedDesign:
     """The share of yes, where no and yes are counted with noise."""
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         return laws["n"].deviation / FINE
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
@@ -209,7 +209,7 @@ def measured_share_design(title: str, null: float) -> AskedDesign:
             title,
             loss,
             ("rows are an independent sample", MEASURED),
-            _share_notes(start.n, needed(laws)),
+            _share_notes(start.n, least_rows(laws)),
             None,
             np.array([start.share]),
             start.n,
@@ -220,7 +220,7 @@ def measured_share_design(title: str, null: float) -> AskedDesign:
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.array([float(n - n // 2), float(n // 2)])})
 
-    return AskedDesign(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+    return AskedDesign(read, expected, least_rows, 1.0, "half-width", _reach_of(read, expected))
 
 
 def quantile_design(
@@ -233,7 +233,7 @@ def quantile_design(
 ) -> AskedDesign:
     """Quantiles, from counts below the edges of a grid."""
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         return rank_deviation(grid.tree, laws["below"].deviation) / FINE
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
@@ -268,7 +268,7 @@ def quantile_design(
         return float((ends[:, 1] - ends[:, 0]).max() / 2), found._share
 
     reaches = "half-width" if len(shares) == 1 else "half-width of the widest"
-    return AskedDesign(read, expected, needed, 0.2, reaches, reach)
+    return AskedDesign(read, expected, least_rows, 0.2, reaches, reach)
 
 
 def _on_bins(grid: st.RankGrid) -> tuple[str, ...]:
@@ -290,15 +290,15 @@ def table_design(
 
     cells = math.prod(shape)
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         return 20 * cells * laws["n"].deviation
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
         table = sums.values["n"].reshape(shape)
         found, pvalue, simulated = model.table_test(table, laws["n"], chances, draws)
         notes: tuple[str, ...] = ()
-        if table.sum() < needed(laws) / 4:
-            notes = (too_few_rows("the noise of a cell is much of its count", needed(laws)),)
+        if table.sum() < least_rows(laws) / 4:
+            notes = (too_few_rows("the noise of a cell is much of its count", least_rows(laws)),)
         fitted = independent(table) if chances is None else chances
         share = share_in_counts(laws["n"].deviation, max(0.0, float(table.sum())), fitted)
         assumptions = (*assumed, MEASURED)
@@ -313,4 +313,4 @@ def table_design(
         return model.smallest_effect(laws["n"], shape, chances, n), math.nan
 
     reaches = "smallest effect seen (Cohen's w, power 0.8)"
-    return AskedDesign(read, expected, needed, 0.25, reaches, reach)
+    return AskedDesign(read, expected, least_rows, 0.25, reaches, reach)

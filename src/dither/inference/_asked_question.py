@@ -46,7 +46,7 @@ class AskedDesign:
         Of sums, laws and loss: the result. It must not raise, whatever the sums are.
     expected : callable
         Of a number of people: sums without noise that they might give.
-    needed : callable
+    least_rows : callable
         Of the laws: the people with whom noise matters little.
     least : float
         The part of them below which it is too wide.
@@ -57,7 +57,7 @@ class AskedDesign:
 
     read: Callable[[st.Sums, Laws, Loss], PrivateResult]
     expected: Callable[[int], st.Sums]
-    needed: Callable[[Laws], float]
+    least_rows: Callable[[Laws], float]
     least: float
     reaches: str
     reach: Callable[[int, Laws, Loss, float], tuple[float, float]]
@@ -156,7 +156,7 @@ class InferenceQuestion(Unreleased):
             tuple(found),
             tuple(reached),
             tuple(shares),
-            self._design.needed(self._laws),
+            self._design.least_rows(self._laws),
             self._design.least,
         )
 
@@ -214,10 +214,10 @@ class InferencePreview:
         The half-width of the interval, or the smallest effect; inf where there is none.
     shares : tuple of float
         How much of the variance of the error is the noise's; NaN of tests.
-    needed : float
+    least_rows : float
         With so many people the noise matters little.
     least : float
-        The part of ``needed`` below which the noise is too wide for any answer.
+        The part of ``least_rows`` below which the noise is too wide for any answer.
     """
 
     title: str
@@ -228,13 +228,13 @@ class InferencePreview:
     sizes: tuple[int, ...]
     widths: tuple[float, ...]
     shares: tuple[float, ...]
-    needed: float
+    least_rows: float
     least: float
 
     @property
     def enough(self) -> tuple[bool, ...]:
         """By size: whether the epsilon is large enough for it."""
-        return tuple(n >= self.least * self.needed for n in self.sizes)
+        return tuple(n >= self.least * self.least_rows for n in self.sizes)
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -264,10 +264,10 @@ class InferencePreview:
         lines += shown_table(heads, rows)
         for n, enough in zip(self.sizes, self.enough, strict=True):
             if not enough:
-                larger = float(self.epsilon) * self.needed / n
+                larger = float(self.epsilon) * self.least_rows / n
                 lines += wrapped(
                     f"{n:,} people are too few for this epsilon: about "
-                    f"{number_text(math.ceil(self.needed), 2)} people would do, or epsilon "
+                    f"{number_text(math.ceil(self.least_rows), 2)} people would do, or epsilon "
                     f"{number_text(larger, 2)}"
                 )
         if "half-width" in self.reaches:

@@ -241,7 +241,7 @@ def regression_design(
     """Linear regression by a formula whose regressors have the bounds of their sums."""
     size = len(read.columns)
 
-    def needed(laws: Laws) -> float:
+    def least_rows(laws: Laws) -> float:
         floor = 2 * MomentNoise(laws, size).deviation * math.sqrt(size + 1)
         return 30 * floor
 
@@ -270,7 +270,7 @@ def regression_design(
         share = 1.0 - (found.se_sampling[1] / max(found.se[1], 1e-300)) ** 2
         return float(upper - lower) / 2, float(share) if math.isfinite(found.se[1]) else 1.0
 
-    return AskedDesign(result, expected, needed, 0.2, f"half-width of {read.names[1]}", reach)
+    return AskedDesign(result, expected, least_rows, 0.2, f"half-width of {read.names[1]}", reach)
 
 
 def _names(size: int) -> list[str]:

@@ -43,7 +43,7 @@ class ClampedNormal:
     mean, deviation : float
         Of the normal population; the deviation above 0.
     cut : (bool, bool)
-        Whether values below -1, and above 1, are clamped; else that end is no end.
+        Whether values below -1, and above 1, are clamped; else nothing is cut at that end.
 
     Examples
     --------

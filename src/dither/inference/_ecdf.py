@@ -197,7 +197,7 @@ class DistributionTest(PrivateTest):
         Raises
         ------
         ArgumentError
-            There are none, or one is no share.
+            There are none, or one is not a share.
         """
         found = []
         wanted, design = shares_of(probabilities), self.design

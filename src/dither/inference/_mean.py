@@ -71,7 +71,7 @@ _SMALL = 0.01
 """Half-ranges: no deviation is taken to be smaller."""
 
 _FEWER = 4.5
-"""Deviations by which fewer values than expected must lie beyond a bound that is no cut at all:
+"""Deviations by which fewer values than expected must lie beyond a bound that cuts nothing:
 Laplace noise is so far below its mean once in a thousand times."""
 
 _AS_LIKELY = 3.84

@@ -359,17 +359,17 @@ class QuantileModel:
         return np.asarray(np.round(found) if self.trim else found)
 
     @property
-    def needed(self) -> float:
+    def least_rows(self) -> float:
         """Rows with which the rank of the middle is known within a twentieth of them."""
         return rank_deviation(self.tree, self.deviation) / FINE
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Whether there are too few rows."""
-        if self.n >= self.needed:
+        if self.n >= self.least_rows:
             return ()
         reason = "noisy counts do not tell where a share of the rows lies"
-        return (too_few_rows(reason, self.needed, self.needed / max(self.n, 1.0)),)
+        return (too_few_rows(reason, self.least_rows, self.least_rows / max(self.n, 1.0)),)
 
     def errors(self, rng: np.random.Generator, draws: int) -> Errors:
         """Simulated: who was sampled, and the noise of every node."""

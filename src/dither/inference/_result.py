@@ -408,7 +408,7 @@ def share_of_noise(noise: float, sampling: float) -> float:
     return (noise / whole) ** 2
 
 
-def too_few_rows(reason: str, needed: float, times: float | None = None) -> str:
+def too_few_rows(reason: str, least_rows: float, times: float | None = None) -> str:
     """The note that n is too small for the epsilon, how many rows would do, and what epsilon.
 
     Examples
@@ -417,7 +417,7 @@ def too_few_rows(reason: str, needed: float, times: float | None = None) -> str:
     'n is too small for this epsilon: it is cut. About 1,200 rows would do.'
     """
     epsilon = "" if times is None else f", or {number_text(times, 2)} times the epsilon,"
-    rows = f"About {number_text(needed, 2)} rows{epsilon} would do."
+    rows = f"About {number_text(least_rows, 2)} rows{epsilon} would do."
     return f"n is too small for this epsilon: {reason}. {rows}"
 
 

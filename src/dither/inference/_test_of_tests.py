@@ -16,7 +16,7 @@ Source. Kazan, Shi, Groce and Bray, "The test of tests: a framework for differen
 hypothesis testing", ICML 2023.
 """
 
-# ruff: noqa: PT028 - `test_of_tests` is no test of ours, whatever its name begins with.
+# ruff: noqa: PT028 - `test_of_tests` is not a test of ours, whatever its name begins with.
 from __future__ import annotations
 
 import contextlib

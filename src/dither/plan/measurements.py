@@ -347,7 +347,7 @@ class PlannedMeasurements:
         operand = aggregate.operand
         facts, shown = infer(operand, self.scope), self.scope.show(operand)
         if facts.kind is None or not (facts.kind.numeric or facts.kind.temporal):
-            raise QueryError(f"{shown} is no number, date or time, so it has no magnitude")
+            raise QueryError(f"{shown} is not a number, a date or a time, so it has no magnitude")
         if aggregate.origin is not None and not facts.kind.temporal:
             raise QueryError(f"{shown} is a number: its grid lies about 0, not about a day")
         grid: MagnitudeGrid | DayGrid

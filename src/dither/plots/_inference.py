@@ -125,7 +125,7 @@ def draw_inference_preview(preview: InferencePreview, path: str | Path | None) -
     axes.set_xlabel("people")
     axes.set_ylabel(preview.reaches)
     low, high = axes.get_xlim()
-    least = preview.least * preview.needed
+    least = preview.least * preview.least_rows
     if least > low:
         axes.axvspan(low, min(least, high), color=MUTED, alpha=0.12, linewidth=0)
         axes.annotate(

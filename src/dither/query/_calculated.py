@@ -153,7 +153,7 @@ class Calculation:
         values = [mode.values[place] for place in places]
         null = np.ones(self.groups, dtype=bool)
         if not mode.kind.numeric and mode.kind is not Kind.BOOLEAN:
-            return replace(objects(values), null=null, sure=~null)
+            return replace(objects(values), null=null, certain=~null)
         numbers = np.array(mode.values, dtype=np.float64)
         found = numbers[np.array(places, dtype=np.int64)]
         least, most = (np.full(self.groups, end(numbers)) for end in (np.min, np.max))
@@ -207,11 +207,11 @@ def post_columns(titles: Sequence[str], post: Post, kind: Kind | None) -> list[d
         parts = [[None if math.isnan(v) else v == 1 for v in post.value.tolist()]]
         parts += [end.tolist() for end in (surely(post), post.upper == 1)]
         shown = "boolean"
-    elif post.sure is not None:
+    elif post.certain is not None:
         listed = [v.isoformat() if hasattr(v, "isoformat") else v for v in as_listed(post.value)]
-        sure = [v if s else None for v, s in zip(listed, post.sure.tolist(), strict=True)]
+        certain = [v if s else None for v, s in zip(listed, post.certain.tolist(), strict=True)]
         dated = kind in (Kind.DATE, Kind.TIMESTAMP)
-        parts, shown = [listed, sure, sure], kind.value if kind and dated else "text"
+        parts, shown = [listed, certain, certain], kind.value if kind and dated else "text"
     elif kind is not None and not kind.numeric:
         # Where there is no group at all.
         parts, shown = [as_listed(post.value)] * 3, kind.value

@@ -77,7 +77,7 @@ class Learned:
 
     def summary(self) -> str:
         """What was learned, how far that can be trusted, and what it cost, as text."""
-        title, *lines = self._told()
+        title, *lines = self._lines()
         body = self.certificate.to_dict()
         epsilon, delta = self._release._loss
         again = " (replayed: nothing charged now)" if self.replayed else ""
@@ -87,7 +87,7 @@ class Learned:
         lines.append(f"protects {body['text']['protects']}")
         return "\n".join([title, *(line for text in lines for line in wrapped(text, "  "))])
 
-    def _told(self) -> list[str]:
+    def _lines(self) -> list[str]:
         raise NotImplementedError
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
@@ -211,7 +211,7 @@ class LearnedBounds(Learned):
             return bool(first >= float(lower) and last <= float(upper))
         return bool(first >= lower and last <= upper)
 
-    def _told(self) -> list[str]:
+    def _lines(self) -> list[str]:
         if self.lower is None or self.upper is None:
             return [f"no bounds of {self._what}", self._faint(self._content["seen"])]
         title = f"bounds of {self._what}: {self._ends()}"
@@ -250,12 +250,12 @@ class LearnedLimits(Learned):
     @property
     def cut(self) -> dict[str, float]:
         """By limit: the share of units that have more, as far as can be told."""
-        return {f"max_{name}": told["expected"] for name, told in self._found().items()}
+        return {f"max_{name}": facts["expected"] for name, facts in self._found().items()}
 
     @property
     def cut_at_most(self) -> dict[str, float]:
         """Each of those shares is no larger, with the stated confidence."""
-        return {f"max_{name}": told["most"] for name, told in self._found().items()}
+        return {f"max_{name}": facts["most"] for name, facts in self._found().items()}
 
     @property
     def policy(self) -> str | None:
@@ -268,25 +268,25 @@ class LearnedLimits(Learned):
         return bool(last <= max(limits))
 
     def _limit(self, name: str) -> int | None:
-        told = self._content.get(name)
-        return None if told is None or told["upper"] is None else int(told["upper"])
+        facts = self._content.get(name)
+        return None if facts is None or facts["upper"] is None else int(facts["upper"])
 
     def _found(self) -> dict[str, Mapping[str, Any]]:
         names = [name for name in ("groups", "rows") if self._limit(name) is not None]
         return {name: self._content[name] for name in names}
 
-    def _told(self) -> list[str]:
+    def _lines(self) -> list[str]:
         limits = [f"max_{name} = {self._limit(name)}" for name in self._found()]
         title = f"limits of {self.table}: {', '.join(limits) or 'none'}"
         if self.by:
             title += f" (by {', '.join(self.by)})"
         lines = [title]
-        for name, told in self._found().items():
+        for name, facts in self._found().items():
             limit = count_text(self._limit(name) or 0, name.removesuffix("s"))
             lines.append(
-                f"at most {percent(told['most'], turn=ceil)} of the units ({self._who}) have more "
+                f"at most {percent(facts['most'], turn=ceil)} of the units ({self._who}) have more "
                 f"than {limit} at {level(self.confidence)} confidence (about "
-                f"{percent(round(told['expected'], 3))}); what they have beyond is cut"
+                f"{percent(round(facts['expected'], 3))}); what they have beyond is cut"
             )
         for name in ("groups", "rows"):
             missed = self._content.get(name)
@@ -319,7 +319,7 @@ class LearnedKeys(Learned):
         listed = ", ".join(map(_toml, self.values))
         return f"{_toml(self.column, name=True)} = {{ values = [{listed}] }}"
 
-    def _told(self) -> list[str]:
+    def _lines(self) -> list[str]:
         listed = ", ".join(map(show_value, self.values)) or "none"
         half, rare = self._content["half"], self._content["rare"]
         return [

@@ -222,15 +222,15 @@ class FactQuestion(Question):
         if not self._recipes:
             return data | {"learned": self.fact | _keys(data, noise_plan, self.column)}
         names = [output.name for output in self._plan.query.outputs]
-        told = {
-            name: _told(recipe, noise_plan, noisy, confidence)
+        found = {
+            name: _learned_end(recipe, noise_plan, noisy, confidence)
             for name, recipe in zip(names, self._recipes, strict=True)
         }
         cells = len(data["columns"][0]["values"])
         data["columns"] = [*_cell_columns(self._recipes[0], cells), *data["columns"]]
         data["keys"] = ["from", "to"]
         data["units"] = {"from": None, "to": None} | data["units"]
-        learned = told["n"] if self.kind == "bounds" else told
+        learned = found["n"] if self.kind == "bounds" else found
         return data | {"learned": self.fact | learned}
 
 
@@ -267,7 +267,7 @@ def _size(cell: int) -> tuple[Fraction, Fraction]:
     return Fraction(first), Fraction(SIZES[cell + 1] - 1 if cell + 1 < len(SIZES) else first)
 
 
-def _told(
+def _learned_end(
     recipe: CellsRecipe, noise_plan: NoisePlan, noisy: Noisy, confidence: float
 ) -> dict[str, Any]:
     """What is learned from one histogram, with its error."""
@@ -276,10 +276,10 @@ def _told(
     assert noise is not None
     assert check_noise is not None
     cells = noise_plan.trees[recipe.cells].bins - (0 if recipe.grid is None else 2)
-    told: dict[str, Any] = {"seen": threshold(noise, cells) / recipe.parts}
+    found: dict[str, Any] = {"seen": threshold(noise, cells) / recipe.parts}
     ends = _ends(recipe, noise_plan, noisy.values, confidence)
     if ends is None:
-        return told | {"lower": None, "upper": None, "expected": None, "most": None}
+        return found | {"lower": None, "upper": None, "expected": None, "most": None}
     (sides,) = noisy.values[recipe.sides]
     if recipe.grid is None:
         inside, *beyond = sides[0]
@@ -288,8 +288,8 @@ def _told(
         beyond = [below, above]
     share = outside_of(np.array(beyond), int(inside), check_noise, confidence)
     lower, upper = map(str, ends) if recipe.grid is None else recipe.grid.texts(*ends)
-    told |= {"lower": lower, "upper": upper}
-    return told | {"expected": share.expected, "most": share.most}
+    found |= {"lower": lower, "upper": upper}
+    return found | {"expected": share.expected, "most": share.most}
 
 
 def _cell_columns(recipe: CellsRecipe, cells: int) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ def shortfalls(noise_plan: NoisePlan, confidence: float) -> dict[str, float]:
     """By output: how many rows fewer than the most frequent value the chosen one has at most.
 
     So few with this confidence in each group, of rows as they count in the answer. Of what is
-    calculated from a mode, where that is no output itself, what is said is of the mode.
+    calculated from a mode, where that is not an output itself, what is said is of the mode.
     """
     found: dict[str, float] = {}
     outputs = list(zip(noise_plan.plan.query.outputs, noise_plan.plan.recipes, strict=True))

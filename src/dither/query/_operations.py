@@ -42,7 +42,7 @@ class Post:
         values, ``lower`` is 1 where it is surely true, ``upper`` 0 where it surely is not.
     null : array of bool
         Where the true one may be NULL.
-    sure : array of bool, optional
+    certain : array of bool, optional
         Of texts and dates: where it is the true one.
     """
 
@@ -50,7 +50,7 @@ class Post:
     lower: Floats
     upper: Floats
     null: Truths
-    sure: Truths | None = None
+    certain: Truths | None = None
 
 
 def missing(groups: int) -> Post:
@@ -239,7 +239,7 @@ def _least(xs: list[Post]) -> Post:
 
 def _compared(op: str, a: Post, b: Post) -> Post:
     null = a.null | b.null
-    if a.sure is not None or b.sure is not None:
+    if a.certain is not None or b.certain is not None:
         return _compared_objects(op, a, b, null)
     if op in (">", ">="):
         return _compared("<" if op == ">" else "<=", b, a)
@@ -273,10 +273,10 @@ def _compared_objects(op: str, a: Post, b: Post, null: Truths) -> Post:
         [np.nan if _is_none(x) or _is_none(y) else float(turns[op](x, y)) for x, y in pairs],
         dtype=float,
     )
-    sure = np.logical_and(
-        *(np.ones(x.null.shape, bool) if x.sure is None else x.sure for x in (a, b))
+    certain = np.logical_and(
+        *(np.ones(x.null.shape, bool) if x.certain is None else x.certain for x in (a, b))
     )
-    return _truths(value, sure & (value == 1) & ~null, ~sure | (value == 1), null)
+    return _truths(value, certain & (value == 1) & ~null, ~certain | (value == 1), null)
 
 
 def _is_none(value: Any) -> bool:
@@ -319,9 +319,11 @@ def _joined(op: str, xs: list[Post]) -> Post:
 
 
 def _is_null(x: Post) -> Post:
-    if x.sure is not None:
+    if x.certain is not None:
         value = np.array([v is None for v in x.value.tolist()], dtype=bool)
-        return _truths(value, value & x.sure, value | ~x.sure, np.zeros(value.shape, dtype=bool))
+        return _truths(
+            value, value & x.certain, value | ~x.certain, np.zeros(value.shape, dtype=bool)
+        )
     value = np.isnan(x.value)
     gone = x.lower > x.upper
     return _truths(value, gone, x.null, np.zeros(value.shape, dtype=bool))
@@ -347,31 +349,31 @@ def _coalesce(xs: list[Post]) -> Post:
         known = np.array([not _is_none(v) for v in x.value.tolist()], dtype=bool)
         # That an earlier one is NULL is not the choice of NULL.
         never = np.zeros(x.null.shape, dtype=bool)
-        arms.append((left & known, open_, Post(x.value, x.lower, x.upper, never, x.sure)))
+        arms.append((left & known, open_, Post(x.value, x.lower, x.upper, never, x.certain)))
         left, open_ = left & ~known, open_ & x.null
     found = _mixed([*arms, (left, open_, missing(len(left)))])
-    return Post(found.value, found.lower, found.upper, open_, found.sure)
+    return Post(found.value, found.lower, found.upper, open_, found.certain)
 
 
 def _mixed(arms: list[tuple[Any, Any, Post]]) -> Post:
     """Of arms (where it is chosen, where the true choice may be it, what it is)."""
     groups = len(arms[0][0])
-    textual = any(x.sure is not None for _, _, x in arms)
+    textual = any(x.certain is not None for _, _, x in arms)
     value: npt.NDArray[Any] = np.full(
         groups, None if textual else np.nan, dtype=object if textual else float
     )
     lower, upper = np.full(groups, np.inf), np.full(groups, -np.inf)
-    null, sure = np.zeros(groups, dtype=bool), np.ones(groups, dtype=bool)
+    null, certain = np.zeros(groups, dtype=bool), np.ones(groups, dtype=bool)
     several = sum(maybe.astype(int) for _, maybe, _ in arms) > 1
     for chosen, maybe, x in arms:
-        if not textual or x.sure is not None:
+        if not textual or x.certain is not None:
             value[chosen] = x.value[chosen]
         lower = np.where(maybe, np.minimum(lower, x.lower), lower)
         upper = np.where(maybe, np.maximum(upper, x.upper), upper)
         null |= maybe & x.null
-        sure &= ~maybe | chosen & (True if x.sure is None else x.sure)
+        certain &= ~maybe | chosen & (True if x.certain is None else x.certain)
     if textual:
-        return Post(value, lower, upper, null, sure & ~several)
+        return Post(value, lower, upper, null, certain & ~several)
     return Post(value, lower, upper, null)
 
 
@@ -402,7 +404,7 @@ def possible_places(
 
     Above a row are surely those whose interval ends before its own begins, and perhaps those whose
     interval begins before its own ends. Of dense ranks, which count values and not rows, as many
-    are sure as disjoint intervals lie above one another. What may be NULL may come last.
+    are certain as disjoint intervals lie above one another. What may be NULL may come last.
     """
     count = len(lower)
     begins = np.where(lower > upper, np.inf, lower)

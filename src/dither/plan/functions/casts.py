@@ -27,7 +27,7 @@ from dither.plan.schema import Kind
 
 __all__ = ["CASTS", "FALSE", "FORMS", "TRUE"]
 
-# Not 0000, which is no year.
+# Not 0000, which is not a year.
 _YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 _LEAP = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
 _DATE = (
