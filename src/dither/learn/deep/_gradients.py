@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from dither.errors import ArgumentError
 from dither.learn.deep._layers import LAYERS, GradientPart, LayerPart, LinearPart, Whole
-from dither.learn.deep._model import trainable
+from dither.learn.deep._model import check_loss_alone, trainable
 
 __all__ = ["ByLayers", "ByVmap", "GradientEngine", "cross_entropy", "engine_for"]
 
@@ -180,12 +180,13 @@ def engine_for(
     Raises
     ------
     ArgumentError
-        The loss is not one number for each example, or layer by layer was asked for and is not
-        possible.
+        The loss is not one number for each example, or depends on other examples; or layer by
+        layer was asked for and is not possible.
     """
     with torch.no_grad():
         try:
-            made = loss(model(x), y)
+            given = model(x)
+            made = loss(given, y)
         except Exception as error:
             raise ArgumentError(
                 f"loss fails on made-up rows: {type(error).__name__}: {error}"
@@ -194,6 +195,7 @@ def engine_for(
         raise ArgumentError(
             "loss must give one number for each example, shape (b,): in torch, reduction='none'"
         )
+    check_loss_alone(loss, given, y)
     if ghost is False:
         return ByVmap(model, loss)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,7 +13,15 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from dither.errors import ArgumentError
 
-__all__ = ["check_model", "check_rows_alone", "trainable"]
+__all__ = [
+    "check_loss_alone",
+    "check_model",
+    "check_rows_alone",
+    "evaluating",
+    "made_up_rows",
+    "modes_of",
+    "trainable",
+]
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -79,7 +89,7 @@ def _groups(width: int) -> int:
 
 
 def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
-    """Run the model on made-up rows, and see that none changes what another gives.
+    """Run the model on made-up rows, and see that none changes what another gives, nor how many.
 
     Parameters
     ----------
@@ -94,8 +104,8 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
     Raises
     ------
     ArgumentError
-        The model fails on them, a row's output depends on the other row, or running the model
-        changes its buffers.
+        The model fails on them, a row's output depends on other rows or on their number, or
+        running the model changes its buffers.
     """
     one, two, three = (_made_up(rows, seed) for seed in range(3))
     before = [buffer.clone() for buffer in model.buffers()]
@@ -103,6 +113,7 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             found = [_run(model, pair) for pair in ((one, two), (one, three), (two, one))]
             found.append(_run(model, (three, one)))
+            sizes = _of_sizes(model, ((one, two), (one,), (one, two, three, two)))
     except Exception as error:
         raise ArgumentError(
             f"model fails on rows of the shape {tuple(rows.shape[1:])} and type {rows.dtype}: "
@@ -126,7 +137,95 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
                 "model mixes the rows of a batch: what it gives for one depends on another. "
                 "Use layers that treat each row by itself"
             )
+    if not all(other.ndim and _alike(sizes[0][:1], other[:1]) for other in sizes):
+        raise ArgumentError(
+            "model mixes the rows of a batch: what it gives for one depends on how many there are. "
+            "Use layers that treat each row by itself"
+        )
     return found[0]
+
+
+def check_loss_alone(
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    given: torch.Tensor,
+    targets: torch.Tensor,
+) -> None:
+    """See on made-up outputs that the loss of a row depends neither on others nor on their number.
+
+    Parameters
+    ----------
+    loss : callable
+        From outputs and targets to one number for each row.
+    given, targets : Tensor
+        Shapes and types of the made-up outputs and targets; no value is read.
+
+    Raises
+    ------
+    ArgumentError
+        The loss of a row, or its gradient, depends on another row or on how many there are.
+    """
+    rows = [(_made_up(given, seed), _made_up(targets, seed)) for seed in range(3)]
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for places, own in (((0, 1), 0), ((0, 2), 0), ((1, 0), 1), ((0,), 0), ((0, 1, 2, 1), 0)):
+        out = torch.stack([rows[i][0] for i in places]).requires_grad_()
+        try:
+            each = loss(out, torch.stack([rows[i][1] for i in places]))
+            (slopes,) = torch.autograd.grad(each.sum(), out)
+        except Exception:
+            # Made-up rows may be none that this loss is of; what the model gives is tried as well.
+            return
+        found.append((each.detach()[own], slopes[own]))
+    for each, slopes in found[1:]:
+        if not (_alike(each, found[0][0]) and _alike(slopes, found[0][1])):
+            raise ArgumentError(
+                "loss mixes the rows of a batch: what it gives for one depends on the others, or "
+                "on how many there are. In torch take reduction='none', and divide by nothing"
+            )
+
+
+def modes_of(model: nn.Module) -> tuple[bool, ...]:
+    """Which of its parts are in training mode."""
+    return tuple(layer.training for layer in model.modules())
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """All parts in eval mode; afterwards each is in its own again."""
+    modes = [(layer, layer.training) for layer in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and bool(
+        torch.allclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True)
+    )
+
+
+def _of_sizes(model: nn.Module, batches: tuple[tuple[torch.Tensor, ...], ...]) -> list[Any]:
+    """What the model gives for batches of different sizes, without what it draws by chance.
+
+    Of a model that draws in eval mode, too, nothing is compared.
+    """
+    if _steady(model, batches[0]):
+        return [_run(model, batch) for batch in batches]
+    with evaluating(model):
+        if _steady(model, batches[0]):
+            return [_run(model, batch) for batch in batches]
+    return [_run(model, batches[0])]
+
+
+def _steady(model: nn.Module, batch: tuple[torch.Tensor, ...]) -> bool:
+    return bool(torch.equal(_run(model, batch), _run(model, batch, seed=1)))
+
+
+def made_up_rows(rows: torch.Tensor) -> torch.Tensor:
+    """Two rows that differ, of the shape, type and device of these."""
+    return torch.stack([_made_up(rows, seed) for seed in range(2)])
 
 
 def _made_up(rows: torch.Tensor, seed: int) -> torch.Tensor:
@@ -140,8 +239,8 @@ def _made_up(rows: torch.Tensor, seed: int) -> torch.Tensor:
     return torch.rand(shape, generator=generator).to(rows)
 
 
-def _run(model: nn.Module, pair: tuple[torch.Tensor, torch.Tensor]) -> Any:
-    devices = [pair[0].device] if pair[0].device.type == "cuda" else []
+def _run(model: nn.Module, batch: tuple[torch.Tensor, ...], seed: int = 0) -> Any:
+    devices = [batch[0].device] if batch[0].device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(0)
-        return model(torch.stack(pair))
+        torch.manual_seed(seed)
+        return model(torch.stack(batch))

@@ -20,7 +20,13 @@ from dither.learn.deep._charge import Cost, cost_of, counting_noise, whole_run
 from dither.learn.deep._clipping import Adaptive, Clip, as_clip
 from dither.learn.deep._data import as_pair
 from dither.learn.deep._gradients import PerExampleLoss, cross_entropy, engine_for
-from dither.learn.deep._model import check_model, check_rows_alone, trainable
+from dither.learn.deep._model import (
+    check_model,
+    check_rows_alone,
+    made_up_rows,
+    modes_of,
+    trainable,
+)
 from dither.learn.deep._noise import noisy, noisy_count, sigma2_of
 from dither.learn.deep._order import CorrelatedNoise, FixedOrder, OrderedSampling
 from dither.learn.deep._sampling import PoissonSampling, one_step, parts
@@ -194,7 +200,7 @@ class PrivateOptimizer:
         self.optimizer, self.model, self.taken = optimizer, model, 0
         self._waiting: Iterator[torch.Tensor] | None = None
         self._given = 0
-        self._done = False
+        self._done = self._failed = False
         self.correlated: CorrelatedNoise | None = None
         self.entry: int | None = None
         self._sampling: PoissonSampling | OrderedSampling | None = None
@@ -285,7 +291,9 @@ class PrivateOptimizer:
         if loss is not None and not callable(loss):
             raise ArgumentError("loss must be a function of outputs and targets")
         check_rows_alone(model, self._X)
-        x = self._X.new_zeros((2, *self._X.shape[1:]))
+        self._modes = modes_of(model)
+        # Of zeros a gradient may be 0 whatever is read, and tell nothing.
+        x = made_up_rows(self._X)
         y = self._y.new_zeros((2, *self._y.shape[1:]))
         how = None if ghost is None else check.flag("ghost", ghost)
         engine = engine_for(model, loss or cross_entropy, how, x, y)
@@ -341,7 +349,12 @@ class PrivateOptimizer:
                 f"all {self.planned:,} steps that were planned are taken: what more would cost was "
                 "not charged; plan more with another PrivateOptimizer"
             )
+        self._check_whole()
         places = self.sampling.batch(self.taken, self._words("sample", self.taken))
+        drawn = self._words("model", self.taken)
+        if drawn is not None:
+            # So that a step that is repeated drops out the same numbers.
+            torch.manual_seed(int(drawn.words(1)[0] >> 1))
         self._sums.clip = self.clip
         self._sums.start()
         self._waiting, self._done = parts(places.to(self._X.device), self.physical), False
@@ -372,16 +385,35 @@ class PrivateOptimizer:
         Raises
         ------
         ArgumentError
-            There is no such batch.
+            There is no such batch; or the model was put into another mode, in which it mixes rows
+            or keeps what it saw.
         EngineError
-            The model or the loss failed on a row.
+            The model or the loss failed on a row. No further step is taken then: it would lack
+            other rows, too, because of that one.
         """
         if not self._given or len(x) != self._given or len(y) != self._given:
             raise ArgumentError(
                 "backward takes the rows that batches() gave last, once, all of them"
             )
-        self._given = 0
+        self._check_mode()
+        self._given, self._failed = 0, True
         self._sums.add(x, y)
+        self._failed = False
+
+    def _check_mode(self) -> None:
+        """What was seen of the model holds in the mode that it was in."""
+        modes = modes_of(self.model)
+        if modes != self._modes:
+            check_model(self.model)
+            check_rows_alone(self.model, self._X)
+            self._modes = modes
+
+    def _check_whole(self) -> None:
+        if self._failed:
+            raise ArgumentError(
+                "the model or the loss failed within a sample: other rows of it are lacking, too, "
+                "and the guarantee holds of no further step. What was charged stays charged"
+            )
 
     def step(self) -> None:
         """Add the noise, divide, and let the optimiser step.
@@ -389,24 +421,38 @@ class PrivateOptimizer:
         Raises
         ------
         ArgumentError
-            No sample was drawn since the last step, or not all of its gradients were taken.
+            No sample was drawn since the last step, or not all of its gradients were taken; or a
+            parameter has a gradient that is not from here.
         """
+        self._check_whole()
         if self._waiting is None or not self._done or self._given:
             raise ArgumentError(
                 "step needs fresh gradients of a whole sample: first "
                 "'for x, y in optimizer.batches(): optimizer.backward(x, y)'"
             )
+        self._check_gradients()
         self._waiting = None
         draw = noisy if self.correlated is None else self.correlated.noisy
         total, count = draw(self._sums, self.noise_multiplier, self._words("noise", self.taken))
-        self._sums.set_gradients(total / self.sampling.denominator)
         if isinstance(self.optimizer, CorrectedAdam):
             self._tell_noise(self.optimizer)
+        # From here on the sum may be seen, whether or not the optimiser fails.
+        self.taken += 1
+        self._sums.set_gradients(total / self.sampling.denominator)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if isinstance(self.clip, Adaptive):
             self.clip = self.clip.moved((count / self.sampling.denominator + 1) / 2)
-        self.taken += 1
+
+    def _check_gradients(self) -> None:
+        """Other parameters, which were frozen or came later, must not move along raw gradients."""
+        known = {id(p) for p in self._sums.engine.parameters.values()}
+        held = [p for group in self.optimizer.param_groups for p in group["params"]]
+        if any(p.grad is not None and id(p) not in known for p in held):
+            raise ArgumentError(
+                "optimizer has a gradient of a parameter that was frozen, or unknown, when the "
+                "PrivateOptimizer was made: it would move without noise. Make another one"
+            )
 
     def _tell_noise(self, optimizer: CorrectedAdam) -> None:
         unit = self.clip.norm / UNIT / self.sampling.denominator

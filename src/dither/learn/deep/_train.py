@@ -20,7 +20,7 @@ from dither.learn.deep._checkpoint import Checkpoint, bound
 from dither.learn.deep._clipping import Clip
 from dither.learn.deep._data import as_pair
 from dither.learn.deep._gradients import PerExampleLoss, cross_entropy
-from dither.learn.deep._model import check_rows_alone, trainable
+from dither.learn.deep._model import check_rows_alone, evaluating, modes_of, trainable
 from dither.learn.deep._optimizer import MEMORY, PrivateOptimizer, Source
 from dither.learn.deep._order import FixedOrder
 from dither.learn.deep._steps import CorrectedAdam
@@ -195,7 +195,7 @@ def train(
             run.keep_in(kept, check.whole("every", every, 1), bill)
         elif bill is not None:
             private.entry = bill.charge(private.cost)
-        with _shown(private, progress, delta) as told:
+        with _shown(private, progress, delta) as told, _own_draws(private, kept):
             run.go(told)
     return Training(
         model,
@@ -224,6 +224,15 @@ def _kept(path: str | Path | None, words: Source | None) -> Iterator[Checkpoint 
         raise ArgumentError("words are those of the checkpoint's key: leave them out")
     with Checkpoint.opened(path) as found:
         yield found
+
+
+@contextmanager
+def _own_draws(private: PrivateOptimizer, kept: Checkpoint | None) -> Iterator[None]:
+    """What a model draws by chance in a run with a key leaves torch's own randomness as it was."""
+    device = private._X.device
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices, enabled=kept is not None):
+        yield
 
 
 class _Run:
@@ -279,7 +288,8 @@ class _Run:
             for group in private.optimizer.param_groups
         ]
         return bound(
-            key, [private._X, private._y, *held], repr(private.model), sorted(trained), loss,
+            key, [private._X, private._y, *held], repr(private.model), modes_of(private.model),
+            sorted(trained), loss,
             type(private.optimizer).__qualname__, groups, private.clip, private.exact,
             private.physical, private.asked, private.cost, self.steps, self.first,
             type(private._sums.engine).__qualname__, torch.__version__,
@@ -308,8 +318,12 @@ class _Run:
             )
 
     def _probe(self) -> torch.Tensor:
-        """What the model gives for rows that are made up, of whatever parameters it has."""
-        return check_rows_alone(self.private.model, self.private._X).detach()
+        """What model and loss give for rows that are made up, of whatever parameters it has."""
+        found = check_rows_alone(self.private.model, self.private._X).detach()
+        y = self.private._y
+        with torch.no_grad():
+            each = self.loss(found, y.new_zeros((2, *y.shape[1:])))
+        return torch.cat([found.flatten(), each.flatten().to(found.dtype)])
 
     def go(self, told: Callable[[Progress], None]) -> None:
         """All steps, or as many as ``stop`` leaves."""
@@ -366,14 +380,12 @@ class _Run:
             return {}
         x, y = self.watch
         model = self.private.model
-        mode = model.training
-        with self._meant(), torch.no_grad():
-            model.eval()
+        # A part that was in eval mode, as normalisation that is frozen, must be so again.
+        with self._meant(), evaluating(model), torch.no_grad():
             output = model(x)
             found = {"loss": float(self.loss(output, y).mean())}
             if y.dtype == torch.int64 and output.ndim == y.ndim + 1:
                 found["accuracy"] = float((output.argmax(-1) == y).float().mean())
-        model.train(mode)
         return found
 
 
