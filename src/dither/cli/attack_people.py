@@ -292,12 +292,15 @@ def synthetic(
 Examples:
   dither attack gradients                 digits, without noise and with
   dither attack gradients --epsilon 1 --epsilon 1000 --plot digits.png
+  dither attack gradients --batch 4       four images a client
 """,
 )
 @click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
               help="Epsilon of one update; may be repeated.  [default: 1, 8, 100]")  # fmt: skip
 @click.option("--records", type=click.IntRange(10, 1797), default=40, show_default=True,
-              help="Clients, each with one image.")  # fmt: skip
+              help="Images, one a client.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1, 64), default=1, show_default=True,
+              help="Images that each client has.")  # fmt: skip
 @click.option("--plays", type=click.IntRange(100), default=2000, show_default=True,
               help="Updates that are scored in each game.")  # fmt: skip
 @click.option(
@@ -313,6 +316,7 @@ Examples:
 def gradients(
     epsilons: tuple[Fraction, ...],
     records: int,
+    batch: int,
     plays: int,
     confidence: float,
     seed: int,
@@ -321,7 +325,8 @@ def gradients(
     """Rebuild images of digits, and read their labels, from what clients send in training.
 
     A client sends the gradient of a small network at its one image. Without noise the image is a
-    quotient of two of its parts.
+    quotient of two of its parts. Of several images each unit has a quotient of its own, and those
+    that agree are images.
 
     Exit code 1 if an update reveals more than it promises; 3 if one that promises something could
     not be judged.
@@ -329,8 +334,10 @@ def gradients(
     from dither.examples.gradient_attacks import show_gradients
 
     check_targets(picture=picture)
+    if records < 2 * batch:
+        raise click.BadParameter("each of two clients needs --batch images", param_hint="--records")
     chosen = epsilons or (Fraction(1), Fraction(8), Fraction(100))
-    leave_by(show_gradients(chosen, records, plays, confidence, seed, picture))
+    leave_by(show_gradients(chosen, records, plays, confidence, seed, picture, batch))
 
 
 def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:

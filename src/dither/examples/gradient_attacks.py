@@ -43,14 +43,14 @@ def digits(count: int, seed: int = 0) -> tuple[npt.NDArray[np.float64], npt.NDAr
     return images[chosen] / 16.0, labels[chosen].astype(np.int64)
 
 
-def noisy_client(epsilon: Fraction, seed: int = 0) -> lab.SimulatedClient:
-    """A client whose every update is (epsilon, 1e-5)-DP for replacing its record."""
+def noisy_client(epsilon: Fraction, seed: int = 0, hidden: int = 32) -> lab.SimulatedClient:
+    """A client whose every update is (epsilon, 1e-5)-DP for replacing one of its records."""
     z = calibrate(
         lambda sigma: gaussian(sigma, neighbours="replace"),
         epsilon=float(epsilon),
         delta=float(DELTA),
     )
-    return lab.SimulatedClient.of(64, 10, 32, clip=1.0, noise_multiplier=float(z), seed=seed)
+    return lab.SimulatedClient.of(64, 10, hidden, clip=1.0, noise_multiplier=float(z), seed=seed)
 
 
 def show_gradients(
@@ -60,9 +60,13 @@ def show_gradients(
     confidence: float,
     seed: int,
     picture: Path | None,
+    batch: int = 1,
 ) -> list[lab.Verdict]:
     """Digits and labels from one update each, without noise and at every epsilon."""
+    records -= records % batch
     images, labels = digits(records, seed)
+    # Of several records only units tell that one of them alone makes active: it takes more units.
+    hidden = 32 if batch == 1 else 64 * batch
     common: dict[str, Any] = {"plays": plays, "confidence": confidence, "seed": seed}
     delta = float(DELTA)
     shown = new_table()
@@ -73,13 +77,14 @@ def show_gradients(
     drawn: list[lab.Inversion] = []
     read: list[lab.LabelLeak] = []
     for epsilon in epsilons:
-        client = noisy_client(epsilon, seed)
+        client = noisy_client(epsilon, seed, hidden)
         common["loss"] = client.loss
         name = f"ε = {loss_text(epsilon)}"
         with waiting(f"attacking updates at {name}"):
             seen = lab.gradient_inversion(
-                client.first, images, labels, undefended=client.bare.first, name=name, **common
-            )
+                client.first, images, labels, undefended=client.bare.first, name=name,
+                batch=batch, **common,
+            )  # fmt: skip
             told = lab.label_leak(
                 client.last, images, labels, undefended=client.bare.last, name=name, **common
             )
@@ -99,11 +104,14 @@ def show_gradients(
             percent(told.right), at_least(certified, 2), loss_text(epsilon), str(worst),
         )  # fmt: skip
     console().print(shown)
+    has, how = "one image of a digit and its label", "the image by division"
+    if batch > 1:
+        has, how = f"{batch} images of digits and their labels", "images where divisions agree,"
     print_paragraphs(
         "",
-        f"Each of {records} clients has one image of a digit and its label, and sends one gradient "
-        "of a network of 32 hidden units. Rebuilt: the image by division of the first layer's "
-        f"gradients, with a correlation of at least 0.9; labels from the last layer's, blindly "
+        f"Each of {records // batch} clients has {has}, and sends one gradient of a network of "
+        f"{hidden} hidden units. Rebuilt: {how} of the first layer's gradients, with a correlation "
+        "of at least 0.9; labels from the last layer's, of clients with one image, blindly "
         f"{percent(read[0].blind)}. Certified: the ε that {plays:,} plays of telling two images "
         f"apart, or as many of two labels, prove to be lost at δ = {loss_text(DELTA)}, each at "
         f"{level(confidence)}. Claimed: of one update, for replacing the client's record.",

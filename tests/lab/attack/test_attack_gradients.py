@@ -25,6 +25,55 @@ def clients(multiplier: float, hidden: int = 24) -> SimulatedClient:
     return SimulatedClient.of(16, 4, hidden, clip=1.0, noise_multiplier=multiplier)
 
 
+def test_the_gradient_of_a_batch_is_the_mean() -> None:
+    """Of both layers; the clip is of the mean."""
+    client = SimulatedClient.of(16, 4, 6)
+    each = [client.gradients(x, y) for x, y in zip(IMAGES, LABELS, strict=True)]
+    for layer, (weights, biases) in enumerate(client.gradients(IMAGES, LABELS)):
+        assert np.allclose(weights, np.mean([one[layer][0] for one in each], axis=0))
+        assert np.allclose(biases, np.mean([one[layer][1] for one in each], axis=0))
+    short = SimulatedClient.of(16, 4, 6, clip=0.01).gradients(IMAGES, LABELS)
+    assert sum((a**2).sum() + (b**2).sum() for a, b in short) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize(("batch", "hidden", "least"), [(2, 128, 12), (4, 512, 12), (6, 16, 0)])
+def test_batches_are_rebuilt_by_wide_networks(batch: int, hidden: int, least: int) -> None:
+    """Wherever two units are active at one record alone; few units tell fewer."""
+    client = SimulatedClient.of(16, 4, hidden)
+    found = attack.gradient_inversion(
+        client.first, IMAGES - 0.5, LABELS, batch=batch, undefended=client.bare.first, plays=100
+    )
+    exact = np.abs(found.rebuilt - IMAGES + 0.5).max(axis=1) < 1e-6
+    assert exact.sum() >= least
+    assert (found.found < 12) == (least < 12)
+    assert found.batch == batch
+    assert found.which.auc.value == 1.0
+
+
+def test_noise_stops_batches() -> None:
+    """The bound is of one record of a batch that is replaced; too little noise is caught."""
+    client, weak = clients(1.0, 64), clients(0.03, 64)
+    images, told = IMAGES - 0.5, {"batch": 4, "loss": client.loss}
+    seen = attack.gradient_inversion(
+        client.first, images, LABELS, undefended=client.bare.first, **told
+    )
+    assert seen.bare_likeness is not None
+    assert seen.found < (seen.bare_likeness >= 0.9).sum()
+    assert seen.verdict.outcome is Outcome.CONSISTENT
+    assert seen.certified(1e-5) < float(client.loss.epsilon(1e-5))
+    caught = attack.gradient_inversion(
+        weak.first, images, LABELS, undefended=weak.bare.first, **told
+    )
+    assert caught.verdict.outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("batch", [0, 5, 12, 1.5])
+def test_batches_that_do_not_fit(batch: Any) -> None:
+    """They divide the records, into two at least."""
+    with pytest.raises(ArgumentError, match="batch must"):
+        attack.gradient_inversion(clients(1.0).first, IMAGES, LABELS, batch=batch)
+
+
 @pytest.mark.parametrize("hidden", [0, 6])
 def test_gradients_are_those_of_finite_differences(hidden: int) -> None:
     """Of every weight and bias, of both layers."""
@@ -161,6 +210,19 @@ def test_the_command(tmp_path: Path) -> None:
     assert "0 of 10" in done.output
     assert "consistent" in done.output
     assert picture.is_file()
+
+
+def test_the_command_on_batches() -> None:
+    """Two images a client; the last that is over is left out."""
+    pytest.importorskip("sklearn")
+    words = ["attack", "gradients", "--epsilon", "2", "--plays", "200", "--batch", "2"]
+    done = CliRunner().invoke(main, [*words, "--records", "11"])
+    assert done.exit_code == 0, done.output
+    assert "10 of 10" in done.output
+    assert "5 clients has 2 images" in " ".join(done.output.split())
+    refused = CliRunner().invoke(main, [*words[:-1], "6", "--records", "11"])
+    assert refused.exit_code == 2
+    assert "--records" in refused.output
 
 
 def nothing(record: Any, label: int) -> None:

@@ -10,7 +10,7 @@ control that must succeed and one that must fail. Releases are black boxes.
   and `background` read their answers from classes in which they hide.
 - `differencing` subtracts two counts that differ in one person.
 - `membership` tells who was in the data of a statistic or of a model.
-- `gradient_inversion` and `label_leak` read a client's record and label from its update.
+- `gradient_inversion` and `label_leak` read a client's records and label from its update.
 - `synthetic` tells who was in the table that synthetic rows were made of.
 """
 
@@ -34,12 +34,12 @@ from dither.lab.attack._game import Experiment as Experiment
 from dither.lab.attack._game import Game as Game
 from dither.lab.attack._generators import drawn_again as drawn_again
 from dither.lab.attack._generators import pairs_kept as pairs_kept
-from dither.lab.attack._gradients import Inversion as Inversion
-from dither.lab.attack._gradients import LabelLeak as LabelLeak
-from dither.lab.attack._gradients import SimulatedClient as SimulatedClient
-from dither.lab.attack._gradients import gradient_inversion, label_leak
 from dither.lab.attack._homogeneity import Homogeneity as Homogeneity
 from dither.lab.attack._homogeneity import homogeneity
+from dither.lab.attack._inversion import Inversion as Inversion
+from dither.lab.attack._inversion import gradient_inversion
+from dither.lab.attack._label_leak import LabelLeak as LabelLeak
+from dither.lab.attack._label_leak import label_leak
 from dither.lab.attack._linkage import Linkage as Linkage
 from dither.lab.attack._linkage import linkage
 from dither.lab.attack._membership import Membership as Membership
@@ -47,6 +47,7 @@ from dither.lab.attack._membership import membership
 from dither.lab.attack._reconstruct import Reconstruction as Reconstruction
 from dither.lab.attack._reconstruct import reconstruct_table
 from dither.lab.attack._reconstruct import without_each as without_each
+from dither.lab.attack._simulated_client import SimulatedClient as SimulatedClient
 from dither.lab.attack._skewness import Skewness as Skewness
 from dither.lab.attack._skewness import skewness
 from dither.lab.attack._statistics import Statistics as Statistics
