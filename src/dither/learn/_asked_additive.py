@@ -19,9 +19,9 @@ from dither.learn._additive import (
     shape_of,
     within,
 )
-from dither.learn._asked_columns import column_from, column_of, read_value, stored
-from dither.learn._asked_model import loss_of
-from dither.learn._asked_rows import RowsQuestion, Told, finite
+from dither.learn._asked_columns import column_of, stored
+from dither.learn._asked_rows import RowsQuestion, Told
+from dither.learn._asked_stored import Taught, finite
 from dither.learn._boosting import (
     Boosting,
     ColumnTerm,
@@ -161,12 +161,10 @@ class AdditiveQuestion(RowsQuestion):
 
 def additive_from(content: Mapping[str, Any]) -> AdditiveModel:
     """The estimator that a release left, from plain data; what is not one raises."""
-    columns = tuple(map(column_from, content["columns"]))
-    target, loss = content["target"], loss_of(content)
-    classes = None if target["classes"] is None else [read_value(v) for v in target["classes"]]
-    outputs, _ = shape_of(len(classes or ()))
+    taught = Taught.of(content)
+    outputs, _ = shape_of(len(taught.classes or ()))
     terms = []
-    for column, found in zip(columns, content["terms"], strict=True):
+    for column, found in zip(taught.columns, content["terms"], strict=True):
         joined = np.array(found["joined"], dtype=np.int64)
         rows, scores = finite(found["rows"]), finite(found["scores"])
         if joined.shape != (column.cells,) or scores.shape != (len(rows), outputs):
@@ -177,19 +175,13 @@ def additive_from(content: Mapping[str, Any]) -> AdditiveModel:
     fitted = FittedBoosting(tuple(terms), finite(content["intercept"]))
     if fitted.intercept.shape != (outputs,):
         raise ValueError("of another shape")
-    common: dict[str, Any] = {
-        "epsilon": loss.charge.epsilon,
-        "delta": loss.charge.delta,
-        "neighbours": loss.neighbours,
-        "bins": content["bins"],
-        "rounds": content["rounds"],
-    }
+    common = taught.cost | {"bins": content["bins"], "rounds": content["rounds"]}
     made: AdditiveModel
-    if classes is None:
-        low, high = finite(target["bounds"]).tolist()
-        made = AdditiveRegressor(target_bounds=(low, high), **common)
+    if taught.classes is None:
+        assert taught.bounds is not None
+        made = AdditiveRegressor(target_bounds=taught.bounds, **common)
     else:
-        made = AdditiveClassifier(classes=classes, **common)
-        made.classes_ = labels_of(classes)
-    made._target = str(target["name"])
-    return made._hold(fitted, columns, loss, content["certificate"]["text"]["protects"])
+        made = AdditiveClassifier(classes=taught.classes, **common)
+        made.classes_ = labels_of(taught.classes)
+    made._target = taught.target
+    return made._hold(fitted, taught.columns, taught.loss, taught.protects)

@@ -11,15 +11,9 @@ import numpy.typing as npt
 
 from dither._format import count_text, number_text
 from dither.errors import ArgumentError
-from dither.learn._asked_columns import (
-    column_from,
-    column_of,
-    middles,
-    read_value,
-    stored,
-)
-from dither.learn._asked_model import loss_of
-from dither.learn._asked_rows import RowsQuestion, Told, finite
+from dither.learn._asked_columns import column_of, middles, stored
+from dither.learn._asked_rows import RowsQuestion, Told
+from dither.learn._asked_stored import Taught, finite
 from dither.learn._bayes import STEPS, Bayes, ClassSums, GaussianNB
 from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import probabilities
@@ -176,8 +170,10 @@ def _column(attribute: Attribute) -> FeatureColumn:
 
 def bayes_from(content: Mapping[str, Any]) -> GaussianNB:
     """The estimator that a release left, from plain data; what is not one raises."""
-    encoding = Encoding(tuple(map(column_from, content["columns"])))
-    loss, classes = loss_of(content), [read_value(v) for v in content["target"]["classes"]]
+    taught = Taught.of(content)
+    encoding, classes = Encoding(taught.columns), taught.classes
+    if classes is None:
+        raise ValueError("no classes")
     rows, parts = finite(content["rows"]), ("mean", "variance", "shares")
     mean, variance, shares = (finite(content[name]) for name in parts)
     if rows.shape != (len(classes),) or (rows <= 0).any():
@@ -187,7 +183,6 @@ def bayes_from(content: Mapping[str, Any]) -> GaussianNB:
             raise ValueError("of another shape")
     if (variance <= 0).any():
         raise ValueError("not a variance")
-    cost: dict[str, Any] = {"epsilon": loss.charge.epsilon, "delta": loss.charge.delta}
-    made = GaussianNB(**cost, classes=classes, neighbours=loss.neighbours)
+    made = GaussianNB(**taught.cost, classes=classes)
     fitted = Bayes(encoding, encoding.of_numbers, rows, mean, variance, shares)
-    return made._hold(fitted, classes, loss, content["certificate"]["text"]["protects"])
+    return made._hold(fitted, classes, taught.loss, taught.protects)

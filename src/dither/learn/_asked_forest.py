@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._format import count_text, number_text
-from dither.learn._asked_columns import column_from, column_of, read_value, stored
-from dither.learn._asked_model import loss_of
-from dither.learn._asked_rows import RowsQuestion, Told, finite
+from dither.learn._asked_columns import column_of, stored
+from dither.learn._asked_rows import RowsQuestion, Told
+from dither.learn._asked_stored import Taught, finite
 from dither.learn._estimator import labels_of, within
 from dither.learn._forest import (
     Forest,
@@ -184,9 +184,8 @@ def _of_numbers(targets: Floats) -> Integers:
 
 def forest_from(content: Mapping[str, Any]) -> Forest:
     """The estimator that a release left, from plain data; what is not one raises."""
-    columns = tuple(map(column_from, content["columns"]))
-    target, loss = content["target"], loss_of(content)
-    classes = None if target["classes"] is None else [read_value(v) for v in target["classes"]]
+    taught = Taught.of(content)
+    columns, classes = taught.columns, taught.classes
     orders = []
     for column, found in zip(columns, content["orders"], strict=True):
         order = np.array(found, dtype=np.int64)
@@ -205,19 +204,16 @@ def forest_from(content: Mapping[str, Any]) -> Forest:
     if not trees:
         raise ValueError("no tree")
     grown = Grown(columns, tuple(orders), tuple(trees), tuple(values), tuple(rows))
-    common: dict[str, Any] = {
-        "epsilon": loss.charge.epsilon,
-        "delta": loss.charge.delta,
-        "neighbours": loss.neighbours,
-    } | {name: content[name] for name in ("n_estimators", "max_depth", "max_features", "splits")}
+    shape = ("n_estimators", "max_depth", "max_features", "splits")
+    common = taught.cost | {name: content[name] for name in shape}
     made: RandomForestClassifier | RandomForestRegressor
     if classes is None:
-        low, high = finite(target["bounds"]).tolist()
-        made = RandomForestRegressor(target_bounds=(low, high), **common)
+        assert taught.bounds is not None
+        made = RandomForestRegressor(target_bounds=taught.bounds, **common)
     else:
         made = RandomForestClassifier(classes=classes, **common)
         made.classes_ = labels_of(classes)
-    return made._hold(grown, loss, content["certificate"]["text"]["protects"])
+    return made._hold(grown, taught.loss, taught.protects)
 
 
 def _tree(found: Mapping[str, Any], columns: int) -> Tree:

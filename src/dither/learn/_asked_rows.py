@@ -38,7 +38,7 @@ from dither.query._tables import ExactTables, TablesQuestion, heard
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["RowsQuestion", "Told", "finite"]
+__all__ = ["RowsQuestion", "Told"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -222,11 +222,3 @@ class RowsQuestion(Unreleased):
 
     def __repr__(self) -> str:
         return f"<{self.title}, not released yet: {self.formula}>"
-
-
-def finite(found: Any) -> Floats:
-    """Numbers of a file, as an array; what is not finite raises."""
-    made = np.array(found, dtype=np.float64)
-    if not np.isfinite(made).all():
-        raise ValueError("not finite")
-    return made
