@@ -37,7 +37,7 @@ from dither.learn._search_runs import Search
 from dither.learn._secure_sum import secure_sum
 from dither.learn._trees import Trees
 from dither.learn._votes import Votes
-from dither.learn._votes import VotesPreview as VotesPreview
+from dither.learn._votes_preview import VotesPreview as VotesPreview
 from dither.learn.federated._noise import DistributedNoise
 
 if TYPE_CHECKING:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import BudgetError
+from dither.errors import ArgumentError, BudgetError
 from dither.learn._ballot import PollPlan
 from dither.learn._columns import places_in
 from dither.learn._spending import Spending, digest_of
 from dither.mechanisms._base import Run
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["Poll", "as_table", "key_of", "trained", "voted"]
+__all__ = ["Poll", "as_table", "key_of", "maker_of", "tallied", "trained", "voted"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -74,6 +76,26 @@ class Poll(Run):
         return int(self._spending.kept(loss, lambda: str(answer()), what, *said))
 
 
+def maker_of(estimator: Any) -> Callable[[], Any]:
+    """What makes a teacher: a function or class, or copies of a model.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither.
+    """
+    if estimator is None:
+        raise ArgumentError(
+            "estimator must be a model to train, such as LogisticRegression(); with trained "
+            "models call with_teachers, with votes answer_votes"
+        )
+    if inspect.isclass(estimator) or not hasattr(estimator, "fit"):
+        if not callable(estimator):
+            raise ArgumentError("estimator must have fit and predict, or make what has")
+        return estimator  # type: ignore[no-any-return]
+    return lambda: copy.deepcopy(estimator)
+
+
 def trained(made: Callable[[], Any], X: Any, y: Any) -> Any:
     """A teacher, or None where its rows were not enough for one; nothing is said of why."""
     try:
@@ -91,6 +113,18 @@ def voted(teacher: Any, rows: Any, size: int, labels: Sequence[Any]) -> Integers
     except Exception:
         found = np.empty(0, np.int64)
     return found if len(found) == size else np.full(size, len(labels), np.int64)
+
+
+def tallied(votes: Integers, labels: int, default: int | None) -> list[list[int]]:
+    """Of each question how many vote for each label, from places of labels, shape (teachers, n).
+
+    A vote for none counts for the default, or not at all.
+    """
+    counts = np.stack([(votes == k).sum(axis=0) for k in range(labels + 1)], axis=1)
+    if default is not None:
+        counts[:, default] += counts[:, labels]
+    found: list[list[int]] = counts[:, :labels].tolist()
+    return found
 
 
 def as_table(X: Any) -> Any:

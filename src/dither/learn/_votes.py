@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,120 +12,27 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import cost_text, count_text, number_text, percent
+from dither._format import cost_text, count_text
 from dither.errors import ArgumentError
 from dither.learn._additive import distinct
-from dither.learn._ballot import METHODS, PollPlan, TeacherVote, plan_of
+from dither.learn._ballot import METHODS, PollPlan, plan_of
 from dither.learn._columns import places_in
 from dither.learn._data_dependent import PrivateCost
 from dither.learn._estimator import Estimator
 from dither.learn._partition import how_many, parts_of, rows_at
-from dither.learn._poll import Poll, as_table, key_of, trained, voted
+from dither.learn._poll import Poll, as_table, key_of, maker_of, tallied, trained, voted
 from dither.learn._spending import Spending
-from dither.mechanisms import DiscreteGaussian
+from dither.learn._votes_preview import VotesPreview
 from dither.mechanisms._selection import Selection
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dither.ledger import Ledger
 
-__all__ = ["Votes", "VotesPreview"]
+__all__ = ["Votes"]
 
 Integers = npt.NDArray[np.int64]
-
-_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-
-
-@dataclass(frozen=True)
-class VotesPreview:
-    """What to expect of a plan, from public numbers alone.
-
-    Parameters
-    ----------
-    ballot : TeacherVote
-        The mechanism, with its noise.
-    teachers, labels, answers, queries : int
-    epsilon, delta : Fraction
-        What all of it costs.
-    """
-
-    ballot: TeacherVote
-    teachers: int
-    labels: int
-    answers: int
-    queries: int
-    epsilon: Fraction
-    delta: Fraction
-
-    def chances(self, agreement: float) -> tuple[float, float]:
-        """Where that share of the teachers agrees, and the rest are even.
-
-        Returns
-        -------
-        (float, float)
-            The chance of an answer, and a lower bound of the chance that it names their label.
-        """
-        share = check.number("agreement", agreement, least=0, most=1)
-        return self.ballot.chances(round(share * self.teachers), self.teachers, self.labels)
-
-    def expected_answers(self, agreement: float) -> float:
-        """How many of the questions are answered, on average, if all have that agreement."""
-        return min(float(self.answers), self.queries * self.chances(agreement)[0])
-
-    def __str__(self) -> str:
-        ballot = self.ballot
-        if isinstance(ballot.answer, DiscreteGaussian):
-            noise = f"noise of {number_text(float(ballot.answer.sigma2) ** 0.5, 3)} on each count"
-        else:
-            noise = f"{ballot.answer.title} at rate {number_text(ballot.answer.rate, 3)}"
-        lines = [
-            f"{count_text(self.teachers, 'teacher')}, {count_text(self.labels, 'label')}: at most "
-            f"{count_text(self.answers, 'answer')} for {cost_text(self.epsilon, self.delta)}",
-            noise,
-        ]
-        if ballot.check is not None:
-            lines[1] += (
-                f"; {number_text(float(ballot.check.sigma2) ** 0.5, 3)} where the threshold of "
-                f"{count_text(ballot.threshold or 0, 'vote')} is checked, at most "
-                f"{count_text(self.queries, 'time')}"
-            )
-        lines.append(
-            f"{'teachers that agree':<20}{'answered':>10}{'right, at least':>17}{'answers':>9}"
-        )
-        for share in _SHARES:
-            answered, right = self.chances(share)
-            lines.append(
-                f"{percent(share, 0):<20}{percent(answered, 0):>10}{percent(right, 0):>17}"
-                f"{self.expected_answers(share):>9.0f}"
-            )
-        # Half-way between a guess and certainty.
-        if self.chances(1.0)[1] < (1 + 1 / self.labels) / 2 or self.expected_answers(1.0) < 1:
-            lines.append(
-                "Even teachers who all agree are not heard above this noise: take more teachers, "
-                "fewer answers, or a larger epsilon."
-            )
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the chances over the share of teachers that agree.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write the picture.
-
-        Returns
-        -------
-        Figure
-        """
-        from dither.plots._votes import draw_votes
-
-        return draw_votes(self, path)
 
 
 class Votes(Estimator):
@@ -323,7 +226,7 @@ class Votes(Estimator):
         BudgetError, PromiseError
             The ledger refuses; no row was read.
         """
-        made, X = self._maker(), as_table(X)
+        made, X = maker_of(self.estimator), as_table(X)
         if how_many(X) != how_many(y, "y"):
             raise ArgumentError("y must have one value for each row of X")
         poll = self._opened()
@@ -354,7 +257,7 @@ class Votes(Estimator):
             It predicts what is not a declared class, or not one label a row. What it raises is
             raised.
         """
-        teacher, labels = self._maker()(), distinct(self.classes)
+        teacher, labels = maker_of(self.estimator)(), distinct(self.classes)
         teacher.fit(X, y)
         found = places_in(labels, np.asarray(teacher.predict(X)).reshape(-1))
         if len(found) != how_many(X):
@@ -534,19 +437,6 @@ class Votes(Estimator):
             check.exact("share", self.share, above=0, below=1),
         )
 
-    def _maker(self) -> Callable[[], Any]:
-        if self.estimator is None:
-            raise ArgumentError(
-                "estimator must be a model to train, such as LogisticRegression(); with trained "
-                "models call with_teachers, with votes answer_votes"
-            )
-        made = self.estimator
-        if inspect.isclass(made) or not hasattr(made, "fit"):
-            if not callable(made):
-                raise ArgumentError("estimator must have fit and predict, or make what has")
-            return made  # type: ignore[no-any-return]
-        return lambda: copy.deepcopy(made)
-
     def _opened(self) -> Poll:
         """Read the parameters, and charge what is reserved."""
         plan, relation = self._plan(), as_neighbours(self.neighbours)
@@ -575,13 +465,8 @@ class Votes(Estimator):
         return self._tally(np.stack(votes))
 
     def _tally(self, votes: Integers) -> list[list[int]]:
-        """Counts from places of labels, shape (teachers, n)."""
-        labels = len(self._labels)
-        counts = np.stack([(votes == k).sum(axis=0) for k in range(labels + 1)], axis=1)
-        if self.default is not None:
-            counts[:, places_in(self._labels, [self.default])[0]] += counts[:, labels]
-        found: list[list[int]] = counts[:, :labels].tolist()
-        return found
+        default = None if self.default is None else int(places_in(self._labels, [self.default])[0])
+        return tallied(votes, len(self._labels), default)
 
     def _answered(self, keys: list[str], counts: dict[int, list[int]]) -> npt.NDArray[Any]:
         found: list[Any] = []

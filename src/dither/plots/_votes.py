@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dither.learn._search import SearchResult
-    from dither.learn._votes import VotesPreview
+    from dither.learn._votes_preview import VotesPreview
 
 __all__ = ["draw_search", "draw_votes"]
 
