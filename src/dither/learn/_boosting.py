@@ -112,17 +112,8 @@ class ColumnTerm:
 
     def labels(self) -> list[str]:
         """What lies in each of the joined cells, in words."""
-        found = []
-        for k in range(len(self.rows)):
-            cells = np.flatnonzero(self.joined == k)
-            if cells[-1] == self.column.cells - 1:
-                found.append("missing or not declared")
-            elif self.column.categories is not None:
-                found.append(str(self.column.categories[cells[0]]))
-            else:
-                column = self.column
-                found.append(f"{column.end(cells[0])} to {column.end(cells[-1] + 1)}")
-        return found
+        joined = [np.flatnonzero(self.joined == k) for k in range(len(self.rows))]
+        return [self.column.label(int(cells[0]), int(cells[-1])) for cells in joined]
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,13 +76,14 @@ class FeatureColumn:
         """Whether a value says which cell it is in, and no more than that."""
         return self.bounds is None
 
-    def label(self, place: int) -> str:
-        """What lies in a cell, in words."""
-        if place == self.cells - 1:
+    def label(self, place: int, last: int | None = None) -> str:
+        """What lies in a cell, or in those from there to a last one, in words."""
+        last = place if last is None else last
+        if last == self.cells - 1:
             return "missing or not declared"
         if self.categories is not None:
             return str(self.categories[place])
-        return f"{self.end(place)} to {self.end(place + 1)}"
+        return f"{self.end(place)} to {self.end(last + 1)}"
 
     def edges(self) -> Floats:
         """The ends of a number's cells, rising."""

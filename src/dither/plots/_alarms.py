@@ -28,13 +28,17 @@ Floats = npt.NDArray[np.float64]
 _LOWEST = 1e-3
 
 
+def _squarish(height: float) -> tuple[Figure, Axes]:
+    figure = new_figure(WIDTH * 0.72, height)
+    return figure, figure.subplots()
+
+
 def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
     """Draw true alarms against false alarms, on logarithmic axes."""
     points = [(e.q_upper, e.p_lower) for e in audit.events if e.p_lower > e.q_upper]
     low = min([_LOWEST, *(q / 3 for q, _ in points)])
     bottom = min([low, *(p / 3 for _, p in points)])
-    figure = new_figure(WIDTH * 0.72, 5.0)
-    axes = figure.subplots()
+    figure, axes = _squarish(5.0)
     rates = np.geomspace(low, 1.0, 400)
     allowed = _allowed(audit.claimed, rates)
     axes.fill_between(rates, np.maximum(rates, bottom), allowed, color=COLOURS[0], alpha=0.12)
@@ -88,8 +92,7 @@ def draw_membership(
     -------
     matplotlib.figure.Figure
     """
-    figure = new_figure(WIDTH * 0.72, 5.0)
-    axes = figure.subplots()
+    figure, axes = _squarish(5.0)
     rates = np.geomspace(_LOWEST, 1.0, 200)
     axes.plot(rates, rates, color=MUTED, linewidth=1, linestyle=":", label="guessing blindly")
     played = next((one for one in found if one.control is not None), None)
@@ -145,8 +148,7 @@ def draw_canaries(
     -------
     matplotlib.figure.Figure
     """
-    figure = new_figure(WIDTH * 0.72, 4.6)
-    axes = figure.subplots()
+    figure, axes = _squarish(4.6)
     most = 1.12 * max(one.claimed for one in found)
     axes.plot([0, most], [0, most], color=INK, linewidth=1.4, linestyle="--", label="claimed")
     axes.plot(
