@@ -28,10 +28,6 @@ def test_tests_on_spark_stand_together_before_all_others(request: pytest.Fixture
     """So that of several processes one runs them, with one Java."""
     marked = [item.get_closest_marker("spark") is not None for item in request.session.items]
     assert marked == sorted(marked, reverse=True)
-    others = {"conformance/spark.py", "spark_session"}
-    starting = {
-        item.nodeid
-        for item, own in zip(request.session.items, marked, strict=True)
-        if not own and ("[spark" in item.name or others & set(item.fixturenames))
-    }
+    pairs = zip(request.session.items, marked, strict=True)
+    starting = [item.nodeid for item, own in pairs if not own and "[spark" in item.name]
     assert not starting, "mark what starts Spark: `needs_spark` does"

@@ -47,6 +47,11 @@ def test_the_whole_story_is_told(told: tuple[Path, Result]) -> None:
     assert found.stderr == ""
 
 
+def test_true_counts_are_whole_like_the_released_ones(told: tuple[Path, Result]) -> None:
+    """However narrow the interval is beside which they stand."""
+    assert re.search(r"(?m)^   2 poor +[\d,]+ ± \d+ +348 ", told[1].stdout), told[1].stdout
+
+
 def test_the_refusal_says_what_would_fit(told: tuple[Path, Result]) -> None:
     """The budget is a wall, and the way round it is named."""
     text = " ".join(told[1].stdout.split())

@@ -23,6 +23,7 @@ from dither.privacy.laws.rationals import (
     printed,
     printing_at_least,
     printing_at_most,
+    total,
 )
 
 
@@ -248,3 +249,22 @@ def test_tables_of_theorems_round_as_their_claims_do() -> None:
             exact = Fraction(repr(row.value))
             assert (shown <= exact) if table.more else (shown >= exact)
             assert abs(shown - exact) <= exact / 10**13
+
+
+@given(
+    st.lists(st.tuples(st.fractions(0, 5, max_denominator=10**6), st.integers(1, 9)), max_size=9)
+)
+def test_losses_of_many_parts_add_up_exactly(parts):
+    """In any order, at both ends; what has no largest loss has no sum."""
+    found = total(((low, low + Fraction(k, 7)), k) for low, k in parts)
+    low = sum((k * low for low, k in parts), Fraction(0))
+    assert found == (low, low + sum((Fraction(k * k, 7) for _, k in parts), Fraction(0)))
+    assert total([((Fraction(1), Fraction(1)), 1), (None, 1)]) is None
+
+
+def test_what_is_exact_and_long_is_not_made_until_it_is_asked_for():
+    """Of a thousand mechanisms that differ the sum of their rhos has a denominator without end."""
+    loss = privacy.compose(*(privacy.laplace(10 + i / 7) for i in range(40)))
+    assert loss.epsilon(1e-6).upper < 10
+    assert all("rho" not in vars(one) for one in _side.sides(loss))
+    assert _side.sides(loss)[0].rho > 0

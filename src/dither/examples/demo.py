@@ -337,6 +337,7 @@ def _signed(value: int) -> str:
 
 def _like(true: float, value: float, low: float, high: float) -> str:
     """The truth, to the digits of the released answer."""
-    return interval(type(value)(true), true - (high - low) / 2, true + (high - low) / 2).split(
-        " ±"
-    )[0]
+    if isinstance(value, int):
+        return f"{round(true):,}"
+    half = (high - low) / 2
+    return interval(true, true - half, true + half).split(" ±")[0]

@@ -148,7 +148,6 @@ class Side:
             self.upper_terms = terms_of(known, removal) if complete else None
         self.deviation = math.sqrt(2 * sum(t.most_mean for t in self.lower_terms))
         self.moments = self._moments()
-        self.rho: Amount = sum(count * part.rho() for part, count in self.parts)
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
         self.fails = any(t.infinite > 0 for t in everything)
         self.infinite = _infinite(everything, lost=True)
@@ -197,8 +196,8 @@ class Side:
             # Far in the tail of tiny losses a contour may not be settled by any precision.
             if not ends[1] - ends[0] <= _WIDE:
                 uppers.append(bound)
-        rho = self.rho
-        if math.isfinite(rho) and sum(count for _, count in self.parts) > _MANY:
+        many = sum(count for _, count in self.parts) > _MANY
+        if many and math.isfinite(rho := self.rho):
             whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
             uppers.append(Chernoff(whole, log_delta=log_delta, epsilon=epsilon))
         starts = [u.start for u in uppers if math.isfinite(u.start)]
@@ -249,6 +248,11 @@ class Side:
         """
         a = 2 + math.sqrt(2 * abs(log_delta)) if math.isfinite(log_delta) else 0.0
         return max(PARAMETERS, 4 * EPS * a * (self.deviation + a))
+
+    @cached_property
+    def rho(self) -> Amount:
+        """What concentration says of the total; exact, so that of many parts it takes a while."""
+        return sum(count * part.rho() for part, count in self.parts)
 
     @cached_property
     def distance(self) -> float:

@@ -194,7 +194,8 @@ class PureNoise(Part):
 
     def top(self, removal: bool) -> Ends:
         """epsilon."""
-        return self.epsilon, self.epsilon
+        own = self.epsilon
+        return own, own
 
     def gdp(self) -> Amount:
         """As any pure mechanism."""

@@ -70,12 +70,21 @@ def written(x: float, rational: Fraction | None) -> Fraction:
 
 def total(found: Iterable[tuple[Ends | None, int]]) -> Ends | None:
     """The sum of numbers that many times; None where one is."""
-    low = high = Fraction(0)
+    lows, highs = [], []
     for ends, count in found:
         if ends is None:
             return None
-        low, high = low + count * ends[0], high + count * ends[1]
-    return low, high
+        lows.append(count * ends[0])
+        highs.append(count * ends[1])
+    low = _sum(lows)
+    return low, low if lows == highs else _sum(highs)
+
+
+def _sum(found: list[Fraction]) -> Fraction:
+    """By halves: the denominator grows with each number, so that few sums are of long ones."""
+    while len(found) > 1:
+        found = [sum(found[i : i + 2], Fraction(0)) for i in range(0, len(found), 2)]
+    return found[0] if found else Fraction(0)
 
 
 def root(square: Amount) -> Amount:
