@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.engines import by_group
-from conformance.plans import LISTED, PLANS, TABLES, WIDE, job, schema
+from conformance.plans import LISTED, PLANS, TABLES, WIDE, job, rows, schema
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer import Seeds
 from dither.errors import PolicyError
@@ -38,6 +38,49 @@ def written() -> str:
 def test_the_sql_of_every_plan_is_what_it_was():
     """A change here is meant, and its text was read before it was kept."""
     assert written() == KEPT.read_text(encoding="utf-8")
+
+
+def test_without_units_the_sql_is_the_same_for_every_key():
+    """So that the text that was tried is the one that runs."""
+    empty = {name: frame(SCHEMA, name, []) for name in SCHEMA.tables}
+    plans = [n for n in PLANS if job(n).unit is None and n not in (*TABLES, *LISTED)]
+    assert len(plans) > 5
+    with DuckDBEngine(empty, threads=1) as engine:
+        for name in plans:
+            one, other = (engine._written(job(name), schema(name), Seeds(i, i)) for i in (1, 2))
+            assert one[1:] == other[1:], name
+
+
+@pytest.mark.parametrize("name", ["rows", "rows by unit"])
+def test_a_query_without_a_key_is_written_once(name, monkeypatch):
+    """Tried over empty tables and run over the source in one text, and right both times."""
+    tables = {n: frame(SCHEMA, n, rows()[n]) for n in SCHEMA.tables}
+    asked, facts = job(name), schema(name)
+    texts = []
+    with DuckDBEngine(tables, threads=1) as engine:
+        write = engine._written
+
+        def watched(*given):
+            found = write(*given)
+            texts.append(found[1])
+            return found
+
+        monkeypatch.setattr(engine, "_written", watched)
+        engine.prepare(asked, facts)
+        found = engine.run(asked, facts, KEY)
+    assert by_group(found) == answer(asked, facts, rows())
+    assert len(texts) == (1 if asked.unit is None else 2)
+
+
+def test_a_trial_reads_no_row():
+    """There the source's name stands for an empty table, and only there."""
+    with DuckDBEngine({"t": frame(SCHEMA, "visits", rows()["visits"])}, threads=1) as engine:
+        asked = 'SELECT count(*) FROM "source_0"'
+        assert engine._execute(asked) == [(len(rows()["visits"]),)]
+        assert engine._trial.execute(asked).fetchall() == [(0,)]
+        engine._drop()
+        assert engine._execute(asked) == [(len(rows()["visits"]),)]
+        assert engine._trial.execute(asked).fetchall() == [(0,)]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
-from dither.engines.duckdb import DuckDBEngine, FileSource
+from dither.engines.duckdb import DuckDBEngine, FileSource, sources
+from dither.engines.duckdb.parquet import footers
 from dither.engines.files import find_files
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.expressions import Column
@@ -307,6 +308,35 @@ def test_rows_may_come_and_go(tmp_path):
     with dt.open(policy(tmp_path, str(folder))) as session:
         parquet(next(folder.rglob("*.parquet")), u=[1, 2, 3])
         assert session.sql(COUNT).release(epsilon=10**5).frame["n"].to_list() == [6]
+
+
+def test_columns_are_looked_up_again_where_a_footer_changed(tmp_path, monkeypatch):
+    """Footers that are what they were say that the columns are; any other is read by the engine."""
+    folder, asked = years(tmp_path), []
+    look = sources.layout
+    with dt.open(policy(tmp_path, str(folder))) as session:
+        monkeypatch.setattr(sources, "layout", lambda *a: asked.append(1) or look(*a))
+        question = session.sql(COUNT)
+        question.release(epsilon=1)
+        assert not asked
+        one = next(folder.rglob("*.parquet"))
+        whole = one.read_bytes()
+        parquet(one, u=[1, 2, 3, 4], w=["a"] * 4)
+        question.release(epsilon=1)
+        assert len(asked) == 3  # before the charge, and on either side of the run
+        one.write_bytes(whole)
+        question.release(epsilon=1)
+        assert len(asked) == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"\xff" * 8, b"\xff\xff\xff\xffPAR1"])
+def test_a_footer_that_is_none_is_read_as_it_is(tmp_path, content):
+    """Lengths that lie read no further than the file, and other bytes have other digests."""
+    path = tmp_path / "odd.parquet"
+    path.write_bytes(content)
+    (found,) = footers([path])
+    path.write_bytes(content + b"\0")
+    assert footers([path]) != (found,)
 
 
 def test_files_that_two_tables_share_have_one_unit(tmp_path):

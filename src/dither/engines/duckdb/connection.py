@@ -25,7 +25,7 @@ from dither.errors import ArgumentError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["MOST_THREADS", "lock", "open_unlocked"]
+__all__ = ["MOST_THREADS", "lock", "open_unlocked", "second"]
 
 MOST_THREADS = 1024
 """Each is one of the machine's; billions are never made, and the call never returns."""
@@ -68,7 +68,7 @@ def open_unlocked(
     """
     import duckdb
 
-    settings = dict(SETTINGS, temp_directory=temp_directory)
+    settings = dict(SETTINGS, temp_directory=temp_directory, disabled_optimizers=_disabled())
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
     if threads is not None:
@@ -83,13 +83,33 @@ def open_unlocked(
         ) from None
     if not _has_short_sum():
         connection.execute(f"CREATE MACRO {SHORT_SUM}(x) AS SUM(x)")
+    _set_own(connection)
+    return connection
+
+
+def second(connection: DuckDBPyConnection) -> DuckDBPyConnection:
+    """Another connection to the same database, before it is locked, with tables of its own."""
+    found = connection.cursor()
+    _set_own(found)
+    return found
+
+
+def _set_own(connection: DuckDBPyConnection) -> None:
+    """The settings that each connection has for itself."""
     connection.execute("SET TimeZone = 'UTC'")
-    known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
-    connection.execute(f"SET disabled_optimizers = '{','.join(sorted(known - OPTIMIZERS))}'")
     # Progress is measured for anyone who asks for it, and never printed.
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")
-    return connection
+
+
+@cache
+def _disabled() -> str:
+    """All that this DuckDB's optimizer may do, but for what is on the list."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
+    return ",".join(sorted(known - OPTIMIZERS))
 
 
 @cache

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.engines import FAILED
-from dither.engines.duckdb.connection import lock, open_unlocked
+from dither.engines.duckdb.connection import lock, open_unlocked, second
 from dither.engines.duckdb.dialect import DUCKDB
-from dither.engines.duckdb.frames import NO_COLUMN
 from dither.engines.duckdb.names import quoted
 from dither.engines.duckdb.sources import (
     FileSource,
@@ -31,7 +30,7 @@ from dither.engines.duckdb.sources import (
     arrow_name,
     as_source,
     attach,
-    layout,
+    same_layout,
 )
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.rows import Stored
@@ -61,6 +60,9 @@ MOST_PARTS = 16
 """Each reads all rows anew; what does not fit even so is spilled."""
 
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+EMPTY = "\x02"
+"""A column of every empty table, and of no source: names hold no control characters."""
 
 TICK = 0.5
 """Seconds between two reports of progress."""
@@ -134,6 +136,7 @@ class DuckDBEngine(SQLEngine):
         self._stored: dict[str, Stored] = {}
         self._rehearsed: dict[str, Sequence[str]] = {}
         self._connection: DuckDBPyConnection | None = None
+        self._trial: DuckDBPyConnection | None = None
         try:
             self._connection = self._connect()
         except BaseException:
@@ -142,43 +145,24 @@ class DuckDBEngine(SQLEngine):
 
     def _connect(self) -> DuckDBPyConnection:
         connection = open_unlocked(*self._options, self._temporary)
+        trial = second(connection)
         try:
             stored: dict[str, Stored] = {}
             for number, (name, source) in enumerate(self._sources.items()):
-                found = attach(connection, f"source_{number}", source)
-                stored[name] = replace(found, empty=f"empty_{number}")
+                view = f"source_{number}"
+                stored[name] = replace(attach(connection, view, source), empty=view)
             files = {path for table in stored.values() for path in _files(table)}
             lock(connection, sorted(files))
             for name, table in stored.items():
-                self._make_twin(connection, name, table)
+                _make_twin(connection, trial, name, table)
             if self._stored and stored != self._stored:
                 raise PolicyError(CHANGED)
         except BaseException:
+            trial.close()
             connection.close()
             raise
-        self._stored = stored
+        self._stored, self._trial = stored, trial
         return connection
-
-    def _make_twin(self, connection: DuckDBPyConnection, name: str, table: Stored) -> None:
-        """See that the locked connection can read a source, and make an empty table like it.
-
-        No row is read: even LIMIT 0 may read some, and EXPLAIN looks at statistics.
-        """
-        columns = [
-            f"{quoted(column)} {kind}"
-            for column, kind in table.types.items()
-            if kind is not None
-            and (DUCKDB.kind_of_type(kind) or DUCKDB.element_of(kind)) is not None
-        ]
-        fields = ", ".join(columns) or f"{quoted(NO_COLUMN)} BOOLEAN"
-        try:
-            connection.execute(f"DESCRIBE SELECT TRUE FROM {quoted(table.view)}").fetchall()
-            connection.execute(f"CREATE TABLE {quoted(table.empty)} ({fields})")
-        except Exception:
-            raise PolicyError(
-                f"the source of table {name!r} cannot be read with access to its own file alone; "
-                "name a Parquet, CSV or DuckDB file that needs no other"
-            ) from None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -211,7 +195,7 @@ class DuckDBEngine(SQLEngine):
                 continue
             stored = self._stored[table]
             try:
-                same = layout(self._execute, source) == stored.layout
+                same = same_layout(self._execute, source, stored)
                 same = same and (stored.route is None or stored.route.unchanged())
             except Exception:
                 same = False
@@ -227,9 +211,10 @@ class DuckDBEngine(SQLEngine):
             return self._rehearsed[digest]
         with self._running:
             try:
-                connection = self._open()
-                connection.execute(sql).fetchall()
-                types = [str(kind) for _, kind, *_ in connection.description or ()]
+                self._open()
+                assert self._trial is not None
+                self._trial.execute(sql).fetchall()
+                types = [str(kind) for _, kind, *_ in self._trial.description or ()]
             except Exception:
                 self._drop()
                 raise UnsupportedError(
@@ -295,10 +280,12 @@ class DuckDBEngine(SQLEngine):
         return quick and self._stored[table].route is None
 
     def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(Exception):
-                connection.close()
+        both = self._trial, self._connection
+        self._trial = self._connection = None
+        for connection in both:
+            if connection is not None:
+                with contextlib.suppress(Exception):
+                    connection.close()
 
     def close(self) -> None:
         """Give back memory and files."""
@@ -312,6 +299,33 @@ def _bytes(size: str) -> int:
     """A size as the engine shows it, such as ``1.5 GiB``."""
     number, _, unit = size.partition(" ")
     return int(float(number) * UNITS[unit])
+
+
+def _make_twin(
+    connection: DuckDBPyConnection, trial: DuckDBPyConnection, name: str, table: Stored
+) -> None:
+    """See that the locked connection can read a source, and let its name stand for an empty table
+    like it on the connection for trials, where queries are tried as they are written.
+
+    No row is read: even LIMIT 0 may read some, and EXPLAIN looks at statistics. A temporary table
+    comes before whatever else has its name, and is seen by its own connection alone.
+    """
+    columns = [
+        f"{quoted(column)} {kind}"
+        for column, kind in table.types.items()
+        if kind is not None and (DUCKDB.kind_of_type(kind) or DUCKDB.element_of(kind)) is not None
+    ]
+    fields, twin = ", ".join([*columns, f"{quoted(EMPTY)} BOOLEAN"]), quoted(table.empty)
+    try:
+        connection.execute(f"DESCRIBE SELECT TRUE FROM {quoted(table.view)}").fetchall()
+        trial.execute(f"CREATE TEMPORARY TABLE {twin} ({fields})")
+        # Fails where the name would still stand for the source.
+        trial.execute(f"DESCRIBE SELECT {quoted(EMPTY)} FROM {twin}").fetchall()
+    except Exception:
+        raise PolicyError(
+            f"the source of table {name!r} cannot be read with access to its own file alone; "
+            "name a Parquet, CSV or DuckDB file that needs no other"
+        ) from None
 
 
 def _files(table: Stored) -> tuple[Path, ...]:

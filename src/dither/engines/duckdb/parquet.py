@@ -24,10 +24,13 @@ where nobody names it.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither.engines.duckdb.frames import is_plain, is_text
@@ -39,7 +42,7 @@ from dither.errors import PolicyError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["FIELDS", "ArrowRoute", "arrow_route", "direct"]
+__all__ = ["FIELDS", "ArrowRoute", "arrow_route", "direct", "footers"]
 
 FIELDS = (
     "SELECT file_name, name, type, num_children, converted_type, scale, precision, logical_type "
@@ -117,6 +120,33 @@ def _expression(keys: Sequence[str], values: Sequence[str | None]) -> Any:
         for key, value in zip(keys, values, strict=True)
     ]
     return reduce(and_, held) if held else None
+
+
+TAIL = 8
+"""Bytes at a file's end: the length of its footer, and four letters."""
+
+
+def footers(paths: Sequence[Path]) -> tuple[bytes, ...]:
+    """A digest of each file's footer, which says all that there is to know of its columns.
+
+    While it is what it was, so are the names and types; and it is read in a fraction of the time
+    that the engine takes to make sense of it.
+
+    Raises
+    ------
+    OSError
+        Where a file cannot be read.
+    """
+    found = []
+    for path in paths:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - TAIL, 0))
+            length = TAIL + int.from_bytes(file.read(TAIL)[:4], "little")
+            # A length that lies asks for no more than there is.
+            file.seek(max(size - length, 0))
+            found.append(hashlib.blake2b(file.read(min(size, length))).digest())
+    return tuple(found)
 
 
 def direct(files: Files, unit: str | None = None) -> str:

@@ -43,6 +43,7 @@ __all__ = [
     "attach",
     "files_of",
     "layout",
+    "same_layout",
 ]
 
 FORMATS = {
@@ -197,6 +198,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     computed, complete, unread = frozenset[str](), True, dict[str, str]()
     route = None
     try:
+        seal = _seal(source, files)
         now = layout(lambda sql: connection.execute(sql).fetchall(), source)
         if source.format == "duckdb":
             rows = _database(connection, view, files.paths[0], source.table or "")
@@ -226,7 +228,10 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
         computed = frozenset(words) - set(files.keys)
         route = _read_safely(connection, view, files, found, source.unit, shown)
         unread = dict(route.unread) if route is not None else {}
-    stored = Stored(view, found | dict.fromkeys(unread), unread, computed, complete, now, route)
+    # A file that was exchanged meanwhile has no seal, and each time is read as it was here.
+    seal = seal if seal == _seal(source, now[0]) else ()
+    types = found | dict.fromkeys(unread)
+    stored = Stored(view, types, unread, computed, complete, now, seal, route)
     if source.format == "duckdb":
         # Elsewhere a type lists what its writer met among the values.
         stored = replace(stored, labels=_labels(found))
@@ -327,6 +332,27 @@ def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]
             f"{shown}: a key of its folders is a column of its files too; rename one of them"
         )
     return files, columns
+
+
+def same_layout(execute: Execute, source: FileSource, stored: Stored) -> bool:
+    """Whether the files of a source and their columns are what they were when it was opened.
+
+    Raises
+    ------
+    PolicyError, OSError, duckdb.Error
+        As ``layout``, or where a file is gone.
+    """
+    if stored.seal:
+        files = files_of(source)
+        if files == stored.layout[0] and _seal(source, files) == stored.seal:
+            return True
+    # A file may have been written anew with the same columns.
+    return layout(execute, source) == stored.layout
+
+
+def _seal(source: FileSource, files: Files) -> tuple[bytes, ...]:
+    """What says all of the files' columns, where a file has such a thing."""
+    return parquet.footers(files.paths) if source.format == "parquet" else ()
 
 
 def _described(connection: DuckDBPyConnection, view: str, width: int = 0) -> dict[str, str]:

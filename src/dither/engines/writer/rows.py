@@ -75,10 +75,13 @@ class Stored:
         Whether every row is read, whatever it holds.
     layout : tuple
         The names and types as the source has them, to see whether it still has them later.
+    seal : tuple
+        What shows at little cost that the layout is as it was; empty where nothing does.
     route : object, optional
         How the engine reaches the rows, where it must make that anew before each run.
     empty : str
-        A table of the engine with the same columns and no rows, to try a query on.
+        A table of the engine with the same columns and no rows, to try a query on; the view's own
+        name where queries are tried on a connection on which it stands for such a table.
     labels : mapping of str to tuple of str
         By column whose type lists its own values: these.
     """
@@ -89,6 +92,7 @@ class Stored:
     computed: frozenset[str] = frozenset()
     complete: bool = True
     layout: tuple[Any, ...] = ()
+    seal: tuple[bytes, ...] = field(default=(), compare=False)
     route: Any = field(default=None, compare=False)
     empty: str = ""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
