@@ -42,7 +42,8 @@ def _base(stored: str) -> str:
 
 
 class DuckDBDialect(Dialect):
-    """DuckDB's SQL. Text compares by its bytes, and sums of integers have 128 bits, by themselves.
+    """DuckDB's SQL. Text compares by its bytes, and sums of integers have 128 bits, by themselves;
+    those that surely fit have 64.
 
     A column is read in two steps, so that an expensive cast is computed once: ``typed`` gives a
     value of the declared kind or NULL, ``cleaned`` leaves NULL in place of what no column holds.
@@ -82,7 +83,7 @@ class DuckDBDialect(Dialect):
         return binary("OR", call("ISFINITE", value.copy()), call("ISINF", value.copy()))
 
     def whole_type(self, largest: int) -> str:
-        # Half as wide is a quarter faster; sums of either have 128 bits.
+        # Half as wide is a quarter faster; no sum of either overflows its type.
         return "INTEGER" if largest < 2**31 else "BIGINT"
 
     def sums_in_64_bits(self, size: int) -> bool:
