@@ -87,7 +87,8 @@ def _union(tree: exp.Union, alias: str | None, tables: Tables) -> Named:
         )
     if tree.args.get("by_name"):
         raise UnsupportedError("UNION BY NAME is not offered; name columns in one order")
-    tables = with_queries(before, tables)
+    if before is not None:
+        tables = with_queries(before, tables)
     parts: list[Named] = []
     for side in _parts(left, right):
         found = _query(side, alias, tables, unnamed=bool(parts))
@@ -122,7 +123,8 @@ def _select(tree: exp.Select, alias: str | None, tables: Tables, unnamed: bool) 
         "SELECT",
         *("expressions", "from", "joins", "where", "group", "having", "distinct", "with"),
     )
-    tables = with_queries(before, tables)
+    if before is not None:
+        tables = with_queries(before, tables)
     rows = relation(source, joins or (), tables)
     names = tables.names(rows)
     if where is not None:
