@@ -68,7 +68,8 @@ def open_unlocked(
     """
     import duckdb
 
-    settings = dict(SETTINGS, temp_directory=temp_directory, disabled_optimizers=_disabled())
+    off = ",".join(sorted(_optimizers() - OPTIMIZERS))
+    settings = dict(SETTINGS, temp_directory=temp_directory, disabled_optimizers=off)
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
     if threads is not None:
@@ -103,13 +104,13 @@ def _set_own(connection: DuckDBPyConnection) -> None:
 
 
 @cache
-def _disabled() -> str:
-    """All that this DuckDB's optimizer may do, but for what is on the list."""
+def _optimizers() -> frozenset[str]:
+    """All that this DuckDB's optimizer can do."""
     import duckdb
 
     with duckdb.connect() as connection:
-        known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
-    return ",".join(sorted(known - OPTIMIZERS))
+        found = connection.execute("FROM duckdb_optimizers()").fetchall()
+    return frozenset(name for (name,) in found)
 
 
 @cache
