@@ -18,9 +18,9 @@ from torch import nn
 from dither.errors import ArgumentError
 from dither.learn.deep._clipping import Flat
 from dither.learn.deep._gradients import ByLayers, ByVmap, cross_entropy, engine_for
-from dither.learn.deep._layers import Whole
+from dither.learn.deep._layers import EmbeddingPart, Whole
 from dither.learn.deep._model import check_model, check_rows_alone, trainable
-from dither.learn.deep._sums import UNIT, ClippedSums, _of_gradients
+from dither.learn.deep._sums import UNIT, ClippedSums, _of_entries, _of_gradients
 
 IMAGES = torch.linspace(-1, 1, 4 * 2 * 6 * 6).reshape(4, 2, 6, 6).sin()
 WORDS = torch.tensor([[1, 2, 2, 0], [3, 3, 3, 3], [4, 0, 1, 2], [0, 0, 1, 4]])
@@ -165,6 +165,31 @@ def test_no_gradient_is_longer_than_it_may_be(
     )
     numbers = [int(x) for x in v.tolist()]
     assert sum(x * x for x in numbers) <= most
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=6),
+    st.floats(0, 1e9),
+    st.floats(0, 2),
+)
+def test_words_that_come_again_count_together(
+    read: list[tuple[int, int]], scale: float, share: float
+) -> None:
+    """Entries that were read are those of the whole table, and together as short as allowed."""
+    table = nn.Embedding(4, 2, padding_idx=0)
+    words = torch.tensor([[word for word, _ in read]])
+    out = torch.tensor([[[float(e), -2.0 * e] for _, e in read]])
+    part = EmbeddingPart(("weight",), "", table, words, out)
+    (whole,) = part.gradients()
+    _, entries = part.entries()
+    assert torch.equal(entries.square().sum(), whole.square().sum())
+    factor = torch.tensor([scale], dtype=torch.float64)
+    square = float((whole.double() * scale).trunc().square().sum())
+    most = torch.tensor([float(int(share * min(square, UNIT**2)))], dtype=torch.float64)
+    (found,), (wanted,) = _of_entries(part, factor, most), _of_gradients(part, factor, most)
+    assert torch.equal(found.flatten(), wanted)
+    assert sum(int(v) ** 2 for v in found.flatten().tolist()) <= int(most)
 
 
 def test_a_length_that_is_wrong_leaves_the_example_out() -> None:

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["LAYERS", "GradientPart", "Whole"]
+__all__ = ["LAYERS", "EmbeddingPart", "GradientPart", "Whole"]
 
 
 class GradientPart:
@@ -260,6 +260,22 @@ class EmbeddingPart(LayerPart):
         places, e = self._rows()
         same = places[:, :, None] == places[:, None, :]
         return torch.where(same, e @ e.mT, 0.0).sum((1, 2)).clamp(min=0)
+
+    def entries(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The entries of each example's table that are not 0, without the table.
+
+        Returns
+        -------
+        places : Tensor, shape (b, positions)
+        e : Tensor, shape (b, positions, width)
+            Of positions that read one place their sum is at the first of them, and 0 at the others:
+            each entry of the table is told once, so that lengths of ``e`` are those of gradients.
+        """
+        places, e = self._rows()
+        positions = torch.arange(places.shape[1], device=places.device)
+        same = places[:, :, None] == places[:, None, :]
+        first = torch.where(same, positions, places.shape[1]).amin(2)
+        return places, torch.zeros_like(e).scatter_add_(1, first[:, :, None].expand(e.shape), e)
 
     def gradients(self, rows: slice = slice(None)) -> list[torch.Tensor]:
         """One table for each example."""

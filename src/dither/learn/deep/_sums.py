@@ -11,7 +11,8 @@ example adds v to the total and nothing else.
 
 Of a linear layer with one position a gradient is the product of two vectors, of what came in (with
 a 1 for the bias) and of what came out. Both are cut to integers, and v is their product: |v| is the
-product of their lengths, and the total is one product of two matrices of integers.
+product of their lengths, and the total is one product of two matrices of integers. Of an embedding
+only the entries are cut and added that the example read, each once; the others are 0.
 
 What this rests on: that g depends on the example alone. In exact arithmetic it does. The floats of
 g may differ in their last digits with the other rows of a physical batch, where a library of linear
@@ -28,7 +29,7 @@ import torch
 from dither.errors import EngineError
 from dither.learn.deep._clipping import Adaptive, Clip
 from dither.learn.deep._gradients import GradientEngine
-from dither.learn.deep._layers import GradientPart, LinearPart
+from dither.learn.deep._layers import EmbeddingPart, GradientPart, LinearPart
 
 __all__ = ["ClippedSums"]
 
@@ -132,6 +133,8 @@ class ClippedSums:
             given = scale[:, i], (allowed[:, i] ** 2).floor()
             if type(part) is LinearPart and part.single:
                 found = _of_products(part, *given)
+            elif type(part) is EmbeddingPart:
+                found = _of_entries(part, *given)
             else:
                 found = _of_gradients(part, *given)
             for name, sums in zip(part.names, found, strict=True):
@@ -188,3 +191,14 @@ def _of_products(part: LinearPart, scale: torch.Tensor, most: torch.Tensor) -> l
     out[~(square <= most)] = 0.0
     total = out.T @ into
     return [total[:, :-1], total[:, -1]] if part.bias else [total]
+
+
+def _of_entries(part: EmbeddingPart, scale: torch.Tensor, most: torch.Tensor) -> list[torch.Tensor]:
+    """The same for tables of which an example reads a few entries."""
+    places, e = part.entries()
+    v = (e * scale[:, None, None]).trunc_()
+    flat = v.flatten(1)
+    # As in `_of_gradients`, for an entry of the table is in v once.
+    v[~(torch.linalg.vecdot(flat, flat) <= most)] = 0.0
+    table = v.new_zeros(part.module.num_embeddings, v.shape[2])
+    return [table.index_add_(0, places.flatten(), v.flatten(0, 1))]

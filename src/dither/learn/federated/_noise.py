@@ -68,7 +68,7 @@ from dither.errors import ArgumentError
 from dither.learn.federated._encoding import UpdateEncoding
 from dither.mechanisms import DiscreteGaussian
 from dither.noise import skellam, skellam_tail
-from dither.numeric import Words, exp_upper, log_upper, secure_words
+from dither.numeric import Words, exp_upper, secure_words
 from dither.numeric._balls import precision, up
 from dither.privacy import Loss, Neighbours
 
@@ -260,12 +260,15 @@ def gaussian_excess(sigma2: Fraction, shares: int, *, filled: bool = False) -> F
 
 
 def _spread(variance: Fraction) -> Fraction:
-    """log((1+h)/(1-h)) of sums over shifted integers, rounded up; 1 where h is not small."""
+    """log((1+h)/(1-h)) of sums over shifted integers, rounded up; 1 where h is not small.
+
+    It is 2·Σ h^(2k+1)/(2k+1) over k >= 0, which from k = 1 on is at most 2·h³/(3·(1 - h²)).
+    """
     q = exp_upper(-2 * _PI_BELOW**2 * variance)
     h = 2 * q / (1 - q**3) if q < 1 else Fraction(1)
     if h >= Fraction(1, 3):
         return Fraction(1)
-    found = log_upper((1 + h) / (1 - h))
+    found = 2 * h + 2 * h**3 / (3 * (1 - h * h))
     return Fraction(math.ceil(found * 2**200), 2**200)
 
 
