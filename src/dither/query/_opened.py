@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
 
-from dither.engines import Engine
-from dither.errors import ArgumentError
-from dither.ledger import Balance, Ledger
-from dither.privacy import Charge, Promise
+from dither._search import greatest_decimal
+from dither.engines import FAILED, Engine
+from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
+from dither.ledger import Balance, Charged, Ledger
+from dither.privacy import Charge, Loss, Promise
 from dither.privacy._budget import BudgetFilter
 from dither.query._facts import Fact
 from dither.query._policy import Policy
 
-__all__ = ["OpenedPolicy"]
+__all__ = ["UNSTORED", "OpenedPolicy", "after_the_charge"]
+
+UNSTORED = (
+    "the answer could not be stored in the ledger: keep this copy, since its token cannot replay "
+    "it and its certificate cannot be verified"
+)
 
 
 class OpenedPolicy:
@@ -84,6 +94,86 @@ class OpenedPolicy:
                 )
         return found
 
+    def replay(self, promise: Promise, token: str | None, request: str) -> Charged | None:
+        """The answer of the same request under the same token; nothing is ever charged.
+
+        Sources may have changed or gone since: what was answered was answered.
+        """
+        if token is None:
+            return None
+        return self.ledger.replay(list(self.accounts(promise.unit)), token=token, request=request)
+
+    def charge(
+        self,
+        loss: Loss,
+        promise: Promise,
+        *,
+        token: str | None,
+        request: str,
+        note: Mapping[str, Any],
+        tables: Mapping[str, str],
+        fits: Callable[[], str],
+    ) -> Charged:
+        """Charge every account of a unit; on the disk when this returns.
+
+        Parameters
+        ----------
+        loss, request, tables
+            As of `Ledger.charge`.
+        promise : Promise
+        token : str or None
+            One that nobody knows where left out.
+        note : mapping
+            What the ledger notes, beside the policy.
+        fits : callable
+            A sentence on what would still fit, for the message of a refusal.
+
+        Raises
+        ------
+        BudgetError
+            An account cannot bear it; nothing is spent.
+        """
+        try:
+            return self.ledger.charge(
+                self.accounts(promise.unit),
+                loss,
+                token=secrets.token_hex(16) if token is None else token,
+                request=request,
+                note={**note, "policy": self.policy.digest},
+                tables=tables,
+            )
+        except BudgetError as error:
+            raise BudgetError(f"{str(error).rstrip('.')}. {fits()}") from None
+
+    def stored(self, charged: Charged, answer: str) -> bool:
+        """Keep an answer beside its charge; false where the ledger cannot.
+
+        It is paid for and protected, so whoever asked hands it over all the same.
+        """
+        try:
+            self.ledger.store_answer(charged.entry, answer)
+        except LedgerError:
+            return False
+        return True
+
+    def largest_epsilon(
+        self,
+        promise: Promise,
+        charge: Callable[[Fraction], Charge | None],
+        most: Fraction,
+    ) -> Fraction | None:
+        """The largest epsilon whose charge every account would still bear, from 0.001 on.
+
+        ``charge`` is None where an epsilon has no price, which is then not an obstacle.
+        """
+        balances = [(b.caps, b.spent) for b in self.balances([promise])]
+
+        def fits(epsilon: Fraction) -> bool:
+            made = charge(epsilon)
+            return made is None or all(caps.admits(spent + made) for caps, spent in balances)
+
+        return greatest_decimal(fits, Fraction(1, 1000), most)
+
     def check_open(self) -> None:
         """Refuse to charge where the engine could not answer.
 
@@ -99,3 +189,21 @@ class OpenedPolicy:
                 "this session was opened in another process, and its engine is not there after a "
                 "fork; open a session in each process with dither.open"
             )
+
+
+@contextmanager
+def after_the_charge() -> Iterator[None]:
+    """What may depend on data: whatever is raised becomes the one error that says nothing.
+
+    Raises
+    ------
+    EngineError
+        The charge stays.
+    """
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception:
+        # The failure's own words: what failed, and where, may depend on the data.
+        raise EngineError(FAILED) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +12,9 @@ from typing import Any
 
 from dither import _checks as check
 from dither._format import remaining
-from dither._search import greatest_decimal
-from dither.engines import FAILED
 from dither.errors import (
     ArgumentError,
-    BudgetError,
     DitherError,
-    EngineError,
-    LedgerError,
     QueryError,
     nearest,
 )
@@ -33,23 +27,18 @@ from dither.plan.lower import Plan, lower
 from dither.plan.relations import scans
 from dither.plan.released import apply
 from dither.plan.text import Words
-from dither.privacy import Loss
+from dither.privacy import Charge, Loss
 from dither.query._certificate import Request, certificate_data, certified
 from dither.query._explain import Explanation, explain
 from dither.query._facts import Fact, used_by
 from dither.query._fields import LARGEST_EPSILON
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
-from dither.query._opened import OpenedPolicy
+from dither.query._opened import UNSTORED, OpenedPolicy, after_the_charge
 from dither.query._preview import Preview, budget_for, check_sizes, has_width, preview
 from dither.query._release import Release, release_data
 from dither.sql import Names, parse_order, parse_released, to_sql
 
 __all__ = ["Question"]
-
-UNSTORED = (
-    "the answer could not be stored in the ledger: keep this copy, since its token cannot replay "
-    "it and its certificate cannot be verified"
-)
 
 Number = int | float | str | Fraction
 
@@ -351,30 +340,28 @@ class Question:
         noise_plan = self._noise_plan(epsilon, delta)
         learned = [fact.to_dict() for fact in self._facts]
         request = Request.of(noise_plan, confidence, opened.policy.digest, learned)
-        if token is not None:
-            # The sources may have changed or gone: what was answered was answered.
-            accounts = list(opened.accounts(noise_plan.promise.unit))
-            earlier = opened.ledger.replay(accounts, token=token, request=request.digest)
-            if earlier is not None:
-                return self._replayed(earlier)
+        earlier = opened.replay(noise_plan.promise, token, request.digest)
+        if earlier is not None:
+            return self._replayed(earlier)
         for job in self._jobs:
             opened.engine.prepare(job, self._plan.schema)
         certificate = self._rehearsed(noise_plan, confidence, request)
-        charged = self._charged(noise_plan, request, token)
+        charged = opened.charge(
+            noise_plan.loss,
+            noise_plan.promise,
+            token=token,
+            request=request.digest,
+            note=self._note(),
+            tables=self._tables,
+            fits=lambda: self._what_fits(noise_plan),
+        )
         if charged.replayed:
             return self._replayed(charged)
-        try:
+        with after_the_charge():
             noisy = self._measured(noise_plan, confidence, charged)
             data = self._data(noise_plan, noisy, confidence, certified(certificate, charged))
-        except EngineError:
-            raise
-        except Exception:
-            # The engine's own words: what failed, and where, may depend on the data.
-            raise EngineError(FAILED) from None
-        try:
-            opened.ledger.store_answer(charged.entry, json.dumps(data))
-        except LedgerError:
-            # It is paid for and protected, so it is handed over all the same.
+            written = json.dumps(data)
+        if not opened.stored(charged, written):
             data["notes"].append(UNSTORED)
             warnings.warn(UNSTORED, stacklevel=2)
         return Release(data)
@@ -416,21 +403,6 @@ class Question:
             ) from None
         return certificate
 
-    def _charged(self, noise_plan: NoisePlan, request: Request, token: str | None) -> Charged:
-        """Charge the ledger; on the disk when this returns."""
-        opened = self._opened
-        try:
-            return opened.ledger.charge(
-                opened.accounts(noise_plan.promise.unit),
-                noise_plan.loss,
-                token=secrets.token_hex(16) if token is None else token,
-                request=request.digest,
-                note=self._note(),
-                tables=self._tables,
-            )
-        except BudgetError as error:
-            raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(noise_plan)}") from None
-
     def _measured(self, noise_plan: NoisePlan, confidence: float, charged: Charged) -> Noisy:
         """Run what was charged for: exact integers come in, and leave with noise."""
         answer = self._opened.engine.run(self._plan.job, self._plan.schema, self._secret(charged))
@@ -457,7 +429,7 @@ class Question:
 
     def _note(self) -> dict[str, Any]:
         """What the ledger notes beside the charge."""
-        return {"query": self.sql, "policy": self._opened.policy.digest}
+        return {"query": self.sql}
 
     @cached_property
     def _tables(self) -> dict[str, str]:
@@ -494,23 +466,20 @@ class Question:
 
     def _what_fits(self, noise_plan: NoisePlan) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in self._opened.balances([noise_plan.promise])]
 
-        def fits(epsilon: Fraction, delta: Fraction) -> bool:
+        def charge(epsilon: Fraction, delta: Fraction) -> Charge | None:
             try:
-                charge = plan_noise(self._plan, epsilon, delta).charge
+                return plan_noise(self._plan, epsilon, delta).charge
             except DitherError:
-                # So small an epsilon wants noise too wide to draw; its price is not an obstacle.
-                return True
-            return all(caps.admits(spent + charge) for caps, spent in balances)
+                return None  # so small an epsilon wants noise too wide to draw
 
         # Where no epsilon fits, it may be the delta that is too much.
         deltas = [noise_plan.delta]
         deltas += [d for d in (self._opened.policy.release_delta,) if d < noise_plan.delta]
         deltas += [Fraction(0)] if noise_plan.delta and not self._plan.discovered else []
         for delta in dict.fromkeys(deltas):
-            best = greatest_decimal(
-                partial(fits, delta=delta), Fraction(1, 1000), noise_plan.epsilon
+            best = self._opened.largest_epsilon(
+                noise_plan.promise, partial(charge, delta=delta), noise_plan.epsilon
             )
             if best is not None:
                 other = "" if delta == noise_plan.delta else f" and delta = {remaining(delta)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,14 +22,9 @@ import numpy.typing as npt
 from dither import __version__
 from dither import _checks as check
 from dither._format import count_text, remaining
-from dither._search import greatest_decimal
 from dither.accounting import rho_of_epsilon
-from dither.engines import FAILED
 from dither.errors import (
     ArgumentError,
-    BudgetError,
-    EngineError,
-    LedgerError,
     QueryError,
 )
 from dither.ledger import Charged
@@ -48,7 +42,8 @@ from dither.query._explain import UNACCOUNTED, protected, protects
 from dither.query._explained_rows import explained_rows
 from dither.query._facts import used_by
 from dither.query._noise import promise_of, row_of
-from dither.query._question import UNSTORED, Question
+from dither.query._opened import UNSTORED, after_the_charge
+from dither.query._question import Question
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -357,11 +352,9 @@ class TablesQuestion:
         request = Request(
             question, requested, promise.to_dict(), opened.policy.digest, tuple(learned)
         )
-        if token is not None:
-            accounts = list(opened.accounts(promise.unit))
-            earlier = opened.ledger.replay(accounts, token=token, request=request.digest)
-            if earlier is not None:
-                return self._replayed(earlier)
+        earlier = opened.replay(promise, token, request.digest)
+        if earlier is not None:
+            return self._replayed(earlier)
         for job in [self._whole] if listed else self._jobs(list(wanted) or [(0,)]):
             opened.engine.prepare(job, self._plan.schema)
         certificate = self._certificate(request, full.charge, measurements)
@@ -369,41 +362,29 @@ class TablesQuestion:
             json.dumps(certificate, ensure_ascii=False).encode("utf-8")
         except (TypeError, ValueError):
             raise QueryError("the names in this question cannot be written down") from None
-        try:
-            charged = opened.ledger.charge(
-                opened.accounts(promise.unit),
-                full,
-                token=secrets.token_hex(16) if token is None else token,
-                request=request.digest,
-                note={"query": self.title(asked), "policy": opened.policy.digest},
-                tables=self._asked._tables,
-            )
-        except BudgetError as error:
-            fits = self._what_fits(budget, full.charge)
-            raise BudgetError(f"{str(error).rstrip('.')}. {fits}") from None
+        charged = opened.charge(
+            full,
+            promise,
+            token=token,
+            request=request.digest,
+            note={"query": self.title(asked)},
+            tables=self._asked._tables,
+            fits=lambda: self._what_fits(budget, full.charge),
+        )
         if charged.replayed:
             return self._replayed(charged)
-        try:
+        with after_the_charge():
             secret = self._asked._secret(charged)
             exact = ExactTables(partial(self._count, secret=secret), partial(self._list, secret))
             content = dict(measure(exact))
             content["certificate"] = certified(certificate, charged)
             written = json.dumps(content)
-        except EngineError:
-            raise
-        except Exception:
-            # What failed, and where, may depend on the data.
-            raise EngineError(FAILED) from None
-        try:
-            opened.ledger.store_answer(charged.entry, written)
-        except LedgerError:
-            # It is paid for and protected, so it is handed over all the same.
+        if not opened.stored(charged, written):
             warnings.warn(UNSTORED, stacklevel=3)
         return ReleasedTables(json.loads(written))
 
     def _what_fits(self, budget: Budget, charge: Charge) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in self._opened.balances([self.promise])]
         delta, more = budget.delta, Fraction(1)
         if delta and charge.rho is not None:
             # Laws that were composed closely have more rho than zCDP's own conversion, and at
@@ -411,15 +392,14 @@ class TablesQuestion:
             more = charge.rho / rho_of_epsilon(budget.epsilon, delta)
             more = more if more <= 1 else more * Fraction(3, 2)
 
-        def fits(epsilon: Fraction) -> bool:
-            made = Charge.pure(epsilon)
+        def made(epsilon: Fraction) -> Charge:
+            found = Charge.pure(epsilon)
             if delta:
                 rho = None if charge.rho is None else rho_of_epsilon(epsilon, delta) * more
-                made = Charge(epsilon=epsilon, delta=delta, rho=rho)
-            made = replace(made, promise=charge.promise)
-            return all(caps.admits(spent + made) for caps, spent in balances)
+                found = Charge(epsilon=epsilon, delta=delta, rho=rho)
+            return replace(found, promise=charge.promise)
 
-        best = greatest_decimal(fits, Fraction(1, 1000), budget.epsilon)
+        best = self._opened.largest_epsilon(self.promise, made, budget.epsilon)
         if best is None:
             return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
         return f"The same question fits with epsilon = {remaining(best, 6)}."
