@@ -137,9 +137,10 @@ def test_sums_of_doubles_are_refused_by_the_rehearsal(tmp_path, monkeypatch):
     from dither.engines.duckdb.dialect import DuckDBDialect
 
     with session(tmp_path, columns={"i": {"bounds": [0, 9]}}) as opened:
-        summed = DuckDBDialect.summed
         monkeypatch.setattr(
-            DuckDBDialect, "summed", lambda self, x: summed(self, self.cast(x, Kind.REAL))
+            DuckDBDialect,
+            "summed_of_size",
+            lambda self, x, _: self.summed(self.cast(x, Kind.REAL)),
         )
         with pytest.raises(QueryError, match="whole numbers; nothing was charged"):
             opened.sql("SELECT SUM(i) AS s FROM t").release(1)
