@@ -75,8 +75,9 @@ def train(
         It is trained in place, on the device and in the mode that it is in. What is to stay as it
         is has ``requires_grad=False``.
     data : pair (X, y)
-        Arrays or tensors, one row for each example. X on a scale near 1: dividing by what is
-        possible (pixels by 255) is free, by what was seen is not.
+        Arrays or tensors, one row for each example. X on a scale near 1 and about 0: what all rows
+        share takes its part of each clipped gradient and of the noise. To shift and divide by what
+        is possible (pixels to -1 to 1) is free, by what was seen is not.
     epsilon, delta : number
         What the whole run costs; delta in (0, 1), far below one over the number of rows.
     noise_multiplier : number, optional
