@@ -15,7 +15,7 @@ from dither._checks import Number
 from dither._format import cost_text, count_text, number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn._partition import how_many, parts_of, rows_at
+from dither.learn._partition import each_anew, how_many, parts_of, rows_at
 from dither.learn._spending import Spending
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, SmoothMedian
 from dither.mechanisms._base import AdditiveNoise
@@ -283,13 +283,13 @@ class SampleAndAggregate:
             self._released += 1
         of = parts_of(rows, self.parts, groups)
         given = (X,) if y is None else (X, y if hasattr(y, "shape") else list(y))
-        values = np.stack(
-            [
-                self._value(tuple(rows_at(table, np.flatnonzero(of == k)) for table in given))
-                for k in range(self.parts)
-            ]
-        )
-        return self._aggregated(values)
+        values = []
+        with each_anew() as anew:
+            for k in range(self.parts):
+                mine = np.flatnonzero(of == k)
+                anew()
+                values.append(self._value(tuple(rows_at(table, mine) for table in given)))
+        return self._aggregated(np.stack(values))
 
     def _made(self) -> DiscreteLaplace | DiscreteGaussian | Exponential | SmoothMedian:
         size = self._low.size

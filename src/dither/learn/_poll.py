@@ -92,6 +92,11 @@ def maker_of(estimator: Any) -> Callable[[], Any]:
     if inspect.isclass(estimator) or not hasattr(estimator, "fit"):
         if not callable(estimator):
             raise ArgumentError("estimator must have fit and predict, or make what has")
+        if not inspect.isclass(estimator) and estimator() is estimator():
+            raise ArgumentError(
+                "estimator must make another model each time: teachers that are one and the same "
+                "model were all trained on the rows of the last"
+            )
         return estimator  # type: ignore[no-any-return]
     return lambda: copy.deepcopy(estimator)
 

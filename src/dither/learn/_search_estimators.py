@@ -17,7 +17,7 @@ from dither._checks import Number
 from dither._search import greatest_decimal
 from dither.errors import ArgumentError
 from dither.learn._columns import numbers, places_in
-from dither.learn._estimator import Estimator
+from dither.learn._estimator import Estimator, distinct, labels_of
 from dither.learn._partition import how_many, rows_at
 from dither.learn._runs import Runs
 from dither.learn._search_runs import Search, epsilon_of, limited, whole_loss
@@ -151,9 +151,38 @@ class Estimators:
                 self._scored(self._fitted(full[0]), *self.public)
             except ArgumentError as error:
                 raise ArgumentError(f"validation: {error}") from None
+        elif self.metric is not None:
+            self._check_metric(full[0])
         return Search(
             self._once, tuple(full), each, runs, whole_loss(each, runs, delta), public=True
         )
+
+    def _check_metric(self, candidate: Mapping[str, Any]) -> None:
+        """See on made-up values that a row's score depends on no other row, nor on their number."""
+        model = self._copy(candidate)
+        listed = getattr(model, "classes", None)
+        ends = getattr(model, "target_bounds", None)
+        if listed is not None:
+            values = labels_of(distinct(listed))
+        elif ends is not None:
+            values = np.linspace(float(ends[0]), float(ends[1]), 4)
+        else:
+            values = np.arange(int(getattr(model, "n_clusters", 2)))
+        places = np.arange(3 * len(values))
+        truth, given = values[places % len(values)], values[places // 2 % len(values)]
+        assert self.metric is not None
+        try:
+            together = numbers(self.metric(truth, given))
+            alone = [numbers(self.metric(truth[i : i + 1], given[i : i + 1])) for i in places]
+        except Exception:
+            # Of these values it may be none; what fails on rows is the worst, and says nothing.
+            return
+        found = np.concatenate(alone)
+        if together.shape != found.shape or not np.allclose(together, found, equal_nan=True):
+            raise ArgumentError(
+                "metric must score each row by itself: what it gives for one depends on others, or "
+                "on how many there are, so that one row would move the scores of all"
+            )
 
     def _losses(self, candidates: Sequence[Mapping[str, Any]]) -> tuple[Loss, ...]:
         """What a run may cost: a fit, or a noisy score."""

@@ -19,7 +19,7 @@ from dither.learn._ballot import METHODS, PollPlan, plan_of
 from dither.learn._columns import places_in
 from dither.learn._data_dependent import PrivateCost
 from dither.learn._estimator import Estimator
-from dither.learn._partition import how_many, parts_of, rows_at
+from dither.learn._partition import apart, each_anew, how_many, parts_of, rows_at
 from dither.learn._poll import Poll, as_table, key_of, maker_of, tallied, trained, voted
 from dither.learn._spending import Spending
 from dither.learn._votes_preview import VotesPreview
@@ -233,9 +233,11 @@ class Votes(Estimator):
         parts = parts_of(how_many(X), self.teachers, groups)
         y = y if hasattr(y, "shape") else list(y)
         teachers = []
-        for k in range(self.teachers):
-            mine = np.flatnonzero(parts == k)
-            teachers.append(trained(made, rows_at(X, mine), rows_at(y, mine)))
+        with each_anew() as anew:
+            for k in range(self.teachers):
+                mine = np.flatnonzero(parts == k)
+                anew()
+                teachers.append(trained(made, rows_at(X, mine), rows_at(y, mine)))
         return self._begin(poll, teachers)
 
     def try_on(self, X: Any, y: Any) -> float:
@@ -460,8 +462,13 @@ class Votes(Estimator):
         """Of each question how many teachers vote for each label. Private."""
         if not len(places):
             return []
-        rows = rows_at(X, places)
-        votes = [voted(teacher, rows, len(places), self._labels) for teacher in self._teachers]
+        rows, votes = rows_at(X, places), []
+        with each_anew() as anew:
+            for teacher in self._teachers:
+                anew()
+                # A teacher that scales its questions in place must not do so to the next one's.
+                own = apart(rows, len(places))
+                votes.append(voted(teacher, own, len(places), self._labels))
         return self._tally(np.stack(votes))
 
     def _tally(self, votes: Integers) -> list[list[int]]:
