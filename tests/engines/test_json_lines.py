@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dither as dt
-from dither.engines.duckdb import DuckDBEngine, FileSource
+from dither.engines.duckdb import FileSource
 from dither.errors import PolicyError
 from dither.plan.schema import ColumnFacts, Kind
 from engines.test_sources import groups
@@ -96,30 +96,59 @@ def test_any_bytes_are_a_line(tmp_path, between):
     assert groups(lines(tmp_path, mixed), TEXT)["x"] == len(between) + 1
 
 
-def test_a_unit_is_of_one_kind(tmp_path):
-    """The number 7 and the text '7' are two people, so one of them is nobody."""
-    content = b'{"b": 7}\n{"b": "7"}\n{"b": 7.0}\n{"b": 70000000000000000000}\n{"b": true}\n'
-    whole = ColumnFacts("b", Kind.INTEGER)
-    assert groups(lines(tmp_path, content, unit="b", b=Kind.TEXT), TEXT) == {"7": 1, None: 4}
-    found = groups(lines(tmp_path, content, unit="b", b=Kind.INTEGER), whole)
-    assert found == {7: 1, None: 4}
-    with pytest.raises(PolicyError, match="text or a whole number"):
-        DuckDBEngine({"t": lines(tmp_path, content, unit="b", b=Kind.REAL)})
+UNITS = b"""\
+{"b": 7}
+{"b": "7"}
+{"b": 7.0}
+{"b": 7e0}
+{"b": "07"}
+{"b": "7.0"}
+{"b": 7.5}
+{"b": -0}
+{"b": 0.0}
+{"b": 70000000000000000000}
+{"b": 18446744073709551615}
+{"b": 1e20}
+{"b": 1e400}
+{"b": true}
+{"b": null}
+{"b": [7]}
+{"b": {"b": 7}}
+{"b": ""}
+{"b": -12}
+7
+not JSON
+"""
 
 
-def test_a_unit_whose_kind_nobody_declared_is_refused_when_the_policy_is_opened(tmp_path):
-    """Read as text, numbers would be nobody's, and every count 0 without a word."""
-    (tmp_path / "t.jsonl").write_text('{"u": 1, "b": "x"}\n' * 50)
-    table = {"source": str(tmp_path / "t.jsonl"), "unit": "u", "max_groups": 1, "max_rows": 50}
-    budget = {"epsilon": 10**6, "ledger": str(tmp_path / "t.ledger")}
-    for declared in ({}, {"u": {}}):
-        columns = {"b": {"values": ["x"]}, **declared}
+def test_a_unit_is_its_text_or_its_digits(tmp_path):
+    """A whole number is one person however it is written; what is no identifier is nobody."""
+    expected = {
+        **{"7": 4, "07": 1, "7.0": 1, "0": 2, "": 1, "-12": 1},
+        **{"70000000000000000000": 1, "18446744073709551615": 1},
+    }
+    for kind in (Kind.TEXT, None):
+        found = groups(lines(tmp_path, UNITS, unit="b", b=kind), TEXT)
+        assert found.pop(None) == UNITS.count(b"\n") - sum(expected.values())
+        assert found == expected
+
+
+@pytest.mark.parametrize("kind", sorted({*Kind} - {Kind.TEXT}, key=str))
+def test_a_unit_of_another_type_is_refused_when_the_policy_is_opened(tmp_path, kind):
+    """Declared a number, whoever is written as a text would be nobody, and no count would say so;
+    the other way about the same."""
+    for row in ('{"u": "p7", "b": "x"}\n', '{"u": 7, "b": "x"}\n'):
+        (tmp_path / "t.jsonl").write_text(row * 50)
+        table = {"source": str(tmp_path / "t.jsonl"), "unit": "u", "max_groups": 1, "max_rows": 50}
+        budget = {"epsilon": 10**6, "ledger": str(tmp_path / "t.ledger")}
+        columns = {"b": {"values": ["x"]}, "u": {"type": kind.value}}
         policy = {"budget": budget, "tables": {"t": table | {"columns": columns}}}
-        with pytest.raises(PolicyError, match='needs its type: declare type = "integer"'):
+        with pytest.raises(PolicyError, match='declare type = "text" of it, or no type'):
             dt.open(policy)
         (found,) = (f for f in dt.check(policy).findings if f.level == "error")
-        assert "nobody" in found.text
-    columns["u"] = {"type": "integer"}
-    with dt.open({"budget": budget, "tables": {"t": table | {"columns": columns}}}) as session:
-        release = session.sql("SELECT COUNT(*) AS n FROM t").release(10**5)
-        assert release.frame["n"].to_list() == [50]
+        assert "one unit" in found.text
+        for declared in ({"type": "text"}, {}):
+            columns["u"] = declared
+            with dt.open(policy) as session:
+                release = session.sql("SELECT COUNT(*) AS n FROM t").release(10**5)
+                assert release.frame["n"].to_list() == [50]

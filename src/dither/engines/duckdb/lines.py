@@ -12,9 +12,10 @@ CSV
 JSON lines
     Its columns are those that the policy declares. A text is itself, a number and a truth value are
     as they print, and what is missing, null, a list or an object is NULL. A line that is not
-    one JSON object has NULL throughout. In the column of the unit a value of another kind than it
-    is declared is NULL, since the number 7 and the text '7' are two people's. Which kind it has
-    cannot be seen without reading somebody's row, so the unit has to be declared, and by name.
+    one JSON object has NULL throughout. The unit is text, as in CSV: a text is itself, and a whole
+    number its digits, so that ``7``, ``7.0`` and ``"7"`` are one unit. Any other type would leave
+    out whoever is written otherwise, without a word, since which lines these are cannot be said
+    without reading them. Fractions and truth values identify nobody, and are NULL.
 """
 
 from __future__ import annotations
@@ -121,32 +122,44 @@ def _field(position: int) -> str:
 
 
 def json_rows(files: Files, columns: Mapping[str, Kind | None], unit: str | None) -> str:
-    """The rows of files of JSON lines, as texts; the unit in a type of its own."""
-    if unit is not None and unit in columns and columns[unit] is None:
+    """The rows of files of JSON lines, as texts."""
+    if unit is not None and columns.get(unit) not in (None, Kind.TEXT):
         raise PolicyError(
-            f'the unit {unit!r} of JSON lines needs its type: declare type = "integer" of it '
-            'where the file writes numbers (as 7), or type = "text" where it writes texts (as '
-            '"7"); lines with the other kind are nobody\'s, and are left out'
-        )
-    if unit is not None and columns.get(unit) not in (None, Kind.TEXT, Kind.INTEGER):
-        raise PolicyError(
-            f"the unit {unit!r} of JSON lines is text or a whole number; declare its type so"
+            f'the unit {unit!r} of JSON lines is read as text: declare type = "text" of it, or no '
+            'type; a whole number is then its digits, and 7, 7.0 and "7" are one unit'
         )
     own = f", {quoted(FILE)}" if files.keys else ""
     # A cast that is tried gives NULL where a line is not JSON; all below has JSON before it.
     rows = f"SELECT TRY_CAST(line AS JSON) AS row{own} FROM {_lines(files, 0)}"
     objects = f"SELECT CASE WHEN json_type(row) = 'OBJECT' THEN row END AS row{own} FROM ({rows})"
     read = ", ".join(
-        f"{_member(name, kind, name == unit)} AS {quoted(name)}" for name, kind in columns.items()
+        f"{_unit(name) if name == unit else _member(name)} AS {quoted(name)}" for name in columns
     )
     return keyed(f"SELECT {read}{own} FROM ({objects})", files)
 
 
-def _member(name: str, kind: Kind | None, is_unit: bool) -> str:
-    place = text("/" + name.replace("~", "~0").replace("/", "~1"))
+def _place(name: str) -> str:
+    return text("/" + name.replace("~", "~0").replace("/", "~1"))
+
+
+def _member(name: str) -> str:
+    place = _place(name)
+    return (
+        f"CASE WHEN json_type(row, {place}) NOT IN ('OBJECT', 'ARRAY', 'NULL')"
+        f" THEN (row ->> {place}) END"
+    )
+
+
+def _unit(name: str) -> str:
+    """A text, or the digits of a whole number: JSON has one spelling of each but for its point."""
+    place = _place(name)
     value, own = f"(row ->> {place})", f"json_type(row, {place})"
-    if not is_unit:
-        return f"CASE WHEN {own} NOT IN ('OBJECT', 'ARRAY', 'NULL') THEN {value} END"
-    if kind is Kind.INTEGER:
-        return f"CASE WHEN {own} IN ('BIGINT', 'UBIGINT') THEN TRY_CAST({value} AS BIGINT) END"
-    return f"CASE WHEN {own} = 'VARCHAR' THEN {value} END"
+    # Up to 15 digits a double holds every whole number, and has printed it with a point.
+    pointed = f"CAST(TRY_CAST({value} AS DOUBLE) AS BIGINT)"
+    return (
+        f"CASE WHEN {own} = 'VARCHAR' THEN {value}"
+        f" WHEN {own} NOT IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN NULL"
+        f" WHEN regexp_full_match({value}, '-?[0-9]+') THEN {value}"
+        f" WHEN regexp_full_match({value}, '-?[0-9]{{1,15}}[.]0') THEN CAST({pointed} AS VARCHAR)"
+        " END"
+    )
