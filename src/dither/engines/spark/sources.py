@@ -29,6 +29,11 @@ __all__ = ["Attached", "attach", "layout", "quoted"]
 CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Under which Spark keeps that a text is a CHAR."""
 
+NO_SETTING = (
+    "Spark's readers put the value of a setting in the place of ${...} in a name, and would read "
+    "another column, or none; rename it"
+)
+
 PROVIDERS = {"parquet", "orc", "delta", "iceberg"}
 LISTED_TABLES = {"MANAGED", "EXTERNAL"}
 
@@ -176,6 +181,9 @@ def _stored(view: str, fields: list[Any], computed: frozenset[str], shown: str) 
         if counted.count(one.name.casefold()) > 1:
             types[one.name] = None
             unread[one.name] = "another column has its name but for upper and lower case"
+        elif "${" in one.name:
+            types[one.name] = None
+            unread[one.name] = NO_SETTING
     layout_ = tuple((f.name, f.dataType.simpleString()) for f in fields)
     return Stored(view, types, unread, computed, layout=layout_)
 
