@@ -19,6 +19,7 @@ from sqlglot import exp
 from conformance.sqlite import SQLiteDialect, SQLiteEngine
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.postgres.dialect import PostgresDialect
+from dither.engines.spark.dialect import SparkDialect
 from dither.engines.writer import Seeds
 from dither.engines.writer.forms import call
 from dither.engines.writer.rows import read_columns
@@ -42,8 +43,21 @@ TEXTS = {
         "TEXT) = 'boolean' THEN CASE CAST({0} AS TEXT) WHEN 'true' THEN '1' WHEN 'false' THEN '0' "
         "END ELSE CAST({0} AS TEXT) END"
     ),
+    "databricks": (
+        "CASE TYPEOF({0}) WHEN 'double' THEN CASE WHEN ABS(TRY_CAST(CAST({0} AS STRING) AS DOUBLE))"
+        " < 9e18 THEN CAST(FLOOR(TRY_CAST(CAST({0} AS STRING) AS DOUBLE)) AS STRING) END "
+        "WHEN 'boolean' THEN CASE CAST({0} AS STRING) WHEN 'true' THEN '1' WHEN 'false' THEN '0' "
+        "END ELSE CAST({0} AS STRING) END"
+    ),
 }
 """A part as text, by the name of a grammar."""
+
+HASHES = {
+    "duckdb": "MD5({0})",
+    "postgres": 'MD5({0}) COLLATE "C"',
+    "databricks": "MD5(CAST({0} AS BINARY))",
+}
+"""The hash of a text, by the name of a grammar; its letters compare by their bytes."""
 
 
 class _Portable:
@@ -54,9 +68,9 @@ class _Portable:
     def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
         texts = [TEXTS[self.name].format(part.sql(dialect=self.name)) for part in parts]
         shown = " || '|' || ".join(f"COALESCE('V' || {text}, 'N')" for text in texts)
-        text = f"MD5('{seeds.first}-{seeds.second}|' || {shown})"
+        text = f"'{seeds.first}-{seeds.second}|' || {shown}"
         # Passed on as it is: each grammar spells it in its own way already.
-        return exp.Var(this=f'{text} COLLATE "C"' if self.name == "postgres" else text)
+        return exp.Var(this=HASHES[self.name].format(f"({text})"))
 
 
 class PortableDuckDB(_Portable, DuckDBDialect):
@@ -65,6 +79,10 @@ class PortableDuckDB(_Portable, DuckDBDialect):
 
 class PortablePostgres(_Portable, PostgresDialect):
     """PostgreSQL's dialect with the shared hash."""
+
+
+class PortableSpark(_Portable, SparkDialect):
+    """Spark's dialect with the shared hash."""
 
 
 class PortableSQLite(SQLiteDialect):

@@ -50,3 +50,7 @@ class SparkBench:
         self.put(rows)
         self.engine.prepare(job, schema)
         return self.engine.run(job, schema, key)
+
+    def close(self) -> None:
+        """Give the engine's views back; Spark itself stays."""
+        self.engine.close()

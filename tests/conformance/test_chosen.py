@@ -10,13 +10,16 @@ from conformance.plans import rows
 from conformance.portable import (
     PortableDuckDB,
     PortablePostgres,
+    PortableSpark,
     PortableSQLiteEngine,
     chosen,
 )
 from conformance.postgres import PostgresBench
+from conformance.spark import SparkBench
 from conformance.sqlite import AVAILABLE
 from dither.plan.relations import Filter, PublicJoin, UnitJoin
 from engines.hostile import SCHEMA, Bench, jobs
+from spark_session import needs_spark
 
 KEY = b"sixteen bytes..."
 
@@ -30,7 +33,10 @@ class SQLiteBench:
             return engine.run(job, schema, key)
 
 
-@pytest.fixture(scope="module", params=["duckdb", "sqlite", "postgres"])
+@pytest.fixture(
+    scope="module",
+    params=["duckdb", "sqlite", "postgres", pytest.param("spark", marks=needs_spark)],
+)
 def bench(request: pytest.FixtureRequest):
     """An engine that hashes as the others do."""
     if request.param == "sqlite":
@@ -41,6 +47,9 @@ def bench(request: pytest.FixtureRequest):
     if request.param == "duckdb":
         found = Bench()
         dialect = PortableDuckDB()
+    elif request.param == "spark":
+        found = SparkBench()
+        dialect = PortableSpark()
     else:
         found = PostgresBench(request.getfixturevalue("postgres_server"))
         dialect = PortablePostgres()
@@ -58,8 +67,10 @@ def _held(answer):
 def test_every_engine_keeps_the_same_rows_and_groups(bench):
     """Integer for integer the reference's, where groups and rows of units are chosen."""
     seen = {"groups": 0, "joins": 0, "by the key": 0}
+    # Spark needs about a second for each.
+    number = 20 if isinstance(bench, SparkBench) else 40
 
-    @settings(max_examples=40, deadline=None, derandomize=True)
+    @settings(max_examples=number, deadline=None, derandomize=True)
     @given(job=jobs(units=True))
     def check(job):
         relation = job.relation
