@@ -360,7 +360,10 @@ def tumult(path: Path) -> Callable[[], object]:
 def spark() -> Comparison:
     """Spark on two threads of this machine."""
     here = {"source": spark_source, "engine": SPARK}
-    words = {"'{path}'": "parquet.`{path}`", " // ": " DIV ", "hash(": "xxhash64("}
+    # DIV is of whole numbers alone; of what is not below 0 a cast cuts as // does.
+    income = f"least(greatest(income, 0), {MOST_INCOME})"
+    words = {f"{income} // 100": f"CAST({income} / 100 AS INT)"}
+    words |= {"'{path}'": "parquet.`{path}`", " // ": " DIV ", "hash(": "xxhash64("}
 
     def spelled(text: str) -> Side:
         for word, ours in words.items():
