@@ -21,7 +21,9 @@ measurement is one vector over the groups of all sets, and its noise is that of 
 unit has k entries. Where the sets share one budget, that is how they do.
 
 The secret key of the hash is drawn afresh for each run, so a kept group depends on the unit's own
-rows and on that key alone.
+rows and on that key alone. The hash is the one that is fastest in an engine. So engines that are
+given one key keep different groups, values and rows of a unit that has more than may count, all of
+them within its limits; where it has no more, their integers are the same.
 """
 
 from __future__ import annotations
