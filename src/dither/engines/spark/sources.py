@@ -29,6 +29,11 @@ __all__ = ["Attached", "attach", "layout", "quoted"]
 CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Under which Spark keeps that a text is a CHAR."""
 
+TWICE = (
+    "two of its columns have one name but for upper and lower case, and Spark takes them for one; "
+    "write it anew with names that differ otherwise"
+)
+
 NO_SETTING = (
     "Spark's readers put the value of a setting in the place of ${...} in a name, and would read "
     "another column, or none; rename it"
@@ -121,11 +126,19 @@ def _frame(
         return sessions.users.table(source), None, source
     except PolicyError:
         raise
-    except Exception:
+    except Exception as error:
+        if _is_twice(error):
+            raise PolicyError(f"{where}: {TWICE}") from None
         raise PolicyError(
             f"{where}: Spark finds no table or readable file {source!r}; see that its name is "
             "whole, that it may be read, and that files of one table have columns of one type"
         ) from None
+
+
+def _is_twice(error: Exception) -> bool:
+    """Whether Spark refuses a source since it has a column twice."""
+    condition = getattr(error, "getCondition", lambda: None)
+    return condition() == "COLUMN_ALREADY_EXISTS"
 
 
 def _application(sessions: Sessions) -> str | None:
@@ -179,9 +192,8 @@ def _stored(view: str, fields: list[Any], computed: frozenset[str], shown: str) 
         kind = one.metadata.get(CHAR) or one.dataType.simpleString()
         types[one.name] = kind
         if counted.count(one.name.casefold()) > 1:
-            types[one.name] = None
-            unread[one.name] = "another column has its name but for upper and lower case"
-        elif "${" in one.name:
+            raise PolicyError(f"{shown}: {TWICE}")
+        if "${" in one.name:
             types[one.name] = None
             unread[one.name] = NO_SETTING
     layout_ = tuple((f.name, f.dataType.simpleString()) for f in fields)
