@@ -2,8 +2,11 @@
 
 Run with ``python -m benchmarks.spark_stages [--rows N] [--master local[2]] [--memory 2GB]
 [--medians]``. It asks the user-level question of ``benchmarks.engines`` once, and prints what Spark
-has recorded of each stage that ran: tasks, rows read, rows and megabytes through shuffles,
-megabytes spilled to disk, and the most memory of a task; and the peak memory of its process.
+has recorded of each stage that ran: what it is, tasks, rows read, rows and megabytes through
+shuffles, megabytes spilled to disk, and the memory of a task; and the peak memory of its process.
+A first run holds what Spark compiles, and a local Spark reads the list of keys in stages of its
+own, of which no row is one of the table: these are left out. Warnings that Spark prints before the
+table are its own.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from benchmarks.engines import MEANS, MEDIANS, policy, visits
 
 MEGA = 2**20
 
+HEADS = ("tasks", "rows read", "rows in", "rows out", "MB out", "MB spilled", "MB a task")
+"""Read from the table; shuffled in and out; memory is the mean of the tasks' peaks."""
+
 
 def stages(context: Any) -> list[Any]:
     """Spark's record of the stages that ran, the first one first."""
@@ -27,7 +33,15 @@ def stages(context: Any) -> list[Any]:
     empty = context._gateway.new_array(context._jvm.double, 0)
     found = store.stageList(none, False, False, empty, none)
     listed = [found.apply(i) for i in range(found.size())]
-    return sorted((s for s in listed if s.numCompleteTasks()), key=lambda s: s.stageId())
+    ran = (s for s in listed if s.numCompleteTasks())
+    held = (s for s in ran if s.inputRecords() or s.shuffleReadRecords())
+    return sorted(held, key=lambda s: s.stageId())
+
+
+def called(stage: Any) -> str:
+    """What a stage begins with and ends in."""
+    begins = "scan" if stage.inputRecords() else "by shuffle"
+    return f"{begins}, {'sums' if stage.shuffleWriteRecords() else 'result'}"
 
 
 def peak(context: Any) -> str:
@@ -63,13 +77,14 @@ def main() -> None:
             opened.run(job, session.schema, secrets.token_bytes(32))
             context = opened._sessions.own.sparkContext
             seconds = time.perf_counter() - start
-            print(f"{options.rows:,} rows: {seconds:.1f} s, first run; at most {peak(context)}")
-            heads = ("stage", "tasks", "rows read", "shuffled in", "out", "MB out", "MB spilled")
-            print(" ".join(f"{head:>12}" for head in (*heads, "MB a task")))
+            print(
+                f"{options.rows:,} rows on {options.master}: {seconds:.1f} s, the first run; its "
+                f"process had at most {peak(context)}, of which {options.memory} are its heap"
+            )
+            print(" ".join([f"{'stage':<14}", *(f"{head:>12}" for head in HEADS)]))
             for stage in stages(context):
                 cells = (
-                    str(stage.stageId()),
-                    str(stage.numCompleteTasks()),
+                    f"{stage.numCompleteTasks():,}",
                     f"{stage.inputRecords():,}",
                     f"{stage.shuffleReadRecords():,}",
                     f"{stage.shuffleWriteRecords():,}",
@@ -77,7 +92,7 @@ def main() -> None:
                     f"{stage.diskBytesSpilled() / MEGA:,.1f}",
                     f"{stage.peakExecutionMemory() / MEGA / stage.numCompleteTasks():,.1f}",
                 )
-                print(" ".join(f"{cell:>12}" for cell in cells))
+                print(" ".join([f"{called(stage):<14}", *(f"{cell:>12}" for cell in cells)]))
 
 
 if __name__ == "__main__":
