@@ -92,9 +92,9 @@ class DuckDBDialect(Dialect):
     def summed_of_size(self, value: exp.Expression, size: int) -> exp.Expression:
         if not self.sums_in_64_bits(size):
             return self.summed(value)
-        # The engine's own sum that tests for no overflow keeps half as much for each group. So
-        # small a number has 32 bits, and the sum, which it calls a wide one, has 64.
-        return self.cast(call(SHORT_SUM, self.cast_to(value, "INTEGER")), Kind.INTEGER)
+        # The engine's own sum that tests for no overflow keeps half as much for each group. It says
+        # that its type is the wide one, and takes no doubles: of these a trial would fail.
+        return self.cast(call(SHORT_SUM, value), Kind.INTEGER)
 
     def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
         # DuckDB's cast rounds halves to even.
