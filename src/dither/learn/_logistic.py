@@ -1,8 +1,7 @@
 """Logistic regression for prediction, of two classes or several.
 
-Of two classes the release, its sensitivity and its proof are those of `dither.inference._descent`,
-whose estimate predicts; of several they are those of `dither.learn._softmax`. Both are imported
-when a model is fitted, since inference brings its tests and intervals along.
+The release, its sensitivity and its proof are those of `dither.learn._softmax`. It is imported when
+a model is fitted, since it rests on parts of inference, which brings its tests and intervals along.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ class LogisticRegression(Classifier):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named. *Proof*:
-    `dither.inference._descent` and `dither.learn._softmax`. For coefficients with intervals and
-    p-values there is `dither.inference.logistic_regression`.
+    `dither.learn._softmax`. For coefficients with intervals and p-values there is
+    `dither.inference.logistic_regression`.
 
     Examples
     --------
@@ -111,11 +110,9 @@ class LogisticRegression(Classifier):
         LogisticRegression
             This one.
         """
-        from dither.inference._descent import DescentRelease
         from dither.inference._formula import MISSING
         from dither.inference._inputs import Bounds, Target
         from dither.inference._regression import length_of
-        from dither.inference._scores import ScoreModel
         from dither.learn._softmax import SoftmaxRelease
 
         found = Asked.of(self.epsilon, self.delta, self.neighbours, pure=False)
@@ -131,21 +128,13 @@ class LogisticRegression(Classifier):
             square = 1 + (terms - encoding.numbers) + Fraction(encoding.numbers, 10)
             share = sqrt_lower(square / (terms + 1))
         reach = length_of(terms, share)
-        release: Any
-        if k == 2:
-            release = DescentRelease(size, terms, asked, reach)
-        else:
-            release = SoftmaxRelease(size, terms, k, asked, reach)
+        release = SoftmaxRelease(size, terms, k, asked, reach)
         points, labels = encoding.points(X, Bounds.steps), places_in(classes, y)
         if len(points) != len(labels):
             raise ArgumentError("y must have one value for each row of X")
         signs = np.where(labels == 0, -Bounds.steps, Bounds.steps)
         rows = np.column_stack([points, np.where(labels < k, signs, MISSING)])
-        if k == 2:
-            model = ScoreModel(release.release(rows))
-            self._slopes = (model.at + model.slopes)[None]
-        else:
-            self._slopes = release.release(rows, labels)
+        self._slopes = release.release(rows, labels)
         self.encoding_, self.loss_, self.features_ = encoding, release.loss, encoding.names
         self.n_features_in_ = terms
         self.classes_ = labels_of(classes)
@@ -176,7 +165,7 @@ class LogisticRegression(Classifier):
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
-        """What an audit calls, of several classes; inference declares what two are released by."""
+        """What an audit calls, of two classes and of several."""
         from dither.learn._softmax import SoftmaxRelease
 
         yield from SoftmaxRelease.audit_subjects()
