@@ -30,6 +30,22 @@ def test_long_work_shows_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "counting sheep" in screen.getvalue()
 
 
+def test_the_share_that_is_done_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest that was told stands behind the work's name."""
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(_terminal, "PATIENCE", 0.0)
+    monkeypatch.setattr(_terminal, "REDRAWN", 0.01)
+    with _terminal.waiting("counting sheep") as tell:
+        assert tell is not None
+        tell(0.2)
+        tell(0.4)
+        deadline = time.monotonic() + 30
+        while "40%" not in screen.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "counting sheep, 40%" in screen.getvalue()
+
+
 def test_short_work_and_pipes_stay_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work within the patience prints nothing, and a pipe never gets a spinner."""
     screen = Terminal()
@@ -41,6 +57,6 @@ def test_short_work_and_pipes_stay_silent(monkeypatch: pytest.MonkeyPatch) -> No
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stderr", pipe)
     monkeypatch.setattr(_terminal, "PATIENCE", 0.0)
-    with _terminal.waiting("counting sheep"):
-        pass
+    with _terminal.waiting("counting sheep") as tell:
+        assert tell is None
     assert pipe.getvalue() == ""

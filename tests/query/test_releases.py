@@ -517,3 +517,20 @@ def test_extremes_say_that_they_are_quantiles(session):
     release = session.sql("SELECT MIN(age) AS lo, MAX(age) AS hi FROM visits").release(1)
     assert "MIN of age is its 0.5 % quantile" in release.notes[0]
     assert "MAX of age is its 99.5 % quantile" in " ".join(release.summary().split())
+
+
+def test_whoever_opens_is_told_how_far_an_engine_is(tmp_path, monkeypatch):
+    """A function of one argument gets shares; what is no function is refused at once."""
+    monkeypatch.setattr("dither.engines.duckdb.engine.TICK", 0.001)
+    told = []
+    asked = {
+        "budget": {"epsilon": 10**6, "delta": 1e-6, "ledger": str(tmp_path / "people.ledger")},
+        "tables": {"people": {"columns": {"age": {"bounds": [0, 110]}}}},
+    }
+    rows = {"people": pl.DataFrame({"age": range(10**6)})}
+    with dt.open(asked, sources=rows, progress=told.append) as session:
+        while not told:
+            session.sql("SELECT AVG(age) AS a FROM people").release(1)
+    assert all(0 <= share <= 1 for share in told)
+    with pytest.raises(ArgumentError, match="progress must be a function"):
+        dt.open(asked, sources=rows, progress=0.5)

@@ -10,7 +10,7 @@ import math
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -51,6 +51,9 @@ VIOLATED, INCONCLUSIVE = 1, 3
 
 PATIENCE = 2.0
 """Seconds of silence before a spinner."""
+
+REDRAWN = 0.25
+"""Seconds between two looks at how much is done."""
 
 PIPE = 200
 """Width of tables in a pipe, where no window limits them."""
@@ -188,22 +191,25 @@ def _grow(tree: Any, node: Node) -> None:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Show a spinner and the time elapsed on standard error, where that is a terminal."""
+def waiting(what: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a spinner and the time elapsed on standard error, where that is a terminal.
+
+    There it gives a function, which may be called with the share that is done; elsewhere ``None``.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
-    over = threading.Event()
-    thread = threading.Thread(target=_spin, args=(what, over), daemon=True)
+    over, shares = threading.Event(), [0.0]
+    thread = threading.Thread(target=_spin, args=(what, over, shares), daemon=True)
     thread.start()
     try:
-        yield
+        yield shares.append
     finally:
         over.set()
         thread.join()
 
 
-def _spin(what: str, over: threading.Event) -> None:
+def _spin(what: str, over: threading.Event, shares: Sequence[float]) -> None:
     if over.wait(PATIENCE):
         return
     from rich.console import Console
@@ -215,7 +221,9 @@ def _spin(what: str, over: threading.Event) -> None:
         (task,) = progress.tasks
         # The clock has run since before the spinner showed.
         task.start_time = (task.start_time or 0.0) - PATIENCE
-        over.wait()
+        while not over.wait(REDRAWN):
+            if shares[-1]:
+                progress.update(task.id, description=f"{what}, {shares[-1]:.0%}")
 
 
 def print_verdicts(verdicts: Sequence[Verdict]) -> None:

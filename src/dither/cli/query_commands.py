@@ -254,7 +254,10 @@ def release(
     import dither as dt
 
     check_targets(table=out, picture=picture, other=certificate)
-    with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("charging, then answering") as tell,
+        dt.open(policy, analyst=analyst, progress=tell) as session,
+    ):
         asked = ask(session, question)
         found = asked.release(epsilon, delta, confidence=confidence, token=token)
     if as_json:

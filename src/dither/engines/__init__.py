@@ -217,8 +217,9 @@ class Backend:
     formats : mapping of str to Format
     open : callable
         From the engine's tables and the other fields of ``[engine]`` (``memory``, ``threads``
-        and ``temp``, ``None`` where left out; ``options`` that are given) to an engine. Raises
-        ``PolicyError`` where it cannot be.
+        and ``temp``, ``None`` where left out; ``options`` that are given; and ``progress``, a
+        function that may be called with the share done of a job, or ``None``) to an engine.
+        Raises ``PolicyError`` where it cannot be.
     options : mapping of str to callable
         Fields of ``[engine]`` that are this engine's own: from the field's full name and its value
         to what ``open`` is handed. Raises ``PolicyError`` for a value that it does not take.

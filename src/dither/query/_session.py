@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,6 +28,7 @@ from dither.query._places import check_places, check_sources
 from dither.query._policy import Policy, read_policy, schema_of
 from dither.query._question import Question
 from dither.query._sources import PublicKeys, connect
+from dither.query._tables import heard
 from dither.sql.sources import start
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     analyst: str | None = None,
     sources: Mapping[str, Any] | None = None,
     engines: Mapping[str, Any] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Session:
     """Open a policy: connect its sources, read their schemas, open its ledger.
 
@@ -62,6 +64,10 @@ def open(  # noqa: A001 - as users write it: dt.open
     engines : mapping of str to connection, optional
         Connections to use for engines that the policy names: ``{"spark": session}``. What is given
         stays open, and its settings stay as they are.
+    progress : callable, optional
+        Called about twice a second with the share done, from 0 to 1, while an engine runs a
+        question: on DuckDB the rows that are read, on Spark the tasks of the stages that are known.
+        PostgreSQL tells nothing of it. For whoever may see the time that a question takes.
 
     Returns
     -------
@@ -90,7 +96,8 @@ def open(  # noqa: A001 - as users write it: dt.open
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
     check_sources(read.tables, read.units, read.folder, sources)
-    engine = connect(read, dict(sources or {}), dict(engines or {}))
+    told = None if progress is None else heard(progress)
+    engine = connect(read, dict(sources or {}), dict(engines or {}), told)
     try:
         check_places(read.tables, read.units, engine)
         found = {name: engine.describe(name) for name in read.tables}

@@ -7,7 +7,7 @@ anybody can look them up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,15 @@ __all__ = [
 ]
 
 
-def connect(policy: Policy, given: Mapping[str, Any], connections: Mapping[str, Any]) -> Engine:
+def connect(
+    policy: Policy,
+    given: Mapping[str, Any],
+    connections: Mapping[str, Any],
+    progress: Callable[[float], None] | None = None,
+) -> Engine:
     """The policy's engine over its sources; several, where its tables name several.
+
+    ``progress`` is called with the share done while one of them runs a job.
 
     Raises
     ------
@@ -55,7 +62,7 @@ def connect(policy: Policy, given: Mapping[str, Any], connections: Mapping[str, 
     opened: dict[str, Engine] = {}
     try:
         for engine, held in tables.items():
-            given_too = {"given": connections.get(engine)}
+            given_too = {"given": connections.get(engine), "progress": progress}
             opened[engine] = backend(engine).open(held, {**policy.engine, **given_too})
     except BaseException:
         for one in opened.values():

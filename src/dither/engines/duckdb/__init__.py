@@ -20,6 +20,7 @@ def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Duck
             memory_limit=options.get("memory"),
             threads=options.get("threads"),
             temp_directory=options.get("temp"),
+            progress=options.get("progress"),
         )
     except ArgumentError as error:
         if not str(error).startswith(("memory_limit", "temp_directory")):

@@ -36,6 +36,7 @@ def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Engi
         memory_limit=options.get("memory"),
         threads=options.get("threads"),
         temp_directory=options.get("temp"),
+        progress=options.get("progress"),
     )
 
 
