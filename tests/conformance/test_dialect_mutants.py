@@ -15,7 +15,6 @@ from conformance.engines import by_group, expected
 from conformance.plans import job, rows, schema
 from conformance.postgres import PostgresBench
 from conformance.spark import SparkBench
-from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.postgres import dialect as postgres
 from dither.engines.spark import dialect as spark
 from dither.engines.writer.forms import binary, call
@@ -24,7 +23,6 @@ from dither.engines.writer.within import QuerySource
 from dither.errors import EngineError, UnsupportedError
 from dither.plan.relations import Derived
 from dither.plan.schema import Kind
-from engines.hostile import Bench
 from spark_session import needs_spark
 
 KEY = b"sixteen bytes..."
@@ -181,17 +179,6 @@ def server(request):
 def cluster():
     """The one Spark of the tests."""
     return SparkBench()
-
-
-def test_sums_that_may_leave_64_bits_are_seen_in_duckdb(monkeypatch):
-    """As if any sum fitted there."""
-    bench = Bench()
-    try:
-        assert agrees(bench, "sums of squares")
-        monkeypatch.setattr(DuckDBDialect, "sums_in_64_bits", lambda self, size: True)
-        assert not agrees(bench, "sums of squares")
-    finally:
-        bench.close()
 
 
 @pytest.mark.parametrize("construct", ON_POSTGRES)

@@ -12,7 +12,7 @@ import pytest
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.duckdb import connection as connections
 from dither.engines.duckdb.connection import open_unlocked
-from dither.engines.duckdb.dialect import DUCKDB
+from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.engines.writer import Seeds
 from dither.engines.writer.forms import identifier
 from dither.plan.expressions import Column
@@ -190,16 +190,27 @@ def test_rows_with_another_key_are_gone_before_bounding():
     assert (list(found.keys), found.values[0].tolist()) == ([(20,)], [1])
 
 
-def test_sums_beyond_64_bits_are_exact():
-    """Values near 2^62 sum without loss, as Python integers."""
+def _sum_beyond_64_bits():
+    """That of 50 values near 2^62, of a unit each."""
     facts = ColumnFacts("x", Kind.INTEGER, Fraction(0), Fraction(2**62))
     schema = Schema({"t": Table("t", {**TABLE.columns, "x": facts}, unit="u")})
     table = pl.DataFrame({"u": list(range(50)), "g": [0] * 50, "x": [2**62 - i for i in range(50)]})
     wanted = Total(Column("t", "x"), Fraction(1), 0, 2**62)
     with DuckDBEngine({"t": table}) as engine:
-        found = engine.run(small_job([wanted], 1, 1), schema, KEY)
-    assert found.values[0].tolist() == [50 * 2**62 - 1225]
-    assert found.values[0].dtype == object
+        return engine.run(small_job([wanted], 1, 1), schema, KEY).values[0]
+
+
+def test_sums_beyond_64_bits_are_exact():
+    """Values near 2^62 sum without loss, as Python integers."""
+    found = _sum_beyond_64_bits()
+    assert found.tolist() == [50 * 2**62 - 1225]
+    assert found.dtype == object
+
+
+def test_a_sum_that_64_bits_are_wrongly_said_to_hold_is_seen(monkeypatch):
+    """The sum that tests for nothing would wrap: what is written of it must be proved."""
+    monkeypatch.setattr(DuckDBDialect, "sums_in_64_bits", lambda self, size: True)
+    assert _sum_beyond_64_bits().tolist() != [50 * 2**62 - 1225]
 
 
 @pytest.mark.parametrize("unit", [True, False])

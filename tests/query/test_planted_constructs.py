@@ -16,7 +16,7 @@ from sqlglot import exp
 
 import dither as dt
 from dither.plan import aggregates as ag
-from dither.plan import expanded, recipes
+from dither.plan import expanded, measurements
 from dither.plan import expressions as ex
 from dither.sql import aggregates, select
 
@@ -82,7 +82,7 @@ def _other_end(found: ag.AggregateFunction) -> str:
 
 REAL_SUFFIX = select.suffix
 REAL_PAIR = expanded._Pair
-REAL_DISTINCT = recipes.Distinct
+REAL_DISTINCT = measurements.Distinct
 REAL_APPLIED = expanded.apply
 COUNTED = "SELECT COUNT(*) FILTER (WHERE t) AS x, SUM(a) FILTER (WHERE NOT t) AS y FROM r"
 
@@ -170,7 +170,7 @@ PLANTED: dict[str, Planted] = {
         (float(A.mean()), float(B.mean())),
     ),
     "COUNT(DISTINCT a, b)": Planted(
-        recipes,
+        measurements,
         "Distinct",
         lambda operand, others: REAL_DISTINCT(operand),
         # Rows in which one is NULL do not count, as they would of the first alone.
