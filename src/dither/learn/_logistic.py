@@ -132,8 +132,7 @@ class LogisticRegression(Classifier):
         points, labels = encoding.points(X, Bounds.steps), places_in(classes, y)
         if len(points) != len(labels):
             raise ArgumentError("y must have one value for each row of X")
-        signs = np.where(labels == 0, -Bounds.steps, Bounds.steps)
-        rows = np.column_stack([points, np.where(labels < k, signs, MISSING)])
+        rows = np.column_stack([points, np.where(labels < k, 0, MISSING)])
         self._slopes = release.release(rows, labels)
         self.encoding_, self.loss_, self.features_ = encoding, release.loss, encoding.names
         self.n_features_in_ = terms
