@@ -32,11 +32,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._checks import whole
-from dither._format import Printable, count_text
+from dither._format import count_text
 from dither.errors import ArgumentError
 from dither.lab.attack._membership import Membership
-from dither.lab.attack._updates import Client, Held, UpdateGame, flat, labelled
-from dither.lab.attack._verdict import Verdict
+from dither.lab.attack._updates import (
+    AttackOnUpdates,
+    Client,
+    Held,
+    UpdateGame,
+    flat,
+    labelled,
+)
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ _AGREE = (1e-6, 1e-3, 0.05)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inversion(Printable):
+class Inversion(AttackOnUpdates):
     """The result of `gradient_inversion`.
 
     Attributes
@@ -88,15 +94,6 @@ class Inversion(Printable):
     def found(self) -> int:
         """Records that were rebuilt with a correlation of at least 0.9."""
         return int((self.likeness >= _ALIKE).sum())
-
-    @property
-    def verdict(self) -> Verdict:
-        """Of the game of two records."""
-        return self.which.verdict
-
-    def certified(self, delta: float = 0.0) -> float:
-        """The largest epsilon that the game's plays prove to be lost, at this delta."""
-        return self.which.certified(delta)
 
     def summary(self) -> str:
         """How much was rebuilt, and the verdict of the game."""

@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._checks import whole
-from dither._format import Printable, count_text, percent
+from dither._format import count_text, percent
 from dither.errors import ArgumentError
 from dither.lab.attack._membership import Membership
-from dither.lab.attack._updates import Client, UpdateGame, labelled
-from dither.lab.attack._verdict import Verdict
+from dither.lab.attack._updates import AttackOnUpdates, Client, UpdateGame, labelled
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelLeak(Printable):
+class LabelLeak(AttackOnUpdates):
     """The result of `label_leak`.
 
     Attributes
@@ -59,15 +58,6 @@ class LabelLeak(Printable):
     def right(self) -> float:
         """The share of labels that were read rightly."""
         return float((self.labels == self.guessed).mean())
-
-    @property
-    def verdict(self) -> Verdict:
-        """Of the game of two labels."""
-        return self.which.verdict
-
-    def certified(self, delta: float = 0.0) -> float:
-        """The largest epsilon that the game's plays prove to be lost, at this delta."""
-        return self.which.certified(delta)
 
     def summary(self) -> str:
         """How many labels were read, and the verdict of the game."""

@@ -17,14 +17,16 @@ import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
+from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.lab._calls import answered
 from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._membership import Membership, of_two
 from dither.lab.attack._shadows import takes_size
+from dither.lab.attack._verdict import Verdict
 from dither.privacy import Loss
 
-__all__ = ["Client", "Held", "UpdateGame", "flat", "labelled", "updates_of"]
+__all__ = ["AttackOnUpdates", "Client", "Held", "UpdateGame", "flat", "labelled", "updates_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -129,6 +131,23 @@ class UpdateGame:
             game=question, name=self.name, loss=self.loss, plays=self.plays,
             generator=self.generator, confidence=self.confidence,
         )  # fmt: skip
+
+
+class AttackOnUpdates(Printable):
+    """The result of an attack, beside which the game was played."""
+
+    __slots__ = ()
+
+    which: Membership
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the game of which of two secrets a client had."""
+        return self.which.verdict
+
+    def certified(self, delta: float = 0.0) -> float:
+        """The largest epsilon that the game's plays prove to be lost, at this delta."""
+        return self.which.certified(delta)
 
 
 def _update(client: Client, held: Held) -> tuple[Floats, Floats]:
