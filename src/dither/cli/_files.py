@@ -157,7 +157,7 @@ def _dated(column: pl.Series) -> pl.Series:
     if not first.str.contains(r"^\d{1,4}[-/]\d{1,2}[-/]\d{1,4}").any():
         return column
     for parse in (column.str.to_date, column.str.to_datetime):
-        # A text that is not a date is no error: the column stays as it is.
+        # A text that is not a date is not an error: the column stays as it is.
         with contextlib.suppress(pl.exceptions.PolarsError):
             return parse()
     return column

@@ -21,6 +21,7 @@ from fractions import Fraction
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._search import bisect
 from dither.errors import ArgumentError
 from dither.numeric import exp_lower, exp_upper, log_lower, log_upper
 
@@ -163,12 +164,11 @@ def _parameter(mean: Fraction, shape: Fraction | None) -> Fraction:
         return mean
     if shape == 1:
         return 1 / mean
-    low, high = 1e-12, 1.0 - 1e-12
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if _mean(middle, float(shape)) > mean else (low, middle)
+    # Of its logarithm, as it may be small by orders of magnitude.
+    ends = math.log(1e-12), math.log(1.0 - 1e-12)
+    _, found = bisect(lambda log: _mean(math.exp(log), float(shape)) <= mean, *ends, steps=80)
     grown = Fraction(1, 1 << 40)
-    gamma = Fraction(high)
+    gamma = Fraction(math.exp(found))
     # The search is in doubles; what it found is proved, after as small a step as is enough.
     while _mean_upper(gamma, shape) > mean:
         gamma, grown = min(Fraction(1), gamma * (1 + grown)), 2 * grown

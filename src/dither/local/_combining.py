@@ -122,7 +122,7 @@ def combined_mean(
         each.append(own)
         variances.append(variance)
     n = np.array([one.n for one in each], dtype=np.float64)
-    # A variance of 0 would leave nothing to divide by; weights of estimates are no bounds.
+    # A variance of 0 would leave nothing to divide by; weights of estimates are not bounds.
     precise = n if method == "population" else n / np.maximum(variances, 1e-12)
     weights = precise / precise.sum()
     error = float(np.sqrt(weights**2 @ (np.array(variances) / n)))

@@ -5,7 +5,7 @@ would be so high with probability at most 1/1000: such a mistake makes bounds ab
 the outermost occupied cells the ends move outwards, cell by cell, while the next one's count is so
 high that it would be with probability alpha = 1 - confidence were it empty: data seldom have gaps,
 one cell is one test, and a mistake makes bounds wider by one cell. The outermost cells of a grid,
-which hold what lies beyond it, are no ends.
+which hold what lies beyond it, are not ends.
 
 A limit. The smallest end of a cell above which lies at most a given share of the units in cells up
 to the last occupied one. What lies beyond that is mostly noise, of which there is more the more

@@ -480,7 +480,7 @@ class Dialect(ABC):
         """The kind of a stored type; ``None`` for a type that is not read."""
 
     def element_of(self, stored: str) -> str | None:
-        """The stored type of the elements of a list; ``None`` of a type that is no list, or one
+        """The stored type of the elements of a list; ``None`` of a type that is not a list, or one
         whose elements cannot be read without failing on some value."""
         return None
 

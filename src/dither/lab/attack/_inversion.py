@@ -13,7 +13,7 @@ which it is active, each unit in its own way. Where rectified units are active a
 their quotients are that record and *agree*, while mixtures hardly ever do: so those that agree are
 taken, most first, and none of what the network is. Wide layers give nearly all of a small batch.
 
-With noise both fail, and how far is no matter of taste: see `dither.lab.attack._updates`.
+With noise both fail, and how far is not a matter of taste: see `dither.lab.attack._updates`.
 
 Source. Phong, Aono, Hayashi, Wang and Moriai, "Privacy-preserving deep learning via additively
 homomorphic encryption", 2018, section 3; Geiping, Bauermeister, Dröge and Moeller, "Inverting

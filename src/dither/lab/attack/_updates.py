@@ -1,6 +1,6 @@
 """Clients' updates as everybody sees them, and the game of telling two of them apart.
 
-That an attack on a noisy update fails is no measure of what the update gives away. The *game* is to
+That an attack on a noisy update fails does not measure what the update gives away. The *game* is to
 tell which of two secrets a client had, two records or two labels, by an adversary who knows both,
 the model and the noise. Of that the loss of an update, for replacing what the client has, bounds
 the whole curve; what plays certify must stay below it.
@@ -191,7 +191,7 @@ def labelled(records: Any, labels: Any) -> tuple[Floats, Ints]:
     Raises
     ------
     ArgumentError
-        They are no numbers, or do not fit each other.
+        They are not numbers, or do not fit each other.
     """
     try:
         rows, known = np.asarray(records, dtype=np.float64), np.asarray(labels)
