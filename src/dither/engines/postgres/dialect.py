@@ -303,7 +303,7 @@ class PostgresDialect(Dialect):
         return {"boolean": Kind.BOOLEAN, "date": Kind.DATE}.get(base)
 
     def element_of(self, stored: str) -> str | None:
-        """Of arrays, whose number of dimensions is not part of their type: all elements are read."""
+        """Of arrays; all elements are read, as the number of dimensions is not part of the type."""
         element = stored.removesuffix("[]")
         return element if element != stored and self.kind_of_type(element) else None
 
@@ -327,8 +327,8 @@ class PostgresDialect(Dialect):
         """A unit keeps the kind of its type, but for whole numbers, decimals, UUIDs and
         enumerations, each of which has one text of its own and may be read as that.
 
-        Text whose own equality is not that of its bytes cannot be a unit: what the table takes for one
-        person would be two.
+        Text whose own equality is not that of its bytes cannot be a unit: what the table takes for
+        one person would be two.
         """
         base = _base(stored)
         return {

@@ -30,8 +30,8 @@ PerExampleLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """The cross entropy of each example, shape (b,); of several labels each, their mean.
 
-    A label that is not one of the classes is not an error, for an error would tell of it: it counts as
-    nothing.
+    A label that is not one of the classes is not an error, for an error would tell of it: it counts
+    as nothing.
     """
     classes = output.shape[-1]
     known = (target >= 0) & (target < classes)
