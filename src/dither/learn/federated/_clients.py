@@ -2,11 +2,18 @@
 
 Training on a client is an ordinary loop of gradient steps. Its products are of small matrices, one
 a client, so that clients of a round are stacked and each step is one product of stacks.
+
+What a client sends must follow from its own rows alone, to the last digit: else one client moves
+what all others are rounded to. So a stack holds clients of one width, which follows from their own
+numbers of rows; every product is of one client's matrices, in shapes that are its own; and what
+fills a client up to its width are zeros, never a row of somebody else, whose NaN would pass through
+a weight of 0.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -25,6 +32,9 @@ Single = npt.NDArray[np.float32]
 
 _STACK = 1 << 23
 """Numbers in a stack of parameters or rows: with its gradient and its copies some 100 MiB."""
+
+_WIDTHS = np.array(sorted({(k << n) // 2 for n in range(40) for k in (2, 3)}), np.int64)
+"""Rows that a client is filled up to: 1, 2, 3, 4, 6, 8, 12, ..., so that stacks are few."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,21 +91,48 @@ class ClientData:
         """How many rows each of some clients has."""
         return np.asarray(self.starts[which + 1] - self.starts[which])
 
+    def stacks(
+        self, which: Integers, batch: int | None, size: int, numbers: int
+    ) -> Iterator[Integers]:
+        """Places among some clients that may be stacked: of one width, and not too many.
+
+        Parameters
+        ----------
+        which : array of int
+        batch : int or None
+            Rows a step; None for all of a client's own.
+        size, numbers : int
+            How many numbers a client's parameters take, and one of its rows.
+
+        Yields
+        ------
+        array of int
+        """
+        widths = np.full(len(which), batch or 0)
+        if batch is None:
+            widths = _WIDTHS[np.searchsorted(_WIDTHS, self.held(which))]
+        for width in np.unique(widths).tolist():
+            places = np.flatnonzero(widths == width)
+            most = max(1, _STACK // max(size, width * numbers))
+            for start in range(0, len(places), most):
+                yield places[start : start + most]
+
     def taken(
         self, which: Integers, batch: int | None, words: Words
     ) -> tuple[Single, Integers, Single]:
-        """Rows of some clients, as many of each: drawn with replacement, or all, padded.
+        """Rows of some clients, as many of each: drawn with replacement, or all, filled with zeros.
 
         Returns
         -------
         X : array of float, shape (m, b, features)
         y : array of int, shape (m, b)
         weights : array of float, shape (m, b)
-            Summing to 1 a client, or to 0 where it has no row; 0 for what is padded.
+            Summing to 1 a client, or to 0 where it has no row; 0 for what is filled, as are X and y
+            there.
         """
         held = self.held(which)
         if batch is None:
-            width = max(int(held.max(initial=0)), 1)
+            width = int(_WIDTHS[np.searchsorted(_WIDTHS, held.max(initial=0))])
             places = np.broadcast_to(np.arange(width), (len(which), width))
             there = places < held[:, None]
         else:
@@ -107,7 +144,8 @@ class ClientData:
         if not len(self.X):
             empty = np.zeros((*rows.shape, self.X.shape[1]), np.float32)
             return empty, rows, weights.astype(np.float32)
-        return self.X[rows], self.y[rows], weights.astype(np.float32)
+        X = np.where(there[:, :, None], self.X[rows], np.float32(0))
+        return X, np.where(there, self.y[rows], 0), weights.astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +262,17 @@ class Network:
             raise ArgumentError(f"X must have {self.features} features, as the model has")
         if data.y.size and int(data.y.max()) >= self.classes:
             raise ArgumentError(f"y must be classes below {self.classes}, as the model has")
-        rows = local.batch or max(int(data.held(which).max(initial=1)), 1)
-        most = max(1, _STACK // max(self.size, rows * max(self.features, *self.hidden, 1)))
+        numbers = max(self.features, *self.hidden, self.classes)
         first = np.asarray(parameters, np.float32)
-        parts = []
-        for start in range(0, len(which), most):
-            chosen = which[start : start + most]
-            stack = np.tile(first, (len(chosen), 1))
+        found = np.empty((len(which), self.size), np.float32)
+        for at in data.stacks(which, local.batch, self.size, numbers):
+            chosen, stack = which[at], np.tile(first, (len(at), 1))
             whole = data.taken(chosen, None, words) if local.batch is None else None
             for _ in range(local.steps):
                 taken = whole or data.taken(chosen, local.batch, words)
                 self._step(stack, *taken, local.rate)
-            parts.append(stack - first)
-        return np.concatenate(parts) if parts else np.zeros((0, self.size), np.float32)
+            found[at] = stack - first
+        return found
 
     def _step(self, stack: Single, X: Single, y: Integers, weights: Single, rate: float) -> None:
         layers = self._layers(stack)

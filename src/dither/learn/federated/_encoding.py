@@ -104,13 +104,14 @@ class UpdateEncoding:
         -------
         array of int64, shape (m, coordinates)
         """
-        rows = np.array(updates, np.float64)
+        # In one order whatever comes: each row is added up by itself, as it would be alone.
+        rows = np.array(updates, np.float64, order="C")
         wild = ~np.isfinite(rows).all(axis=1)
         rows[wild] = 0.0
         # Through the largest coordinate, so that no square overflows.
         peaks = np.maximum(np.abs(rows).max(axis=1), 1e-300)
         rows /= peaks[:, None]
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        lengths = np.sqrt(np.square(rows).sum(axis=1))
         with np.errstate(over="ignore"):
             short = ~wild & (peaks * lengths <= clip)
         # A hair below 1, so that rounded products do not cross the bound, which is checked.

@@ -98,7 +98,8 @@ def train(
         Of a module, the mean cross-entropy of what it gives is the loss that clients train on.
     clients : ClientData or callable
         A callable is given the parameters and an array of clients, and returns how training moves
-        the parameters of each, shape (m, dimension).
+        the parameters of each, shape (m, dimension). A client's row must follow from that client's
+        data alone, to the last digit: whoever stacks clients must see to it.
     plan : FedAvg
     local : LocalSGD, optional
         How a client trains; one step of rate 0.1 on all its rows, if left out.
@@ -163,7 +164,8 @@ def train(
         task = opened.task
         for first in range(0, len(opened.clients), most):
             which = opened.clients[first : first + most]
-            found = np.asarray(update(task.parameters, which))
+            # Copies: what a function writes into them must not reach the clients after it.
+            found = np.asarray(update(task.parameters.copy(), which.copy()))
             if found.shape != (len(which), plan.dimension) or found.dtype.kind != "f":
                 raise ArgumentError(
                     "a function of local updates must return floats of shape (clients, dimension)"

@@ -1,4 +1,4 @@
-"""Modules of torch as models whose clients train at once, by ``torch.func``."""
+"""Modules of torch as models of clients, by ``torch.func``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from dither.learn.federated._encoding import Floats, Integers
 from dither.numeric import Words
 
 __all__ = ["TorchModel"]
-
-_STACK = 1 << 23
-"""Numbers in a stack of parameters or rows."""
 
 
 class TorchModel:
@@ -76,12 +73,12 @@ class TorchModel:
         gradients = vmap(grad(loss), randomness="different")
         like = self._like[0]
         first = torch.as_tensor(parameters).to(like.device, like.dtype)
-        rows = local.batch or max(int(data.held(which).max(initial=1)), 1)
-        most = max(1, _STACK // max(self.size, rows * data.X.shape[1]))
-        parts = []
-        for start in range(0, len(which), most):
-            chosen = which[start : start + most]
-            stack = first.repeat(len(chosen), 1)
+        found = np.zeros((len(which), self.size), np.float64)
+        # One by one: in which order a stack's numbers are added up follows from how many there are,
+        # so that the last digits of one client's update would follow from who else was asked.
+        for place in range(len(which)):
+            chosen = which[place : place + 1]
+            at = first[None, :]
             whole = data.taken(chosen, None, words) if local.batch is None else None
             for _ in range(local.steps):
                 X, y, weights = whole or data.taken(chosen, local.batch, words)
@@ -90,9 +87,9 @@ class TorchModel:
                     torch.from_numpy(y).to(like.device),
                     torch.from_numpy(weights).to(like.device, like.dtype),
                 )
-                stack = stack - local.rate * gradients(stack, *given)
-            parts.append((stack - first).cpu().numpy())
-        return np.concatenate(parts) if parts else np.zeros((0, self.size), np.float32)
+                at = at - local.rate * gradients(at, *given)
+            found[place] = (at - first).cpu().numpy()[0]
+        return found
 
     def predict_proba(self, parameters: Floats, X: Any) -> Floats:
         """Probabilities of classes, shape (n, classes)."""

@@ -1,0 +1,160 @@
+"""What one client sends follows from its own rows: nobody else in the round moves a digit of it.
+
+The account rests on one client's vector in a sum. Were the vectors of others to move with it, by a
+row that they share or by the order in which a stack is added up, the sum would move by more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither.learn.federated import ClientData, FedAvg, LocalSGD, Network, train
+from dither.learn.federated._encoding import UpdateEncoding
+from dither.learn.federated._noise import NoiseShare
+from dither.learn.federated._server import Round
+from dither.numeric import SimulatedWords
+
+CLIENTS, FEATURES, CLASSES = 7, 5, 3
+HOSTILE = (0.3, np.nan, np.inf, -np.inf, 3e38)
+
+
+def _rows(first: float, rows: int) -> ClientData:
+    """The same clients but the first, who has so many rows of one number."""
+    rng = np.random.default_rng(5)
+    held = np.array([0, 2, 3, 5, 2, 0, 11])
+    others = rng.normal(size=(held.sum(), FEATURES))
+    X = np.concatenate([np.full((rows, FEATURES), first), others])
+    y = np.concatenate([np.zeros(rows, int), rng.integers(0, CLASSES, held.sum())])
+    client = np.concatenate([np.zeros(rows, int), np.repeat(np.arange(CLIENTS), held)])
+    return ClientData(X, y, client, CLIENTS)
+
+
+def _made(kind: str) -> Any:
+    if kind != "torch":
+        return Network(FEATURES, CLASSES, (6,) if kind == "network" else ())
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch.set_num_threads(1)
+    from dither.learn.federated._torch import TorchModel
+
+    layers = (torch.nn.Linear(FEATURES, 6), torch.nn.Tanh(), torch.nn.Linear(6, CLASSES))
+    return TorchModel(torch.nn.Sequential(*layers))
+
+
+@pytest.mark.parametrize("kind", ["linear", "network", "torch"])
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_updates_are_those_of_each_client_alone(kind: str) -> None:
+    """To the last bit, whatever the first client holds, and whoever is trained beside it."""
+    model = _made(kind)
+    at = model.start(SimulatedWords(2)) + 0.25
+    for batch in (None, 4):
+        local = LocalSGD(3, 0.5, batch)
+        found = [
+            model.updates(at, _rows(first, rows), np.arange(CLIENTS), local, SimulatedWords(1))
+            for first in HOSTILE
+            for rows in (1, 2, 40)
+        ]
+        assert any(np.isnan(moved[0]).any() for moved in found)
+        for moved in found:
+            np.testing.assert_array_equal(moved[1:], found[0][1:])
+        if batch is None:
+            for which in ([3], [1, 4], [6, 3, 2], [5], [0, 1, 2, 3]):
+                alone = model.updates(at, _rows(0.3, 1), np.array(which), local, SimulatedWords(1))
+                np.testing.assert_array_equal(alone, found[0][which])
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_rows_are_encoded_alone(rotated: bool) -> None:
+    """In whatever order their numbers lie, and whatever is beside them."""
+    rng = np.random.default_rng(3)
+    encoding = UpdateEncoding(37, 1000, rotated, weight=9)
+    rows = rng.normal(size=(12, 37)) * rng.geometric(0.2, (12, 1))
+    signs = rng.choice([-1, 1], encoding.width)
+    for given in (rows, np.asfortranarray(rows), rows.astype(np.float32).T.copy().T):
+        whole = encoding.encode(given, 4.0, signs, _Halves())
+        for i in range(len(rows)):
+            for part in (given[i : i + 1], given[i:], np.insert(given, 0, np.nan, axis=0)[i + 1 :]):
+                one = encoding.encode(part, 4.0, signs, _Halves())
+                np.testing.assert_array_equal(one[0], whole[i])
+
+
+class _Halves(SimulatedWords):
+    """Words that are all alike, so that what is rounded is rounded alike wherever it stands."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def words(self, count: int) -> Any:
+        return np.full(count, 1 << 63, np.uint64)
+
+
+def _sums(plan: FedAvg, monkeypatch: pytest.MonkeyPatch, **way: Any) -> list[Any]:
+    """What a round adds up before its noise, for each of the first client's rows; last, without."""
+    found: list[Any] = []
+    close = Round.close
+
+    def closed(self: Round) -> Any:
+        found.append(self._total.copy())
+        return close(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Round, "close", closed)
+        patched.setattr(NoiseShare, "draw", lambda self, shape, words=None: np.zeros(shape, int))
+        for first in HOSTILE:
+            for rows in (1, 40):
+                train(
+                    Network(FEATURES, CLASSES, (6,)), _rows(first, rows), plan,
+                    local=LocalSGD(3, 0.5), words=SimulatedWords(4), **way,
+                )  # fmt: skip
+    return found
+
+
+def _moved(sums: list[Any], plan: FedAvg) -> float:
+    """The largest squared change by one client, in what is charged for a client replaced."""
+    most = max(int(((a - b) ** 2).sum()) for a in sums for b in sums)
+    return most / (4 * plan.encoding.l2_squared)
+
+
+def _shared_row(self: ClientData, which: Any, batch: Any, words: Any) -> Any:
+    """The planted mistake: what fills a client up is somebody's row, with a weight of 0."""
+    held = self.held(which)
+    places = np.broadcast_to(np.arange(64), (len(which), 64))
+    there = places < held[:, None]
+    rows = np.where(there, self.starts[which][:, None] + places, 0)
+    weights = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
+    return self.X[rows], self.y[rows], weights.astype(np.float32)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_a_client_moves_a_sum_by_its_own_vector_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a whole round of training; and a row that clients share is seen to move it by more."""
+    plan = FedAvg(
+        Network(FEATURES, CLASSES, (6,)).size, clients=CLIENTS, rate=1, rounds=1, clip=0.1,
+        noise_multiplier=0.001, quantile=0.5, neighbours="replace",
+    )  # fmt: skip
+    assert 0.1 < _moved(_sums(plan, monkeypatch), plan) <= 1
+    taken: Callable[..., Any] = _shared_row
+    monkeypatch.setattr(ClientData, "taken", taken)
+    assert _moved(_sums(plan, monkeypatch), plan) > 1
+
+
+def test_a_function_cannot_write_into_what_others_read() -> None:
+    """Parameters and clients are copies: the next stack of clients begins where all begin."""
+    plan = FedAvg(3, clients=5, rate=1, rounds=1, noise_multiplier=0.001, clip=1)
+    seen = []
+
+    def update(parameters: Any, which: Any) -> Any:
+        seen.append((parameters.tolist(), which.tolist()))
+        found = np.zeros((len(which), 3))
+        parameters += 1
+        which[:] = 0
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("dither.learn.federated._simulate._AT_ONCE", 6)
+        fit = train(None, update, plan)
+    assert seen == [([0.0] * 3, part) for part in ([0, 1], [2, 3], [4])]
+    assert fit.faults.missing == 0
