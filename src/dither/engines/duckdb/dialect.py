@@ -10,7 +10,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dither.engines.writer.dialect import LARGEST, Dialect, Seeds, joined
-from dither.engines.writer.forms import binary, call, named, selected
+from dither.engines.writer.forms import all_of, binary, call, case, named, selected
 from dither.plan.functions.matchers import spelled
 from dither.plan.functions.patterns import Pattern
 from dither.plan.schema import ColumnFacts, Kind, Value
@@ -99,6 +99,33 @@ class DuckDBDialect(Dialect):
     def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
         # DuckDB's cast rounds halves to even.
         return self.tried(value, name)
+
+    def nearest_within(
+        self, value: exp.Expression, lower: int, upper: int
+    ) -> exp.Expression | None:
+        """What fits the type is compared as the integer that it is; of the rest, which is rare, the
+        double says on which side it is, or that it is NaN. Where nothing is below 0, one comparison
+        tells almost every row, since what has no sign holds nothing below."""
+        signed = lower != 0 or upper >= 2**32
+        kind = self.whole_type(max(abs(lower), abs(upper))) if signed else "UINTEGER"
+        least, most = (self.cast_to(self.integer(end), kind) for end in (lower, upper))
+        whole = self.nearest(value, kind)
+
+        def beyond(op: str, end: int) -> exp.Expression:
+            return all_of(
+                "AND",
+                [binary(op, value.copy(), self.real(Fraction(end))), self.is_number(value)],
+            )
+
+        within: exp.Expression = binary("<=", whole.copy(), most.copy())
+        if signed:
+            within = exp.Between(this=whole.copy(), low=least.copy(), high=most.copy())
+        return case(
+            (within, whole),
+            (binary(">", whole.copy(), most.copy()), most),
+            (beyond("<=", lower), least),
+            (beyond(">=", upper), most.copy()),
+        )
 
     def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
         name = {"dayofweek": "dow"}.get(part, part)
