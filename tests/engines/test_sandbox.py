@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import polars as pl
 import pytest
 
 from dither.engines import FAILED
-from dither.engines.duckdb import DuckDBEngine, FileSource
+from dither.engines.duckdb import DuckDBEngine, FileSource, connection
+from dither.engines.duckdb.connection import wait_until_shut
 from dither.errors import ArgumentError, EngineError, PolicyError
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Total
@@ -217,3 +220,78 @@ def test_empty_tables_have_no_groups():
                 found = opened.run(job, SCHEMA, KEY)
                 assert list(found.keys) == []
                 assert found.values[0].shape == (0,)
+
+
+def closed_by(monkeypatch, engine):
+    """Whether each of the engine's connections was closed in this thread, in the order of closing.
+
+    Until the list is asked for, the thread that closes waits.
+    """
+    may, found = threading.Event(), []
+
+    class Watched:
+        def __init__(self, connection):
+            self._connection = connection
+
+        def close(self):
+            here = threading.current_thread() is threading.main_thread()
+            assert here or may.wait(60)
+            self._connection.close()
+            found.append(here)
+
+    for name in ("_connection", "_trial"):
+        monkeypatch.setattr(engine, name, Watched(getattr(engine, name)))
+    engine.close()
+    may.set()
+    wait_until_shut()
+    return found
+
+
+def test_memory_is_given_back_meanwhile(monkeypatch):
+    """Nobody waits for a database in memory to be forgotten; a fork and the next one do."""
+    engine = DuckDBEngine({"t": pl.DataFrame({"u": [1]})})
+    folder, connection = Path(engine._temporary), engine._connection
+    assert closed_by(monkeypatch, engine) == [False, False]
+    assert not folder.exists()
+    with pytest.raises(duckdb.ConnectionException):
+        connection.execute("SELECT 1")
+    engine.close()
+
+
+def test_files_are_given_back_at_once(monkeypatch, tmp_path):
+    """A database that was attached can be written to, and what was spilled is gone."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as writer:
+        writer.execute("CREATE TABLE t AS SELECT 1 AS u")
+    engine = DuckDBEngine({"t": FileSource(tmp_path / "t.duckdb", "duckdb", "t")})
+    assert closed_by(monkeypatch, engine) == [True, True]
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as writer:
+        writer.execute("INSERT INTO t VALUES (2)")
+    engine = DuckDBEngine({"t": pl.DataFrame({"u": [1]})})
+    spilled = Path(engine._temporary, "spilled")
+    spilled.touch()
+    assert closed_by(monkeypatch, engine) == [True, True]
+    assert not spilled.exists()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_waits_for_what_is_being_given_back():
+    """Its child would have half of it, and nobody who does the rest."""
+    for _ in range(3):
+        DuckDBEngine({"t": pl.DataFrame({"u": [1]})}).close()
+        child = os.fork()
+        if child == 0:
+            alive = [t for t in threading.enumerate() if t.name == "dither-duckdb-close"]
+            os._exit(len(alive) + len(connection._shutting))
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_is_closed_as_the_interpreter_ends_is_closed_at_once(monkeypatch):
+    """No thread begins then."""
+
+    def none_begins(self):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    engine = DuckDBEngine({"t": pl.DataFrame({"u": [1]})})
+    monkeypatch.setattr(threading.Thread, "start", none_begins)
+    assert closed_by(monkeypatch, engine) == [True, True]

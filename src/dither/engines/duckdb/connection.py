@@ -14,6 +14,9 @@ write less (``engines.writer.rows``): a list of values that nobody asks for is s
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -25,7 +28,7 @@ from dither.errors import ArgumentError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["MOST_THREADS", "lock", "open_unlocked", "second"]
+__all__ = ["MOST_THREADS", "lock", "open_unlocked", "second", "shut", "shut_meanwhile"]
 
 MOST_THREADS = 1024
 """Each is one of the machine's; billions are never made, and the call never returns."""
@@ -40,6 +43,9 @@ SETTINGS = {
     "error_on_division_by_zero": "false",
     # Nothing here depends on an order of rows.
     "preserve_insertion_order": "false",
+    # Files are local: whoever decodes a part of one reads it. Threads that read ahead of that take
+    # a tenth more time for it, and hold parts of the file in memory that nobody is at yet.
+    "async_threads": "0",
 }
 
 OPTIMIZERS = frozenset(
@@ -97,10 +103,11 @@ def second(connection: DuckDBPyConnection) -> DuckDBPyConnection:
 
 def _set_own(connection: DuckDBPyConnection) -> None:
     """The settings that each connection has for itself."""
-    connection.execute("SET TimeZone = 'UTC'")
     # Progress is measured for anyone who asks for it, and never printed.
-    connection.execute("SET enable_progress_bar = true")
-    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute(
+        "SET TimeZone = 'UTC'; SET enable_progress_bar = true; "
+        "SET enable_progress_bar_print = false"
+    )
 
 
 @cache
@@ -128,6 +135,48 @@ def _has_short_sum() -> bool:
 def lock(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
     """Lock it: only the named files and spilled temporary ones, and no setting changes."""
     listed = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
-    connection.execute(f"SET allowed_paths = [{listed}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    connection.execute(
+        f"SET allowed_paths = [{listed}]; SET enable_external_access = false; "
+        "SET lock_configuration = true"
+    )
+
+
+Connections = Sequence["DuckDBPyConnection | None"]
+
+
+def shut(connections: Connections) -> None:
+    """Close connections that are of no use any more, whatever state they are in."""
+    for connection in connections:
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+
+_shutting: list[threading.Thread] = []
+
+
+def shut_meanwhile(connections: Connections) -> None:
+    """As ``shut``, in a thread of which there is one at a time.
+
+    The interpreter waits for it when it ends, and so does a fork, in whose child it would be gone.
+    """
+    wait_until_shut()
+    thread = threading.Thread(target=shut, args=(connections,), name="dither-duckdb-close")
+    try:
+        thread.start()
+    except RuntimeError:
+        # The interpreter is ending, and begins no more threads.
+        shut(connections)
+    else:
+        _shutting.append(thread)
+
+
+def wait_until_shut() -> None:
+    """Return once the connections that were to be closed meanwhile are closed."""
+    with contextlib.suppress(IndexError):
+        while True:
+            _shutting.pop().join()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait_until_shut)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import tempfile
 import threading
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.engines import FAILED
-from dither.engines.duckdb.connection import lock, open_unlocked, second
+from dither.engines.duckdb.connection import lock, open_unlocked, second, shut, shut_meanwhile
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.names import quoted
 from dither.engines.duckdb.sources import (
@@ -282,17 +283,35 @@ class DuckDBEngine(SQLEngine):
     def _drop(self) -> None:
         both = self._trial, self._connection
         self._trial = self._connection = None
-        for connection in both:
-            if connection is not None:
-                with contextlib.suppress(Exception):
-                    connection.close()
+        shut(both)
 
     def close(self) -> None:
-        """Give back memory and files."""
+        """Give back memory and files.
+
+        Where no file is held, memory is given back by a thread: nothing can go wrong there, and
+        nobody need wait for it.
+        """
         self._closed = True
+        if self._is_in_memory():
+            both = self._trial, self._connection
+            self._trial = self._connection = None
+            shut_meanwhile(both)
         self._drop()
         if self._cleanup is not None:
             self._cleanup()
+
+    def _is_in_memory(self) -> bool:
+        """Whether DuckDB holds nothing that others wait for: no database is attached to it, nothing
+        was spilled, and where it is in use no system keeps a file from being moved."""
+        databases = (
+            isinstance(s, FileSource) and s.format == "duckdb" for s in self._sources.values()
+        )
+        if os.name != "posix" or self._cleanup is None or any(databases):
+            return False
+        try:
+            return not any(Path(self._temporary).iterdir())
+        except OSError:
+            return False
 
 
 def _bytes(size: str) -> int:
