@@ -25,6 +25,7 @@ __all__ = [
     "as_it_is",
     "columns_of",
     "encode",
+    "in_rows",
     "names",
     "one_column",
     "read",
@@ -136,11 +137,17 @@ def as_given(frame: pl.DataFrame, given: object) -> Any:
     return frame.to_pandas()
 
 
-def as_it_is(column: pl.Series, coded: Coded) -> pl.Series:
+def as_it_is(column: pl.Series, coded: Coded) -> pl.Series | Coded:
     """The column, with one way to write equal values: a sign would tell 0.0 from -0.0."""
-    if column.dtype.is_float() or column.dtype.is_nested():
-        return coded.values.gather(coded.codes).alias(column.name)
-    return column
+    return coded if column.dtype.is_float() or column.dtype.is_nested() else column
+
+
+def in_rows(name: str, column: pl.Series | Coded, rows: Ints | None = None) -> pl.Series:
+    """A column, by its codes where it has some, in the order of these rows or of its own."""
+    if isinstance(column, Coded):
+        codes = column.codes if rows is None else column.codes[rows]
+        return column.values.gather(codes).alias(name)
+    return column if rows is None else column.gather(rows)
 
 
 def names(argument: str, asked: object, frame: pl.DataFrame, *, some: bool = True) -> list[str]:

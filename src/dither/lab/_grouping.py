@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Classes", "Ints", "combine", "grouped", "label", "tally"]
+__all__ = ["Classes", "Ints", "combine", "grouped", "label", "stable_order", "tally"]
 
 Ints = NDArray[np.int64]
 _WIDEST = 1 << 62
 _TABLE = 1 << 16
+_DIGIT = 16
+"""Bits that NumPy sorts by counting, where it compares wider keys."""
 
 
 class Classes(NamedTuple):
@@ -49,6 +51,24 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
         key += codes
         size *= count
     return key, size
+
+
+def stable_order(key: Ints) -> Ints:
+    """The rows in the order of their keys, equal ones as they stood. Keys are not negative.
+
+    Examples
+    --------
+    >>> stable_order(np.array([70_000, 3, 70_000, 2])).tolist()
+    [3, 1, 0, 2]
+    """
+    top = int(key.max(initial=0))
+    if top >> 2 * _DIGIT:
+        return np.argsort(key, kind="stable")
+    order = np.argsort(key.astype(np.uint16), kind="stable")
+    if top >> _DIGIT:
+        high = (key >> _DIGIT).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
 
 
 def tally(key: Ints, size: int, weight: NDArray[np.integer] | None) -> tuple[Ints, Ints]:

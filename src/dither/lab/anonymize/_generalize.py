@@ -14,7 +14,7 @@ import polars as pl
 
 from dither._checks import number, whole
 from dither.errors import ArgumentError, nearest
-from dither.lab._frames import Coded, as_given, as_it_is, encode, names, read
+from dither.lab._frames import Coded, as_given, as_it_is, encode, in_rows, names, read
 from dither.lab.anonymize._definitions import Floats
 from dither.lab.anonymize._demands import (
     Demand,
@@ -146,7 +146,7 @@ def generalize(
     parts = list(zip(known, asked.coded, trees, found.node, strict=True))
     return released(
         asked,
-        [_raised(asked.table[name], one, tree, level) for name, one, tree, level in parts],
+        {name: _raised(asked.table[name], one, tree, level) for name, one, tree, level in parts},
         np.where(kept, np.cumsum(kept) - 1, -1)[own.of][asked.base.of],
         method="lattice",
         levels=dict(zip(known, found.node, strict=True)),
@@ -195,7 +195,7 @@ def recode(frame: object, hierarchies: Mapping[str, object], levels: Mapping[str
         one = encode(table[name])
         tree = fit(name, sources[name], one)
         level = whole(f"levels[{name!r}]", levels[name], 0, tree.height)
-        new.append(_raised(table[name], one, tree, level))
+        new.append(in_rows(name, _raised(table[name], one, tree, level)))
     return as_given(table.with_columns(new), frame)
 
 
@@ -249,11 +249,13 @@ def _nothing_fits(found: Optimum, demand: Demand, allowed: int, rows: int) -> st
     )
 
 
-def _raised(column: pl.Series, coded: Coded, tree: FittedHierarchy, level: int) -> pl.Series:
+def _raised(
+    column: pl.Series, coded: Coded, tree: FittedHierarchy, level: int
+) -> pl.Series | Coded:
     """The column at a level."""
     if level == 0:
         return as_it_is(column, coded)
-    return tree.labels[level].gather(tree.maps[level][coded.codes]).alias(column.name)
+    return Coded(tree.maps[level][coded.codes], tree.labels[level])
 
 
 def _covers(parts: Sequence[tuple[str, Coded, FittedHierarchy, int]]) -> Covers:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.lab._frames import Coded, as_it_is, texts
-from dither.lab._grouping import Ints, combine, label
+from dither.lab._grouping import Ints, combine, label, stable_order
 from dither.lab.anonymize._definitions import Floats, Truths, pair
 from dither.lab.anonymize._demands import Demand, PreparedTable, Require, check_seconds
 from dither.lab.anonymize._hierarchy import ANY, fit
@@ -110,9 +110,10 @@ def mondrian(
     found = cut(rank, positions, base.weight, codes, demand, seconds=seconds, progress=progress)
     class_of = found.of[base.of]
     sizes = np.bincount(class_of, minlength=found.count)
-    by = np.argsort(found.of, kind="stable")
+    by = stable_order(found.of)
     starts = np.searchsorted(found.of[by], range(found.count))
-    new, loss = [], 0.0
+    new: dict[str, pl.Series | Coded] = {}
+    loss = 0.0
     ranges: dict[str, Ranges] = {}
     for i, (name, side) in enumerate(zip(known, sides, strict=True)):
         low = np.minimum.reduceat(rank[i][by], starts)
@@ -122,11 +123,11 @@ def mondrian(
             wide = (side.positions[high] - side.positions[low]) / span
             loss += float(wide @ sizes) / rows / len(known)
         if (low == high).all():
-            new.append(as_it_is(asked.table[name], asked.coded[i]))
+            new[name] = as_it_is(asked.table[name], asked.coded[i])
         else:
             labels = side.labels(low, high)
             ranges[name] = (side.values, labels, low, high)
-            new.append(labels.gather(class_of).alias(name))
+            new[name] = Coded(class_of.astype(np.int32), labels)
     return released(
         asked,
         new,
@@ -365,20 +366,22 @@ def _divide(state: _State, side: Ints, total: Ints, demand: Demand, whole: list[
     length = np.diff(np.append(state.start, rows))
     owner = np.repeat(np.arange(parts), length)
     value = state.rank[side[owner], np.arange(rows)].astype(np.int64)
-    order = np.argsort(owner * (int(value.max()) + 1) + value, kind="stable")
+    order = stable_order(owner * (int(value.max()) + 1) + value)
     value, weight = value[order], state.weight[order]
-    running = np.cumsum(weight)
-    left = running - np.append(0, running)[state.start][owner]
+    running = np.append(0, np.cumsum(weight))
     # A cut may fall after the last row of a value that is not the part's last value.
     ends = np.flatnonzero((owner[1:] == owner[:-1]) & (value[1:] != value[:-1]))
     of = owner[ends]
-    fair = (left[ends] >= demand.k) & (total[of] - left[ends] >= demand.k)
-    ends, of = ends[fair], of[fair]
-    off = np.abs(2 * left[ends] - total[of])
-    nearest = np.lexsort((off, of))
-    first = np.flatnonzero(np.diff(of[nearest], prepend=-1))
+    left = running[ends + 1] - running[state.start[of]]
+    fair = (left >= demand.k) & (total[of] - left >= demand.k)
+    ends, of, off = ends[fair], of[fair], np.abs(2 * left - total[of])[fair]
     place = np.full(parts, -1, dtype=np.int64)
-    place[of[nearest][first]] = ends[nearest][first]
+    if len(ends):
+        first = np.flatnonzero(np.diff(of, prepend=-1))
+        least = np.minimum.reduceat(off, first)
+        nearest = np.flatnonzero(off == np.repeat(least, np.diff(np.append(first, len(of)))))
+        # Of cuts that are equally near the first is taken: written last, it stays.
+        place[of[nearest][::-1]] = ends[nearest][::-1]
     sensitive = [c[order] for c in state.sensitive]
     if demand.requirements:
         place[~_stands(state, place, sensitive, weight, demand, whole)] = -1

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dither._format import Printable, count_text
-from dither.lab._frames import as_given, secret_order
+from dither.lab._frames import Coded, as_given, in_rows, secret_order
 from dither.lab._grouping import Classes, Ints
 from dither.lab.anonymize._demands import PreparedTable, SensitiveColumn, unprotected
 from dither.lab.anonymize._measures import Measures, from_classes
@@ -152,7 +152,7 @@ class Anonymized(Printable):
 
 def released(
     prepared: PreparedTable,
-    columns: list[pl.Series],
+    columns: Mapping[str, pl.Series | Coded],
     class_of: Ints,
     *,
     method: str,
@@ -167,7 +167,8 @@ def released(
 ) -> Anonymized:
     """Put generalised columns into the table, deal its rows in a secret order, and measure.
 
-    ``class_of`` is the class of each row, -1 where it is left out; every class has a row.
+    ``columns`` are the quasi-identifiers; ``class_of`` is the class of each row, -1 where it is
+    left out. Every class has a row.
     """
     kept = np.flatnonzero(class_of >= 0)
     # In the order of the data row i would be person i.
@@ -186,8 +187,10 @@ def released(
         suppressed=suppressed,
         blind=unprotected(required, diverse=False) if required else None,
     )
+    table = prepared.table
+    dealt = [in_rows(name, columns.get(name, table[name]), rows) for name in table.columns]
     return Anonymized(
-        frame=as_given(prepared.table.with_columns(columns)[rows], prepared.given),
+        frame=as_given(pl.DataFrame(dealt), prepared.given),
         quasi=tuple(prepared.quasi),
         sensitive=tuple(c.name for c in prepared.columns),
         k=prepared.demand.k,
