@@ -8,8 +8,8 @@ from fewer (``--peer-clients``), on its Ray backend: its seconds are for one rou
 of its processes, times 50. Accuracies after those few rounds are of the same clients. Read the
 ratio.
 
-With ``--sums`` also `learn.secure_sum` of 1,000 clients with 10,000 counters each, and Paillier of
-``phe`` on the same counters, packed, for one client, times 1,000.
+With ``--sums`` also `learn.secure_sum` and `learn.shared_sum` of 1,000 clients with 10,000 counters
+each, and Paillier of ``phe`` on the same counters, packed, for one client, times 1,000.
 """
 
 from __future__ import annotations
@@ -132,6 +132,36 @@ def rounds_of(peer_rounds: int, peer_clients: int) -> None:
     print(f"flwr / dither: {each * ROUNDS / np.median(seconds):.0f}  (reach: 20)")
 
 
+def shared_sums(clients: int, size: int) -> None:
+    """Print seconds and bytes of the same sum in shares of three servers, of which two open it."""
+    world = np.random.default_rng(1)
+    plan = learn.shared_sum(size, largest=clients, servers=3, needed=2)
+    servers = [plan.server(i) for i in (1, 2, 3)]
+    total, spent, added, sent = np.zeros(size, int), 0.0, 0.0, 0
+    for client in range(clients):
+        counts = world.integers(0, 2, size)
+        total += counts
+        start = time.perf_counter()
+        shares = plan.split(counts)
+        between = time.perf_counter()
+        servers[0].add(shares[0], str(client))
+        added += time.perf_counter() - between
+        spent += between - start
+        for server, share in zip(servers[1:], shares[1:], strict=True):
+            server.add(share, str(client))
+        sent = sum(map(len, shares))
+    start = time.perf_counter()
+    totals = [server.total() for server in servers[:2]]
+    between = time.perf_counter()
+    assert np.array_equal(plan.open(totals), total)
+    opened = time.perf_counter() - between
+    added += (between - start) / 2
+    print(
+        f"in shares, 3 servers: {sent:,} bytes a client; client {1000 * spent / clients:.0f} ms, "
+        f"each server {added:.1f} s, opening {1000 * opened:.0f} ms"
+    )
+
+
 def sums(clients: int = 1000, size: int = 10_000) -> None:
     """Print seconds and bytes of a secure sum."""
     world = np.random.default_rng(1)
@@ -155,6 +185,7 @@ def sums(clients: int = 1000, size: int = 10_000) -> None:
         f"secure sum, {clients:,} clients of {size:,} counters: {sent:,} bytes a client; client "
         f"{1000 * spent / clients:.0f} ms, server {added:.1f} s, opening {1000 * opened:.0f} ms"
     )
+    shared_sums(clients, size)
     try:
         from phe import generate_paillier_keypair
     except ImportError:

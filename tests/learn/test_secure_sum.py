@@ -23,11 +23,23 @@ def test_sums_are_exact(size: int, largest: int) -> None:
     assert all(server.add(holder.public.encrypt(v), i) for i, v in enumerate(vectors))
     assert np.array_equal(holder.open(server.total()), vectors.sum(axis=0))
     assert holder.public.modulus > largest
-    most = np.full(size, holder.public.modulus - 1)
-    server.add(holder.public.encrypt(most))
+    again = holder.public.server()
+    for vector in [*vectors, np.full(size, holder.public.modulus - 1)]:
+        again.add(holder.public.encrypt(vector))
     assert np.array_equal(
-        holder.open(server.total()), (vectors.sum(axis=0) - 1) % holder.public.modulus
+        holder.open(again.total()), (vectors.sum(axis=0) - 1) % holder.public.modulus
     )
+
+
+def test_there_is_one_sum() -> None:
+    """After it no vector is taken, since the difference of two sums would be what came between."""
+    holder = learn.secure_sum(2, largest=10)
+    server = holder.public.server()
+    assert all(server.add(holder.public.encrypt([i, 1])) for i in range(2))
+    first = holder.open(server.total()).tolist()
+    assert not server.add(holder.public.encrypt([5, 5]), "late")
+    assert holder.open(server.total()).tolist() == first == [1, 2]
+    assert (server.received, server.refused) == (2, 1)
 
 
 def test_server_cannot_read() -> None:

@@ -35,6 +35,7 @@ from dither.learn._search import SearchResult as SearchResult
 from dither.learn._search import search
 from dither.learn._search_runs import Search
 from dither.learn._secure_sum import secure_sum
+from dither.learn._shared_sum import shared_sum
 from dither.learn._trees import Trees
 from dither.learn._votes import Votes
 from dither.learn._votes_preview import VotesPreview as VotesPreview
@@ -61,6 +62,7 @@ __all__ = [
     "load",
     "search",
     "secure_sum",
+    "shared_sum",
     "train",
 ]
 

@@ -27,15 +27,26 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither.errors import ArgumentError, RoundError
 
-__all__ = ["RunningSum", "SecureSum", "SumKey", "secure_sum"]
+__all__ = [
+    "LARGEST_SUM",
+    "LONGEST",
+    "TOO_FEW",
+    "RunningSum",
+    "SecureSum",
+    "SumKey",
+    "checked_counts",
+    "prime_from",
+    "secure_sum",
+]
 
 Integers = npt.NDArray[np.int64]
 
 _SMALL, _LARGE = 4096, 8192
 _SMALL_MOST = 1 << 20
 """Moduli beyond it take the larger degree, whose ciphertexts have more room for noise."""
-_MOST = 1 << 40
-_LONGEST = 1 << 24
+LARGEST_SUM = 1 << 40
+LONGEST = 1 << 24
+TOO_FEW = "fewer than {} clients sent counts: the sum is not passed on"
 
 
 def _library() -> Any:
@@ -80,12 +91,12 @@ def secure_sum(size: int, *, largest: int, least: int = 2) -> SecureSum:
     >>> holder.open(server.total())
     array([1, 0, 2])
     """
-    size = check.count("size", size, 1, _LONGEST)
-    bound = check.count("largest", largest, 1, _MOST)
+    size = check.count("size", size, 1, LONGEST)
+    bound = check.count("largest", largest, 1, LARGEST_SUM)
     least = check.count("least", least, 1)
     library = _library()
     degree = _SMALL if bound < _SMALL_MOST else _LARGE
-    modulus = _prime(bound + 1, 2 * degree)
+    modulus = prime_from(bound + 1, 2 * degree)
     context = library.context(
         library.SCHEME_TYPE.BFV, poly_modulus_degree=degree, plain_modulus=modulus
     )
@@ -170,11 +181,7 @@ class SumKey:
         ArgumentError
             They are not.
         """
-        vector = np.asarray(counts)
-        if vector.shape != (self.size,) or vector.dtype.kind not in "iu":
-            raise ArgumentError(f"counts must be {self.size:,} whole numbers")
-        if int(vector.min()) < 0 or int(vector.max()) >= self.modulus:
-            raise ArgumentError("counts must be of at least 0 and within what their sum can be")
+        vector = checked_counts(counts, self.size, self.modulus)
         context, library = self._context(), _library()
         parts = [vector[i : i + self.degree] for i in range(0, self.size, self.degree)]
         return [library.bfv_vector(context, part.tolist()).serialize() for part in parts]
@@ -196,13 +203,15 @@ class RunningSum:
     received : int
         Vectors in the sum.
     refused : int
-        What was left out: not a vector under this key, or a second one of the same client.
+        What was left out: not a vector under this key, a second one of the same client, or one
+        that came after the total.
     """
 
     def __init__(self, key: SumKey) -> None:
         self.key, self.received, self.refused = key, 0, 0
         self._context = key._context()
         self._sums: list[Any] = []
+        self._given = False
         self._seen: set[Any] = set()
 
     def add(self, message: Any, client: Any = None) -> bool:
@@ -215,7 +224,7 @@ class RunningSum:
             Whose it is; a second one of the same is left out.
         """
         parts = self._read(message)
-        if parts is None or (client is not None and client in self._seen):
+        if parts is None or self._given or (client is not None and client in self._seen):
             self.refused += 1
             return False
         if self._sums:
@@ -239,7 +248,9 @@ class RunningSum:
         return parts if sizes == wanted else None
 
     def total(self) -> list[bytes]:
-        """The sum, for the holder of the key.
+        """The sum, for the holder of the key; from then on no vector is taken.
+
+        A later sum would tell, beside this one, what came in between.
 
         Raises
         ------
@@ -247,13 +258,22 @@ class RunningSum:
             It holds fewer vectors than ``least``.
         """
         if self.received < self.key.least:
-            raise RoundError(
-                f"fewer than {self.key.least} clients sent counts: the sum is not passed on"
-            )
+            raise RoundError(TOO_FEW.format(self.key.least))
+        self._given = True
         return [part.serialize() for part in self._sums]
 
 
-def _prime(least: int, step: int) -> int:
+def checked_counts(counts: Any, size: int, modulus: int) -> npt.NDArray[Any]:
+    """A client's counts, shape (size,)."""
+    vector = np.asarray(counts)
+    if vector.shape != (size,) or vector.dtype.kind not in "iu":
+        raise ArgumentError(f"counts must be {size:,} whole numbers")
+    if int(vector.min()) < 0 or int(vector.max()) >= modulus:
+        raise ArgumentError("counts must be of at least 0 and within what their sum can be")
+    return vector
+
+
+def prime_from(least: int, step: int = 1) -> int:
     """The first prime of at least ``least`` that is 1 modulo ``step``."""
     from dither.numeric._balls import library
 
