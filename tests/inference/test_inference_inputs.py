@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import bounds_of, column, columns, matrix, target
+from dither.inference._inputs import Bounds, bounds_of, column, columns, matrix, target
 from dither.inference._tables import codes
 
 
@@ -99,6 +100,52 @@ def test_the_lattice_holds_whatever_comes(values: list[float]) -> None:
     bounds = bounds_of("bounds", ("1e-9", "3e-9"))
     points = bounds.lattice(np.array(values))
     assert np.abs(points).max() <= bounds.steps
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0, 2.0], [0.0, -3.0, 1e308]])
+def test_widths_below_doubles_are_refused(values: list[float]) -> None:
+    """Else a value in the middle is 0/0, and one row moves a sum by the largest integer."""
+    tiny = Fraction(1, 10**400)
+    for call in (
+        lambda w: inference.ztest(values, value=1, sigma=w, epsilon=1),
+        lambda w: inference.sparse_mean([[v] for v in values], radius=w, s=1, **COSTS),
+        lambda w: inference.sparse_mean(
+            [[v] for v in values], radius=w, s=1, method="peeling", **COSTS
+        ),
+        lambda w: inference.truncated_mean_as_printed([[v] for v in values], radius=w, **COSTS),
+        lambda w: inference.means([[v] for v in values], radius=w, **COSTS),
+        lambda w: inference.means([[v] for v in values], radius=1, spread=w, **COSTS),
+        lambda w: inference.covariance([[v] for v in values], radius=w, **COSTS),
+    ):
+        for width in (tiny, 1 / tiny):
+            with pytest.raises(ArgumentError, match=r"sigma|radius|spread"):
+                call(width)
+    for ends in ((10**400, 10**400 + 1), (0, tiny)):
+        with pytest.raises(ArgumentError, match="within doubles"):
+            inference.mean(values, bounds=ends, epsilon=1)
+    # And what is within stays within, whatever the doubles give on the way.
+    edges = np.array([0.0, 5e-324, -np.inf, 1.0])
+    points = Bounds(-tiny, tiny).lattice(edges)
+    assert np.abs(points).max() <= Bounds.steps
+    assert points[0] == 0
+
+
+COSTS: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+
+
+def test_masked_values_of_any_type_are_missing() -> None:
+    """A text below the mask, or beside it, stands in no error; nothing warns of a value."""
+    for given in (
+        np.ma.array([1, "secret", 2.5], dtype=object),
+        np.ma.array([1, "secret", 2.5], dtype=object, mask=[False, True, False]),
+        [1.0, np.ma.masked, 2.5],
+    ):
+        np.testing.assert_array_equal(column("x", given), SAME)
+    with pytest.raises(ArgumentError, match="x must hold numbers; its type is str"):
+        column("x", np.ma.array(["secret", "b"]))
+    if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
+        large = np.array([np.longdouble("1e400"), 1])
+        np.testing.assert_array_equal(column("x", large), [np.inf, 1.0])
 
 
 def test_targets_are_exact() -> None:

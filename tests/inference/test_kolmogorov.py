@@ -194,6 +194,42 @@ def test_no_data_raises_anything(rows: Any, neighbours: Any, epsilon: Any) -> No
             assert "Cost" in found.summary()
 
 
+class _OfTheLargest(stats.rv_continuous):
+    """A law of one's own, which looks at all that it is asked of at once."""
+
+    def _cdf(self, x: Any) -> Any:
+        return np.clip(x / np.max(np.append(x, 1.0)), 0, 1)
+
+
+def test_laws_of_ones_own_see_one_row_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frozen or not: else one row would move the distribution function of all others."""
+    heard: list[Fraction] = []
+
+    def listen(self: StatisticRelease, exact: Fraction, size: int = 1) -> Any:
+        heard.append(exact)
+        return np.zeros(size)
+
+    monkeypatch.setattr(StatisticRelease, "release", listen)
+    law = _OfTheLargest(name="of the largest")
+    for cdf in (law, law(), law().cdf):
+        heard.clear()
+        for last in (0.5, 1e9):
+            inference.ks_1samp([0.1] * 20 + [last], cdf, epsilon=1, draws=100)
+        assert abs(heard[0] - heard[1]) <= 1 + Fraction(1, 1 << 10)
+    # All at once, it is moved by nearly all rows.
+    every = [kolmogorov_statistic(law().cdf(np.array([0.5] * 20 + [v]))) for v in (0.5, 1e9)]
+    assert abs(every[0] - every[1]) > 5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["gumbel_r", "levy", "wald", "rayleigh", "maxwell", "moyal"])
+def test_no_value_makes_a_warning(name: str) -> None:
+    """What a distribution function overflows on would tell that such a value is there."""
+    rows = [0.1, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, math.nan]
+    found = inference.ks_1samp(rows, name, epsilon=1, draws=100)
+    assert 0 <= found.pvalue <= 1
+
+
 def test_too_few_rows_are_told_in_sane_numbers() -> None:
     """Empty groups and small epsilons ask for rows of the order of what a row moves."""
     for x in ([], [1.0], [1.0] * 9):

@@ -359,6 +359,21 @@ def test_no_data_raise_anything(x: list[Any], neighbours: Any, method: str) -> N
     assert np.isfinite(found.estimate).all()
 
 
+@pytest.mark.parametrize("x", [0.5, 709.0, -709.0, 710.0, -710.0, 1e6])
+def test_expressions_whose_parts_overflow_raise_nothing(x: float) -> None:
+    """A logistic curve has ends though its exponential has none: no row decides if it fails."""
+    read = read_design("y ~ I(1/(1 + exp(-x)))", {"x": (-(10**6), 10**6), "y": (0, 1)})
+    frame = {"x": [0.0, x, float("inf")], "y": [0, 1, 1]}
+    rows = read.rows(frame)
+    assert rows[[0, 2], 0].tolist() == [0, Bounds.steps]
+    assert abs(rows[1, 0] / Bounds.steps - np.tanh(x / 2)) < 1e-5
+    found = inference.linear_regression(read.formula, frame, bounds=BOTH_ENDS, epsilon=1)
+    assert np.isfinite(found.estimate).all()
+
+
+BOTH_ENDS = {"x": (-(10**6), 10**6), "y": (0, 1)}
+
+
 def test_frames_of_all_kinds_and_what_is_missing() -> None:
     """Rows that miss something are middles where rows are replaced, else they are not there."""
     table = {"y": [1.0, 2.0, None], "x": [0.0, 9.0, 4.0], "g": ["a", None, "b"]}

@@ -36,6 +36,7 @@ from dither.inference._release import (
     rows_of,
     seen_at_best,
     spread_of,
+    squared_lengths,
 )
 from dither.inference._simulation import SimulatedDraws
 from dither.mechanisms import Gaussian
@@ -115,7 +116,7 @@ class BallRelease:
         off[endless] = np.where(np.isinf(off[endless]), np.sign(off[endless]), 0.0)
         largest[endless] = 1.0
         part = off / largest
-        norm = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None] * largest
+        norm = np.sqrt(squared_lengths(part))[:, None] * largest
         scale = (self.steps - math.sqrt(self.dimension)) / np.maximum(norm, 1.0)
         found = np.rint(part * np.minimum(largest * scale, self.steps)).astype(np.int64)
         found[np.einsum("ij,ij->i", found, found) > self.steps**2] = 0

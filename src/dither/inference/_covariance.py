@@ -343,7 +343,7 @@ def covariance(
     (True, [[1.0, ...]])
     """
     asked = target(epsilon, delta, neighbours)
-    reach = float(check.positive("radius", radius))
+    reach = check.number("radius", radius, above=0)
     values = matrix("rows", rows)
     d = values.shape[1]
     labels, middle = names_of(rows, names, d), centre_of(centre, d)

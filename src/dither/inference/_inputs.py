@@ -1,13 +1,16 @@
 """What may come in: arrays, columns and frames as floats, bounds, and what is promised.
 
-A value of the data never decides whether something is refused, and never stands in a message. What
-is not a number (NaN, NULL, a text in a column of objects) is *missing*; an infinity lies beyond
-every bound. Only what is public is checked: types, shapes, arguments.
+A value of the data never decides whether something is refused or warned of, and never stands in a
+message. What is not a number (NaN, NULL, a text in a column of objects) is *missing*; an infinity
+lies beyond every bound. Only what is public is checked: types, shapes, arguments. Of a plain list,
+which has no type, that is whether it holds anything but texts, and whether its rows are equally
+long: who cannot tell beforehand gives an array, or a column of a frame.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +26,17 @@ from dither.numeric import float_down, float_up
 from dither.privacy import Neighbours
 from dither.privacy._promise import as_neighbours
 
-__all__ = ["Bounds", "Floats", "Target", "bounds_of", "column", "columns", "matrix", "target"]
+__all__ = [
+    "Bounds",
+    "Floats",
+    "Target",
+    "around",
+    "bounds_of",
+    "column",
+    "columns",
+    "matrix",
+    "target",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,12 +109,12 @@ class Bounds:
 
     def scaled(self, values: Floats) -> Floats:
         """Values as multiples of ``half`` from the middle, not clamped: [-1, 1] are the bounds."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return np.asarray((values - float(self.middle)) / float(self.half))
 
     def lattice(self, values: Floats) -> npt.NDArray[np.int64]:
         """Values that are not missing, clamped, on the lattice."""
-        inside = np.clip(self.scaled(values), -1.0, 1.0)
+        inside = np.nan_to_num(np.clip(self.scaled(values), -1.0, 1.0))
         return np.rint(inside * self.steps).astype(np.int64)
 
 
@@ -134,9 +147,35 @@ def bounds_of(name: str, given: Any) -> Bounds:
     low, high = check.exact(f"{name}[0]", lower), check.exact(f"{name}[1]", upper)
     if low >= high:
         raise ArgumentError(f"{name} must be (lower, upper) with lower below upper")
-    if not (math.isfinite(float_up(high - low)) and float_down((high - low) / 2) > 0):
+    furthest = max(abs(low), abs(high), high - low)
+    if not (math.isfinite(float_up(furthest)) and float_down((high - low) / 2) > 0):
         raise ArgumentError(f"{name} must be ends whose distance is within doubles")
     return Bounds(low, high)
+
+
+def around(name: str, half: Fraction) -> Bounds:
+    """Ends as far on either side of 0.
+
+    Parameters
+    ----------
+    name : str
+        The argument that says how far.
+    half : Fraction
+        Above 0.
+
+    Raises
+    ------
+    ArgumentError
+        No double is as large, or as small.
+
+    Examples
+    --------
+    >>> around("radius", Fraction(3)).lower
+    Fraction(-3, 1)
+    """
+    if not (math.isfinite(float_up(2 * half)) and float_down(half) > 0):
+        raise ArgumentError(f"{name} must be a number within doubles, such as 1e-300")
+    return Bounds(-half, half)
 
 
 def column(name: str, values: Any) -> Floats:
@@ -227,6 +266,13 @@ def _is_frame(values: Any) -> bool:
 
 
 def _floats(name: str, values: Any) -> Floats:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # What numpy says of one value on the way would tell of it.
+        warnings.simplefilter("ignore")
+        return _read(name, values)
+
+
+def _read(name: str, values: Any) -> Floats:
     wanted = f"{name} must be a flat sequence of numbers, such as a list or an array"
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         raise ArgumentError(wanted)
@@ -247,7 +293,7 @@ def _floats(name: str, values: Any) -> Floats:
         if values.dtype.kind not in "biufO":  # numpy has made texts of what was not alike
             values = _objects(items)
     if isinstance(values, np.ma.MaskedArray):
-        values = np.where(np.ma.getmaskarray(values), np.nan, values.data.astype(np.float64))
+        return np.where(np.ma.getmaskarray(values), np.nan, _read(name, values.data))
     kind = values.dtype.kind
     if kind in "biuf":
         return np.asarray(values, dtype=np.float64)

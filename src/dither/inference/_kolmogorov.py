@@ -22,6 +22,7 @@ Kolmogorov's limit at the n of Stephens. Two groups are dealt at random among va
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -171,8 +172,8 @@ def ks_1samp(
     -----
     *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit; epsilon-DP where
     delta is 0 ("tree" takes Gaussian noise where that is less). Missing values are left out. A
-    function is asked of one row at a time; a row for
-    which it fails is missing.
+    function, and a distribution that is not one of SciPy's own, is asked of one row at a time, and
+    must keep nothing between calls; a row for which it fails is missing.
 
     Examples
     --------
@@ -226,21 +227,29 @@ def _function(cdf: Any, args: tuple[float, ...]) -> Callable[[Floats], Floats]:
             raise ArgumentError("args must be the parameters of the distribution cdf") from None
     if args and not isinstance(cdf, str) and not hasattr(cdf, "cdf"):
         raise ArgumentError("args must be left out where cdf is a function")
-    if hasattr(cdf, "cdf") and type(cdf).__module__.startswith("scipy.stats"):
-        return lambda values: np.asarray(cdf.cdf(values), dtype=np.float64)
+    # SciPy's own are functions of single values; what others derive from them need not be.
+    if type(getattr(cdf, "dist", cdf)).__module__ == "scipy.stats._continuous_distns":
+        return lambda values: _silent(cdf.cdf, values)
     function = getattr(cdf, "cdf", cdf)
     if not callable(function):
         raise ArgumentError("cdf must be a name, a distribution or a function of one number")
 
     def one(value: float) -> float:
         try:
-            return float(function(value))
+            return float(_silent(function, value))
         except KeyboardInterrupt:
             raise
         except BaseException:  # what a row makes it do must not show
             return math.nan
 
     return lambda values: np.array([one(v) for v in values.tolist()], dtype=np.float64)
+
+
+def _silent(function: Callable[[Any], Any], values: Any) -> Floats:
+    """What a function gives, without the warnings that tell of what it was given."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(function(values), dtype=np.float64)
 
 
 @documented

@@ -228,12 +228,12 @@ def means(
         if spread is not None:
             raise ArgumentError("spread belongs to a ball: give radius= in the place of bounds=")
         return _in_box(values, _each_bounds(bounds, d), asked, labels)
-    reach = check.positive("radius", radius)
+    reach = check.number("radius", radius, above=0)
     middle = centre_of(centre, d)
     if spread is None:
-        return _in_ball(values, middle, float(reach), asked, labels)
-    width = float(check.positive("spread", spread))
-    return _shrinking(values, middle, float(reach), width, asked, labels)
+        return _in_ball(values, middle, reach, asked, labels)
+    width = check.number("spread", spread, above=0)
+    return _shrinking(values, middle, reach, width, asked, labels)
 
 
 def _each_bounds(bounds: Any, d: int) -> tuple[Bounds, ...]:

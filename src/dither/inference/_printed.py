@@ -21,7 +21,7 @@ from dither._checks import Number
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.inference._errors import SimulatedErrors
-from dither.inference._inputs import Bounds, matrix, target
+from dither.inference._inputs import Bounds, around, matrix, target
 from dither.inference._release import exact_sum
 from dither.inference._result import PrivateEstimate
 from dither.mechanisms import Gaussian
@@ -77,7 +77,7 @@ def truncated_mean_as_printed(
     half = check.positive("radius", radius)
     values = matrix("rows", rows)
     n, d = values.shape
-    bounds = Bounds(-half, half)
+    bounds = around("radius", half)
     l2 = 2 * sqrt_upper(Fraction(d))
     multiplier = math.sqrt(-math.log(float(asked.delta))) / float(asked.epsilon)
     sigma2 = (l2 * Fraction(repr(multiplier))) ** 2

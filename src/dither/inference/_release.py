@@ -284,7 +284,7 @@ def exact_products(points: npt.NDArray[np.int64]) -> list[list[int]]:
     return total
 
 
-def squared_lengths(points: npt.NDArray[np.int64]) -> Floats:
+def squared_lengths(points: npt.NDArray[np.int64] | Floats) -> Floats:
     """‖t‖² of each row in doubles, column by column: what others hold does not change it."""
     found = np.zeros(len(points))
     for column in points.T:

@@ -38,7 +38,7 @@ from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.inference._errors import SimulatedErrors
-from dither.inference._inputs import Bounds, Floats, Target, matrix, target
+from dither.inference._inputs import Bounds, Floats, Target, around, matrix, target
 from dither.inference._means import BoxRelease, coordinate_models, errors_of
 from dither.inference._release import seen_at_best
 from dither.inference._result import PrivateEstimate
@@ -201,7 +201,7 @@ def sparse_mean(
     n, d = values.shape
     wanted = check.whole("s", s, 1, d)
     kind = check.choice("method", method, ("one-shot", "peeling"))
-    bounds = Bounds(-half, half)
+    bounds = around("radius", half)
     if not asked.replace:
         values = values[~np.isnan(values).all(axis=1)]
     sums = _sums(values, bounds)

@@ -28,7 +28,15 @@ from dither.inference._clamped_sums import (
 from dither.inference._documented import documented
 from dither.inference._errors import DRAWS, as_alternative
 from dither.inference._groups import pooled
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
+from dither.inference._inputs import (
+    Bounds,
+    Floats,
+    Target,
+    around,
+    bounds_of,
+    column,
+    target,
+)
 from dither.inference._mean import MeanRelease
 from dither.inference._one_sample import differences
 from dither.inference._release import exact_sum
@@ -287,13 +295,13 @@ def ztest(
     if bounds is not None:
         raise ArgumentError("bounds must be left out for one sample: it is cut around value")
     asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
-    middle, draws = check.exact("value", value), check.whole("draws", draws, 100)
+    middle, draws = check.number("value", value), check.whole("draws", draws, 100)
     known = check.positive("sigma", sigma)
-    d = differences(x, None, float(middle), asked)
+    d = differences(x, None, middle, asked)
     noise = math.sqrt(2) / float(asked.epsilon)
     width = score_width(len(d), noise) if asked.replace else 1.0
     half = known * Fraction(round(width * 64), 64)
-    ends = Bounds(-half, half)
+    ends = around("sigma", half)
     exact = Fraction(exact_sum(ends.lattice(d)), Bounds.steps)
     released = ReleasedStatistic.of(
         exact, len(d), moved=Fraction(2 if asked.replace else 1), asked=asked

@@ -112,8 +112,16 @@ def _values(tree: ast.expr, raw: Mapping[str, Floats]) -> Any:
 def _each(name: str, values: Any) -> Floats:
     """A function value by value: numpy's own may round a value otherwise at another place."""
     function = getattr(math, name)
-    flat = [math.nan if math.isnan(v) else function(v) for v in np.atleast_1d(values).tolist()]
-    return np.array(flat)
+
+    def one(value: float) -> float:
+        try:
+            return float(function(value))
+        except OverflowError:  # of exp, whose quotient may have ends all the same
+            return math.inf
+        except ValueError:  # what rounding has put a last digit beyond the function's ends
+            return math.nan
+
+    return np.array([one(v) for v in np.atleast_1d(values).tolist()])
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
