@@ -273,3 +273,81 @@ def test_weights_that_are_read_besides_are_seen() -> None:
     optimizer = private(ReadTwice())
     assert isinstance(optimizer._sums.engine, ByVmap)
     assert not torch.equal(*made_up_rows(X))
+
+
+def strict(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """A loss that mixes rows, and fails on all targets but 0: it knows one weight."""
+    weights = torch.ones(1)
+    return weights[target] * (output - output.mean(0) / 2).square().sum(1)
+
+
+def of_shares(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """A loss of outputs that add up to 1, and of no others."""
+    if not torch.allclose(output.sum(1), torch.ones(len(output))):
+        raise ValueError
+    return -output.clamp(min=1e-9).log()[:, 0] * (1 + target)
+
+
+def of_shares_together(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The same over the number of rows."""
+    return of_shares(output, target) / len(output)
+
+
+def of_counts(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """A loss of whole numbers, in floats."""
+    if bool((target != target.round()).any()):
+        raise ValueError
+    return output.exp()[:, 0] - target * output[:, 0]
+
+
+def of_counts_together(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The same with targets less their mean."""
+    return of_counts(output, target) + target.mean() * output[:, 0]
+
+
+def test_a_loss_that_cannot_be_seen_runs_each_row_by_itself() -> None:
+    """It mixes rows, and would do so unseen layer by layer; alone, no row moves another's."""
+    optimizer = private(nn.Linear(3, 2), loss=strict)
+    assert isinstance(optimizer._sums.engine, ByVmap)
+    with pytest.raises(ArgumentError, match="ghost=True needs a loss that was seen"):
+        private(nn.Linear(3, 2), loss=strict, ghost=True)
+    y = torch.zeros(60, dtype=torch.int64)
+    parts = [optimizer._sums.engine.parts(X[:k], y[:k]) for k in (1, 60)]
+    for one, many in zip(*parts, strict=True):
+        for part, whole in zip(one.gradients(), many.gradients(), strict=True):
+            assert torch.allclose(part[0], whole[0])
+
+
+def test_a_loss_that_fails_on_one_row_is_refused_at_once() -> None:
+    """And not after the charge, in the first step."""
+
+    def of_two(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if len(output) != 2:
+            raise ValueError("two")
+        return output.sum(1)
+
+    with pytest.raises(ArgumentError, match="a row by itself"):
+        private(nn.Linear(3, 2), loss=of_two)
+
+
+def test_a_loss_of_the_models_own_outputs_is_seen_on_them() -> None:
+    """Made-up outputs are none of a softmax: what the model gives for made-up rows is."""
+    model = nn.Sequential(nn.Linear(3, 2), nn.Softmax(1))
+    assert isinstance(private(model, loss=of_shares)._sums.engine, ByLayers)
+    with pytest.raises(ArgumentError, match="loss mixes the rows"):
+        private(model, loss=of_shares_together)
+
+
+def test_a_loss_of_counts_is_seen_on_counts() -> None:
+    """Targets between 0 and 1 are none."""
+    data = X, Y.float()
+    for loss in (of_counts, of_counts_together):
+        model = nn.Linear(3, 1)
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        how: dict[str, Any] = {"rate": 1, "noise_multiplier": 1, "loss": loss}
+        if loss is of_counts:
+            engine = PrivateOptimizer(sgd, model, data, **how)._sums.engine
+            assert isinstance(engine, ByLayers)
+        else:
+            with pytest.raises(ArgumentError, match="loss mixes the rows"):
+                PrivateOptimizer(sgd, model, data, **how)

@@ -170,6 +170,9 @@ def engine_for(
 ) -> GradientEngine:
     """The engine that was asked for, or the one that fits.
 
+    Layer by layer a row of a loss that mixes rows would be in the gradients of others. It is taken
+    only of losses that were seen not to do so; of others each row is run by itself.
+
     Parameters
     ----------
     ghost : bool or None
@@ -195,7 +198,8 @@ def engine_for(
         raise ArgumentError(
             "loss must give one number for each example, shape (b,): in torch, reduction='none'"
         )
-    check_loss_alone(loss, given, y)
+    if not check_loss_alone(loss, model, x, y):
+        return _each_alone(model, loss, ghost, x, y)
     if ghost is False:
         return ByVmap(model, loss)
     try:
@@ -209,6 +213,28 @@ def engine_for(
         if ghost:
             raise
         return ByVmap(model, loss)
+    return found
+
+
+def _each_alone(
+    model: nn.Module, loss: PerExampleLoss, ghost: bool | None, x: torch.Tensor, y: torch.Tensor
+) -> GradientEngine:
+    """By vmap, where no row meets another, whatever the loss does with several."""
+    if ghost:
+        raise ArgumentError(
+            "ghost=True needs a loss that was seen to treat each row by itself, and this one fails "
+            "on outputs and targets that are made up: let it take any numbers, with targets of 0 "
+            "and 1 and batches of any size, or leave ghost out"
+        )
+    found = ByVmap(model, loss)
+    try:
+        found.parts(x, y)
+    except Exception as error:
+        raise ArgumentError(
+            "loss fails on made-up outputs and targets, so that nobody sees whether it mixes rows, "
+            "and on a row by itself: let it take any numbers, targets of 0 and 1 among them, in "
+            f"batches of any size, without a branch on values; {type(error).__name__}: {error}"
+        ) from error
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -147,40 +148,71 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
 
 def check_loss_alone(
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    given: torch.Tensor,
+    model: nn.Module,
+    rows: torch.Tensor,
     targets: torch.Tensor,
-) -> None:
-    """See on made-up outputs that the loss of a row depends neither on others nor on their number.
+) -> bool:
+    """See on made-up rows that the loss of a row depends neither on others nor on their number.
+
+    Outputs are made up, and where the loss is of no such ones, they are the model's own of made-up
+    rows; targets are numbers of 0 to 1, and where those are none, 0 and 1.
 
     Parameters
     ----------
     loss : callable
         From outputs and targets to one number for each row.
-    given, targets : Tensor
-        Shapes and types of the made-up outputs and targets; no value is read.
+    model : torch.nn.Module
+    rows, targets : Tensor
+        Shapes and types of what is made up; no value is read.
+
+    Returns
+    -------
+    bool
+        Whether it was seen; False where the loss fails on all that was made up.
 
     Raises
     ------
     ArgumentError
         The loss of a row, or its gradient, depends on another row or on how many there are.
     """
-    rows = [(_made_up(given, seed), _made_up(targets, seed)) for seed in range(3)]
-    found: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for places, own in (((0, 1), 0), ((0, 2), 0), ((1, 0), 1), ((0,), 0), ((0, 1, 2, 1), 0)):
-        out = torch.stack([rows[i][0] for i in places]).requires_grad_()
-        try:
-            each = loss(out, torch.stack([rows[i][1] for i in places]))
+    own = [_made_up(rows, seed) for seed in range(3)]
+    with torch.no_grad():
+        given = _run(model, tuple(own))
+    outputs = [torch.stack([_made_up(given, seed) for seed in range(3)]), given]
+    wanted = [torch.stack([_made_up(targets, seed) for seed in range(3)])]
+    if targets.dtype.is_floating_point:
+        wanted.append(torch.stack([_made_up(targets.long(), s).to(targets) for s in range(3)]))
+    for out, to in itertools.product(outputs, wanted):
+        found = _losses(loss, out, to)
+        if found is None:
+            continue
+        for each, slopes in found[1:]:
+            if not (_alike(each, found[0][0]) and _alike(slopes, found[0][1])):
+                raise ArgumentError(
+                    "loss mixes the rows of a batch: what it gives for one depends on the others, "
+                    "or on how many there are. In torch take reduction='none', and divide by "
+                    "nothing"
+                )
+        return True
+    return False
+
+
+def _losses(
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    outputs: torch.Tensor,
+    targets: torch.Tensor,
+) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
+    """What one row of three gives, and its gradient, beside others; None where the loss fails."""
+    found = []
+    try:
+        for places, own in (([0, 1], 0), ([0, 2], 0), ([1, 0], 1), ([0], 0), ([0, 1, 2, 1], 0)):
+            out = outputs[places].detach().requires_grad_()
+            each = loss(out, targets[places])
             (slopes,) = torch.autograd.grad(each.sum(), out)
-        except Exception:
-            # Made-up rows may be none that this loss is of; what the model gives is tried as well.
-            return
-        found.append((each.detach()[own], slopes[own]))
-    for each, slopes in found[1:]:
-        if not (_alike(each, found[0][0]) and _alike(slopes, found[0][1])):
-            raise ArgumentError(
-                "loss mixes the rows of a batch: what it gives for one depends on the others, or "
-                "on how many there are. In torch take reduction='none', and divide by nothing"
-            )
+            found.append((each.detach()[own], slopes[own]))
+    except Exception:
+        return None
+    return found
 
 
 def modes_of(model: nn.Module) -> tuple[bool, ...]:
