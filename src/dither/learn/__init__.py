@@ -75,6 +75,7 @@ AUDITED = (
     Clusters,
     Search,
     Trees,
+    "dither.learn.deep._centre:RowsMean",
     "dither.learn.deep._noise:GradientStep",
 )
 """What ``dither audit --all`` reads beside the list above; a text names what needs a library."""

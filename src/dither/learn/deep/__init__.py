@@ -9,7 +9,7 @@ The files, in the order of a step: `_sampling` who takes part, `_gradients` and 
 gradient of each, `_clipping` how long it may be, `_sums` what is added up, `_noise` what hides it,
 `_steps` what an optimiser may make of it. `_charge` says what all steps cost together. `_order` and
 `_factorization` are for rows in a fixed order, `_adapters` for models that were trained before,
-`_checkpoint` for runs that go on. Names are
+`_checkpoint` for runs that go on, `_centre` for a first layer that finds the rows' mean. Names are
 imported when they are first used: the arithmetic of noise (`_factorization`) needs no torch.
 """
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dither.learn.deep._adapters import LowRank as LowRank
     from dither.learn.deep._adapters import add_adapters, freeze, merge_adapters
+    from dither.learn.deep._centre import Centre
     from dither.learn.deep._checkpoint import trained
     from dither.learn.deep._clipping import Adaptive, Automatic, Flat, PerLayer
     from dither.learn.deep._optimizer import PrivateOptimizer
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Adaptive",
     "Automatic",
+    "Centre",
     "CorrectedAdam",
     "FixedOrder",
     "Flat",
@@ -46,6 +48,7 @@ __all__ = [
 _HOMES = {
     "Adaptive": "_clipping",
     "Automatic": "_clipping",
+    "Centre": "_centre",
     "CorrectedAdam": "_steps",
     "FixedOrder": "_order",
     "Flat": "_clipping",

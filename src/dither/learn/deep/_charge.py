@@ -70,8 +70,8 @@ class WholeRun(Cost):
     """One Gaussian mechanism for all steps, however many of them are taken."""
 
     def of(self, steps: int) -> Loss:
-        """Of the run, or nothing."""
-        return self.each if steps else self.once
+        """Of the run, or of what is released before its first step."""
+        return self.each + self.once if steps else self.once
 
 
 def whole_run(cost: Cost, steps: int) -> WholeRun:

@@ -43,6 +43,7 @@ import torch
 from torch import nn
 
 from dither.errors import ArgumentError, DitherError
+from dither.learn.deep._centre import buffers_of
 from dither.numeric import KeyedWords, Words
 
 __all__ = ["Checkpoint", "bound", "trained"]
@@ -250,7 +251,7 @@ def trained(model: nn.Module, path: str | Path) -> nn.Module:
     assert found is not None
     if not found.ended:
         raise ArgumentError("the run of this checkpoint has not ended: call train again as before")
-    own = dict(model.named_parameters())
+    own = dict(model.named_parameters()) | buffers_of(model)
     state: dict[str, torch.Tensor] = found.state
     if any(name not in own or own[name].shape != value.shape for name, value in state.items()):
         raise ArgumentError("model must have the parameters of the one that was trained")
@@ -298,7 +299,7 @@ def _read(path: Path, *, partly: bool = False) -> Checkpoint | None:
     if not body.startswith(_MAGIC) or body[len(_MAGIC) : head] != digest:
         if partly:
             return None
-        raise DitherError(f"{path.name} is no checkpoint of a run, or was damaged")
+        raise DitherError(f"{path.name} is not a checkpoint of a run, or was damaged")
     held = torch.load(io.BytesIO(body[head:]), weights_only=True)
     return Checkpoint(
         path, bytes(held["key"]), held["generation"], bytes(held["binding"]), held["state"],

@@ -16,6 +16,7 @@ from dither import privacy
 from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.learn.deep._account import bill_of
+from dither.learn.deep._centre import Centring
 from dither.learn.deep._charge import Cost, cost_of, counting_noise, whole_run
 from dither.learn.deep._clipping import Adaptive, Clip, as_clip
 from dither.learn.deep._data import as_pair
@@ -80,7 +81,8 @@ class PrivateOptimizer:
         classes of `dither.learn.deep`.
     loss : callable, optional
         ``loss(output, target)`` gives one number an example, shape (b,). Without it, the cross
-        entropy of labels 0, 1, ...
+        entropy of labels 0, 1, ... One that fails on made-up outputs and targets, so that nobody
+        saw whether it looks at other rows, has each row run by itself.
     population : number, optional
         What is public about how many rows there are; see *Notes*.
     neighbours : Neighbours or str
@@ -134,9 +136,12 @@ class PrivateOptimizer:
     noise, and the count is charged: ``loss`` has one part more. Where rows are replaced, their
     number is public and is used.
 
-    *What leaves.* The model's parameters, and of an adaptive clip the clips. Everything else that
-    can be seen while it runs, such as how many rows were in a sample, how long a step took, or
-    which error a row led to, is about the rows, and not protected.
+    *A layer* `dither.learn.deep.Centre` in the model has its mean found, with noise, by the first
+    call of `batches`: ``loss`` has one part more for it.
+
+    *What leaves.* The model's parameters, that mean, and of an adaptive clip the clips. Everything
+    else that can be seen while it runs, such as how many rows were in a sample, how long a step
+    took, or which error a row led to, is about the rows, and not protected.
 
     Source. Abadi and others, "Deep learning with differential privacy", CCS 2016; the sampled
     Gaussian mechanism as `dither.privacy.Loss.poisson` has it.
@@ -193,6 +198,7 @@ class PrivateOptimizer:
         self._X, self._y = as_pair(data, device)
         if len(self._X) > _MOST_ROWS:
             raise ArgumentError(f"data must have at most {_MOST_ROWS:,} rows")
+        self.centring = Centring.of(model, self._X, counting_noise(epsilon, delta))
         self.clip = as_clip(clip)
         self.exact = device.type == "cpu" if exact is None else check.flag("exact", exact)
         relation = as_neighbours(neighbours)
@@ -229,9 +235,10 @@ class PrivateOptimizer:
         share = check.exact("rate", rate, above=0, most=1)
         planned = None if steps is None else check.count("steps", steps, 1, 10**7)
         counted = _counted(population, relation, len(self._X), epsilon, delta)
+        once = self.centring.loss(relation)
         self.cost: Cost = cost_of(
             lambda z: one_step(z, share, relation),
-            privacy.gaussian(counted) if counted else Loss((), relation),
+            privacy.gaussian(counted) + once if counted else once,
             epsilon=epsilon,
             delta=delta,
             noise_multiplier=noise,
@@ -273,7 +280,7 @@ class PrivateOptimizer:
         sampling = OrderedSampling(order, rows, relation, self._words("order", 0))
         self.cost = whole_run(
             cost_of(
-                sampling.each, Loss((), relation), epsilon=epsilon, delta=delta,
+                sampling.each, self.centring.loss(relation), epsilon=epsilon, delta=delta,
                 noise_multiplier=noise, steps=1,
             ),
             made.participation.steps,
@@ -350,6 +357,12 @@ class PrivateOptimizer:
                 "not charged; plan more with another PrivateOptimizer"
             )
         self._check_whole()
+        if self.centring.needed:
+            # By now it was charged, where a ledger is.
+            self.centring.know(
+                self._X, float(self.sampling.population),
+                exact=self.exact, physical=self.physical, words=self._words("mean", 0),
+            )  # fmt: skip
         places = self.sampling.batch(self.taken, self._words("sample", self.taken))
         drawn = self._words("model", self.taken)
         if drawn is not None:
@@ -471,6 +484,7 @@ class PrivateOptimizer:
             "parameters": {k: p.detach().clone() for k, p in trainable(self.model).items()},
             "optimizer": copy.deepcopy(self.optimizer.state_dict()),
             "noise": None if self.correlated is None else self.correlated.state(),
+            "mean": self.centring.mean,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -484,6 +498,7 @@ class PrivateOptimizer:
             self.clip = replace(self.clip, norm=state["clip"])
         if self.correlated is not None:
             self.correlated.restore(state["noise"])
+        self.centring.restore(state["mean"])
 
     @property
     def unpublished(self) -> dict[str, int]:

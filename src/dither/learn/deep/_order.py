@@ -125,6 +125,7 @@ class OrderedSampling:
     ) -> None:
         self.order, self.rows, self.neighbours = order, rows, neighbours
         self.denominator = float(order.batch)
+        self.population = Fraction(max(1, rows))
         dealt = permutation(rows, words=words)
         self._dealt = torch.as_tensor(dealt, dtype=torch.int64)
 

@@ -16,6 +16,7 @@ from dither._checks import Number
 from dither._format import cost_text, number_text
 from dither.errors import ArgumentError, BudgetError, PromiseError, TokenError
 from dither.learn.deep._account import Bill, bill_of
+from dither.learn.deep._centre import buffers_of
 from dither.learn.deep._checkpoint import Checkpoint, bound
 from dither.learn.deep._clipping import Clip
 from dither.learn.deep._data import as_pair
@@ -77,7 +78,8 @@ def train(
     data : pair (X, y)
         Arrays or tensors, one row for each example. X on a scale near 1 and about 0: what all rows
         share takes its part of each clipped gradient and of the noise. To shift and divide by what
-        is possible (pixels to -1 to 1) is free, by what was seen is not.
+        is possible (pixels to -1 to 1) is free, by what was seen is not: a first layer
+        `dither.learn.deep.Centre` finds the mean with noise, as a part of what the run costs.
     epsilon, delta : number
         What the whole run costs; delta in (0, 1), far below one over the number of rows.
     noise_multiplier : number, optional
@@ -346,7 +348,8 @@ class _Run:
                     break
         self._take_means()
         if self.kept is not None:
-            self.kept.end({name: p.detach().clone() for name, p in self.parameters.items()})
+            made = self.parameters | buffers_of(self.private.model)
+            self.kept.end({name: p.detach().clone() for name, p in made.items()})
 
     def _average(self) -> None:
         if self.private.taken < self.first:

@@ -111,6 +111,7 @@ class Training(Printable):
             f"noise: {number_text(float(self.noise_multiplier))} times the clip, on sums of {sums}",
             f"clip: {type(clip).__name__.lower()}, {norms}; {optimizer.sampling.text}",
         ]
+        lines += optimizer.centring.text
         if self.watched:
             said = ", ".join(
                 f"{name} {number_text(value)}" for name, value in self.watched[-1].watched.items()
