@@ -132,7 +132,7 @@ def test_counts_of_cells_move_as_proved(neighbours: Neighbours) -> None:
     grid = np.array(list(itertools.product((-2.0, -0.5, 0.0, 0.5, 2.0), repeat=2)))
     for point in grid:
         seen.append([])
-        cells.leave(Kept(), point[None], np.ones(2))  # type: ignore[arg-type]
+        cells.leave(Kept(), point[None], np.ones(2), np.ones(2))  # type: ignore[arg-type]
     found = [np.concatenate(levels) for levels in seen]
     _holds(cells.moved(neighbours is Neighbours.REPLACE), _moves(found, neighbours), 1.0)
 

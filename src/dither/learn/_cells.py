@@ -5,17 +5,20 @@ of levels; of each level leave the numbers of rows in the halves of those cells 
 count was large. A row is in one cell of a level, or in none that is counted: added or removed it
 moves one count of each level by 1, and replaced two.
 
-What follows is made of the noisy counts alone: points with weights, and the k centres from which
-they are nearest, taken greedily, each where it helps most (as k-means++ chooses them by chance),
-then improved by Lloyd's steps.
+What follows is made of the noisy counts alone: points with weights, each where the rows of a normal
+law would lie in its cell, so that large cells are drawn to the middle of all; and the k centres
+from which they are nearest, taken greedily, each where it helps most (as k-means++ chooses them by
+chance), then improved by Lloyd's steps, and by moving one at a time to where it helps more.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from dither.learn._noise import Moved, RunNoise
 
@@ -26,6 +29,7 @@ Integers = npt.NDArray[np.int64]
 
 _CLEAR = 2.0
 _LLOYD = 30
+_SWAPS = 10
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,14 @@ class HalvedCells:
         one = Moved(self.weight, self.weight**2, 1)
         return one * (2 * self.levels if replace else self.levels)
 
-    def leave(self, noisy: RunNoise, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
-        """The one step that touches rows: middles of cells, shape (m, q), and their counts.
+    def least(self, noisy: RunNoise) -> float:
+        """How many rows a cell must seem to hold to be halved."""
+        return 2 * _CLEAR * noisy.deviation / self.weight
+
+    def leave(
+        self, noisy: RunNoise, points: Floats, reach: Floats, deviations: Floats
+    ) -> tuple[Floats, Floats]:
+        """The one step that touches rows: points of cells, shape (m, q), and their counts.
 
         Parameters
         ----------
@@ -57,12 +67,14 @@ class HalvedCells:
             Beyond the box they lie in its cells at the end.
         reach : array of float, shape (q,)
             Half the sides of the box about 0.
+        deviations : array of float, shape (q,)
+            Of rows about 0, as what left before tells them.
         """
         low, high = -reach[None], reach[None]
         places = np.zeros(len(points), np.int64)
         held = np.full(1, np.inf)
         kept: list[tuple[Floats, Floats]] = []
-        clear = _CLEAR * noisy.deviation / self.weight
+        least = self.least(noisy)
         for _ in range(self.levels):
             axes = (high - low).argmax(axis=1)
             each = np.arange(len(axes))
@@ -77,16 +89,26 @@ class HalvedCells:
             high[2 * each, axes] = cuts
             low[2 * each + 1, axes] = cuts
             # Halves that noise alone could be do not split; they keep what they seem to hold.
-            split = found > 2 * clear
-            rest = ~split & (found > clear)
-            kept.append(((low[rest] + high[rest]) / 2, found[rest]))
+            split = found > least
+            rest = ~split & (found > least / 2)
+            kept.append((_typical(low[rest], high[rest], reach, deviations), found[rest]))
             renamed = np.where(split, np.cumsum(split) - 1, -1)
             places[inside] = renamed[places[inside]]
             low, high, held = low[split], high[split], found[split]
             if not len(low):
                 break
-        kept.append(((low + high) / 2, held[: len(low)]))
+        kept.append((_typical(low, high, reach, deviations), held[: len(low)]))
         return np.concatenate([m for m, _ in kept]), np.concatenate([w for _, w in kept])
+
+
+def _typical(low: Floats, high: Floats, reach: Floats, deviations: Floats) -> Floats:
+    """Where rows of cells lie in the mean, were they of a normal law about 0."""
+    first = np.where(low <= -reach, -np.inf, low / deviations)
+    last = np.where(high >= reach, np.inf, high / deviations)
+    inside = special.erf(last / math.sqrt(2)) - special.erf(first / math.sqrt(2))
+    slope = np.exp(-(first**2) / 2) - np.exp(-(last**2) / 2)
+    found = deviations * math.sqrt(2 / math.pi) * slope / np.maximum(inside, 1e-300)
+    return np.clip(np.where(inside > 1e-9, found, (low + high) / 2), low, high)
 
 
 def nearest(points: Floats, centres: Floats) -> tuple[Integers, Floats]:
@@ -113,7 +135,35 @@ def weighted_centres(points: Floats, weights: Floats, k: int) -> tuple[Floats, f
         costs = np.minimum(best[:, None], apart).T @ weights
         chosen.append(int(costs.argmin()))
         best = np.minimum(best, apart[chosen[-1]])
-    centres = points[chosen]
+    centres, cost = _settled(points, weights, points[chosen])
+    for _ in range(_SWAPS if 1 < k < len(points) else 0):
+        moved, less = _swapped(points, weights, apart, centres)
+        if less >= cost * (1 - 1e-3):
+            break
+        centres, cost = moved, less
+    return centres, cost
+
+
+def _swapped(
+    points: Floats, weights: Floats, apart: Floats, centres: Floats
+) -> tuple[Floats, float]:
+    """Centres of which one moved to another point, the best such move, and their cost."""
+    away = ((points[:, None, :] - centres[None]) ** 2).sum(axis=2)
+    mine, ranked = away.argmin(axis=1), np.sort(away, axis=1)
+    moves = []
+    for j in range(len(centres)):
+        others = np.where(mine == j, ranked[:, 1], ranked[:, 0])
+        costs = np.minimum(others[:, None], apart).T @ weights
+        moves.append((float(costs.min()), j, int(costs.argmin())))
+    _, j, place = min(moves)
+    moved = centres.copy()
+    moved[j] = points[place]
+    return _settled(points, weights, moved)
+
+
+def _settled(points: Floats, weights: Floats, centres: Floats) -> tuple[Floats, float]:
+    """After Lloyd's steps, and the weighted mean of squared distances."""
+    centres, k = centres.copy(), len(centres)
     for _ in range(_LLOYD):
         place, best = nearest(points, centres)
         held = np.bincount(place, weights, k)

@@ -1,24 +1,32 @@
 """k-means: first centres from a coarse noisy map, then Lloyd's steps on noisy sums.
 
 1. How many rows there are, their mean and their typical length about it leave as of one ball
-   (`dither.learn._balls`).
+   (`dither.learn._balls`). Where the mean's noise is large beside that length, it leaves once
+   more with a larger weight; where that would take more than ``_MOST`` of what is left, all of it
+   goes there, and every centre is the mean.
 2. In more than ``PLAIN`` dimensions the products of rows leave (`dither.learn._pca`), and what
-   follows is seen along their ``AXES`` first principal axes; in fewer along the columns.
-3. Noisy counts of cells give first centres (`dither.learn._cells`).
-4. In each of T steps the rows that are nearest to each centre leave as of k balls, one about each,
-   whose radius is ``REACH`` times the typical distance, as what left before tells it: a row moves
-   sums no further than that, so that noise is as small as the clusters are, not as the bounds.
-   A centre moves to the noisy mean of its rows, less far where noise is large.
+   follows is seen along the principal axes that stand above noise, ``AXES`` at most; in fewer
+   along the columns.
+3. Noisy counts of cells give first centres (`dither.learn._cells`), on as many levels as noise lets
+   be told apart.
+4. In each of T steps or fewer the rows that are nearest to each centre leave as of k balls, one
+   about each, whose radius is ``REACH`` times the typical distance, as what left before tells it: a
+   row moves sums no further than that, so that noise is as small as the clusters are, not as the
+   bounds. A centre moves to the noisy mean of its rows, less far where noise is large, along those
+   axes and across them by a factor each. Fewer steps have larger weights: one where noise is large.
 
-Sensitivity. In all, the sum of those of the parts, which each of them proves: a row belongs to one
-ball of a step, by its own values and what left before.
+Sensitivity. In the plan, of which the second look at the mean is no part, the sum of those of the
+parts, which each of them proves: a row belongs to one ball of a step, by its own values and what
+left before. A run that departs from the plan takes no more (`dither.learn._remainder`).
 
-Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says.
+Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says. How centres, means
+and axes are drawn together where noise is large is made of what left alone.
 
 Source. Lloyd's steps with noise: Blum, Dwork, McSherry and Nissim, "Practical privacy: the SuLQ
 framework", PODS 2005; first centres from a coarse map, and how many steps to take: Su, Cao, Li,
 Bertino and Jin, "Differentially private k-means clustering", CODASPY 2016; sums about the last
-centres, cut at a radius: Diaa, Humphries and Kerschbaum, "FastLloyd", USENIX Security 2025.
+centres, cut at a radius: Diaa, Humphries and Kerschbaum, "FastLloyd", USENIX Security 2025; means
+drawn together: James and Stein, "Estimation with quadratic loss", 1961.
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -41,7 +50,9 @@ from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import Estimator
 from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._pca import Products, Spread, longest_of
+from dither.learn._remainder import Remainder
 from dither.learn._rows import Box, declared
+from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Neighbours
 
 __all__ = ["Clusters", "KMeans"]
@@ -55,6 +66,10 @@ _LEVELS = 9
 _FOR_SPREAD, _FOR_PRODUCTS, _FOR_CELLS = 0.05, 0.15, 0.2
 _STEPS = 1 << 16
 _EXTENT = 3.0
+_NOISE, _MOST = 0.05, 0.5
+"""What a mean's noise may be beside the spread of rows, and the largest share spent on that."""
+_EASY = 0.1
+"""What its noise may be beside the spread of a cluster, where more than one step is taken."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,8 @@ class Clusters:
     products : Products or None
     cells : HalvedCells
     noisy : RunNoise
+    absolute : bool
+        Whether noise is for what moves in absolute value, and not squared.
     """
 
     box: Box
@@ -87,6 +104,7 @@ class Clusters:
     cells: HalvedCells = field(init=False)
     balls: Balls = field(init=False)
     noisy: RunNoise = field(init=False)
+    absolute: bool = field(init=False)
 
     def __post_init__(self) -> None:
         size = len(self.box.columns)
@@ -104,34 +122,68 @@ class Clusters:
         for name, value in found.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
+        absolute = isinstance(self.noisy.noise, DiscreteLaplace)
+        object.__setattr__(self, "absolute", absolute)
 
     @property
     def moved(self) -> Moved:
-        """How far a row moves all that leaves: the sum of its parts."""
+        """How far a row moves all that leaves: the plan, which no other way exceeds."""
         replace = self.asked.replace
         found = self.spread.moved(replace) + self.cells.moved(replace)
         if self.products is not None:
             found = found + self.products.moved(replace)
-        return found + self.balls.moved(replace) * self.rounds
+        found = found + self.balls.moved(replace) * self.rounds
+        # A second look at the mean has numbers of its own.
+        return found + Moved(0, 0, self.spread.moved(replace).coordinates)
 
     def release(self, points: Floats) -> tuple[Floats, Floats, float]:
         """The one step that touches rows: centres, noisy sizes, noisy inertia."""
+        left = Remainder(self.moved, self.absolute)
+        left.take(self.spread.moved(self.asked.replace))
         spread = Spread.leave(self.box, self.spread, self.noisy, points)
-        centres, square = self._first(points, spread)
+        share = self._looks_again(spread)
+        if share:
+            balls = self._of_all(left, Fraction(1) if share > _MOST else share)
+            left.take(balls.moved(self.asked.replace))
+            spread = Spread.leave(self.box, balls, self.noisy, points)
+        if share > _MOST:
+            sizes = np.append(spread.rows, np.zeros(self.clusters - 1))
+            centres = np.repeat(spread.mean[None], self.clusters, axis=0)
+            return centres, sizes, spread.rows * spread.length**2
+        return self._improved(points, spread, *self._first(points, spread, left), left)
+
+    def _looks_again(self, spread: Spread) -> float:
+        """The share of what is left that makes the mean's noise small; 0 where it is already."""
+        noise = len(spread.mean) * spread.off**2 / spread.length**2
+        return 0.0 if noise <= _NOISE else _FOR_SPREAD / (1 - _FOR_SPREAD) * noise / _NOISE
+
+    def _of_all(self, left: Remainder, share: float | Fraction) -> Balls:
+        """Balls of so much of what is left."""
+        size, replace = len(self.box.columns), self.asked.replace
+        return Balls(size, left.weight(share, lambda s: Balls(size, s).moved(replace)))
+
+    def _improved(
+        self,
+        points: Floats,
+        spread: Spread,
+        centres: Floats,
+        square: float,
+        parts: list[Floats],
+        left: Remainder,
+    ) -> tuple[Floats, Floats, float]:
+        """Centres after the steps, noisy sizes and inertia."""
         sizes, inertia = np.zeros(len(centres)), 0.0
         longest = 2 * longest_of(self.box)
-        for _ in range(self.rounds):
+        rounds, balls = self._steps(spread, square, left)
+        for _ in range(rounds):
+            left.take(balls.moved(self.asked.replace))
             radius = min(REACH * math.sqrt(max(square, (1e-3 * spread.length) ** 2)), longest)
             places, _away = nearest(points, centres)
-            seen = self.balls.leave(self.noisy, points, places, centres, radius)
-            clear = 2 * self.balls.of_count(self.noisy)
-            off = self.balls.of_sum(self.noisy, radius)
+            seen = balls.leave(self.noisy, points, places, centres, radius)
+            clear = 2 * balls.of_count(self.noisy)
             rows = np.maximum(seen.rows, clear)
-            moves = seen.sums / rows[:, None]
-            # As far as moves are longer than their noise would make them.
-            noise = self.balls.size * (off / rows) ** 2
-            lengths = np.maximum((moves**2).sum(axis=1), 1e-300)
-            moves = moves * np.maximum(0.0, 1 - noise / lengths)[:, None]
+            moves, off = seen.sums / rows[:, None], balls.of_sum(self.noisy, radius) / rows
+            moves = sum((_drawn(moves @ part.T, off) @ part for part in parts), 0.0 * moves)
             centres = self.box.clipped(centres + np.where(seen.rows[:, None] > clear, moves, 0.0))
             inertia = max(float(seen.squares.sum()), 0.0)
             sizes = np.maximum(seen.rows, 0.0)
@@ -139,22 +191,57 @@ class Clusters:
             square = max(inertia / max(float(sizes.sum()), 1.0), 1e-12)
         return centres, sizes, inertia
 
-    def _first(self, points: Floats, spread: Spread) -> tuple[Floats, float]:
-        """First centres, and the mean squared distance from them."""
-        size, about = points.shape[1], points - spread.mean
+    def _steps(self, spread: Spread, square: float, left: Remainder) -> tuple[int, Balls]:
+        """As many steps as leave noise of a mean small beside its cluster, and their balls."""
+        for rounds in range(self.rounds, 0, -1):
+            balls = self._of_all(left, Fraction(1, rounds))
+            off = balls.of_sum(self.noisy, REACH * math.sqrt(square))
+            noise = len(spread.mean) * (off * self.clusters / spread.rows) ** 2
+            if noise <= _EASY * square:
+                break
+        return rounds, balls
+
+    def _first(
+        self, points: Floats, spread: Spread, left: Remainder
+    ) -> tuple[Floats, float, list[Floats]]:
+        """First centres, the mean squared distance from them, and ways in which they may move."""
+        size, replace = points.shape[1], self.asked.replace
         if self.products is None:
-            ways, left = np.eye(size), 0.0
+            ways, rest = np.eye(size), 0.0
             reach = np.minimum(self.box.reach + np.abs(spread.mean), _EXTENT * spread.length)
+            deviations, parts = np.full(size, spread.length), [ways]
         else:
-            axes = self.products.leave(self.noisy, points, spread)
-            kept = min(AXES, max(1, self.clusters - 1), size)
+            share = _FOR_PRODUCTS / (1 - _FOR_SPREAD)
+            steps = left.weight(share, lambda s: Products(size, s).moved(replace))
+            products = Products(size, steps)
+            left.take(products.moved(replace))
+            axes = products.leave(self.noisy, points, spread)
+            kept = min(AXES, max(1, self.clusters - 1), max(1, axes.clear))
             ways, variances = axes.vectors[:kept], axes.variances[:kept]
-            left = max(spread.length**2 - float(variances.sum()), 0.0)
-            reach = np.maximum(_EXTENT * np.sqrt(variances), 1e-3 * spread.length)
+            rest = max(spread.length**2 - float(variances.sum()), 0.0)
+            deviations = np.maximum(np.sqrt(variances), 1e-3 * spread.length)
+            reach, parts = _EXTENT * deviations, [ways, axes.vectors[kept:]]
+        cells = self._cells(spread, left)
+        left.take(cells.moved(replace))
+        about = points - spread.mean
         seen = np.stack([_along(about, way) for way in ways], axis=1)
-        middles, weights = self.cells.leave(self.noisy, seen, reach)
+        middles, weights = cells.leave(self.noisy, seen, reach, deviations)
         found, square = weighted_centres(middles, weights, self.clusters)
-        return self.box.clipped(spread.mean + found @ ways), square + left
+        return self.box.clipped(spread.mean + found @ ways), square + rest, parts
+
+    def _cells(self, spread: Spread, left: Remainder) -> HalvedCells:
+        """Of as many levels as noise lets be told apart, and one more."""
+        share = _FOR_CELLS / (1 - _FOR_SPREAD - (0 if self.products is None else _FOR_PRODUCTS))
+        for levels in range(1, _LEVELS + 1):
+            weight = left.weight(share, partial(self._counts, levels))
+            made = HalvedCells(weight, levels)
+            # The last level halves cells that noise alone could be, if rows lay evenly.
+            if spread.rows <= 2 ** (levels - 2) * made.least(self.noisy):
+                break
+        return made
+
+    def _counts(self, levels: int, weight: int) -> Moved:
+        return HalvedCells(weight, levels).moved(self.asked.replace)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
@@ -179,6 +266,13 @@ class Clusters:
         yield Subject("cells and sums of clusters", run, 0, 1, delta=delta)
 
 
+def _drawn(moves: Floats, off: Floats) -> Floats:
+    """Moves as far as they are longer than noise of these deviations would make them."""
+    noise = moves.shape[1] * off**2
+    lengths = np.maximum((moves**2).sum(axis=1), 1e-300)
+    return np.asarray(moves * np.maximum(0.0, 1 - noise / lengths)[:, None])
+
+
 def _along(points: Floats, way: Floats) -> Floats:
     """The products of rows with a vector, column by column: the same wherever a row stands."""
     found = np.zeros(len(points))
@@ -201,13 +295,15 @@ class KMeans(Estimator):
     neighbours : Neighbours or str
         ``"add-remove"``, or ``"replace"`` where the number of rows is public.
     max_iter : int
-        How many steps improve the first centres; all are taken, and paid for.
+        How many steps improve the first centres, at most. Where noise is large beside the clusters
+        fewer are taken, each with more of the budget; all of it is spent in any case.
 
     Attributes
     ----------
     loss_ : Loss
         What fitting cost.
     cluster_centers_ : array, shape (n_clusters, d)
+        All the same, the mean of the rows, where the budget tells no more than that.
     cluster_sizes_ : array, shape (n_clusters,)
         Noisy numbers of rows, at the last step.
     inertia_ : float

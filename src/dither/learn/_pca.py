@@ -11,11 +11,17 @@ moves at most 100·Σ_{i<j} v_i²·v_j² + 49·Σ v_i⁴ <= 50·‖v‖⁴ <= 50
 diagonal, two rows differ by 50·‖v·vᵀ - v'·v'ᵀ‖² = 50·(‖v‖⁴ + ‖v'‖⁴ - 2·(v·v')²) <= 100·S⁴. In
 absolute value a vector of m numbers, r long, is at most √m·r.
 
+Axes. Those whose noisy variance stands above the edge of the noise's own spectrum are kept, their
+variances freed of what noise adds. Across them the matrix is drawn, as far as it may be noise, to
+one in which all columns are alike (one variance, one covariance, each the mean of what was seen),
+so that where nothing stands above noise the first axis is what columns have in common.
+
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says: the mean and the
 length that the second part uses have left before.
 
 Source. Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss", STOC 2014, for noise of the matrix;
-what an eigenvalue is without the noise: Benaych-Georges and Nadakuditi, 2011.
+what an eigenvalue is without the noise: Benaych-Georges and Nadakuditi, 2011; a covariance drawn to
+one where columns are alike: Ledoit and Wolf, "Honey, I shrunk the sample covariance matrix", 2004.
 """
 
 from __future__ import annotations
@@ -60,11 +66,14 @@ class Spread:
     mean : array of float, shape (d,)
     length : float
         The root mean square of their distances from it, above 0.
+    off : float
+        The deviation of the noise of one number of the mean.
     """
 
     rows: float
     mean: Floats
     length: float
+    off: float
 
     @classmethod
     def leave(cls, box: Box, balls: Balls, noisy: RunNoise, points: Floats) -> Spread:
@@ -72,13 +81,19 @@ class Spread:
         middle, longest = np.zeros((1, points.shape[1])), longest_of(box)
         places = np.zeros(len(points), np.int64)
         seen = balls.leave(noisy, points, places, middle, longest)
-        rows = max(float(seen.rows[0]), 1.0)
-        # Shrunk where the noise is as large as the mean may be.
+        # Fewer than noise alone could be would throw the mean far away.
+        rows = max(float(seen.rows[0]), 2 * balls.of_count(noisy), 1.0)
         off = balls.of_sum(noisy, longest) / rows
-        mean = box.clipped(seen.sums[0] / rows)
-        mean = mean * max(0.0, 1 - len(mean) * off**2 / max(float(mean @ mean), 1e-300))
-        square = float(seen.squares[0]) / rows - float(mean @ mean) + len(mean) * off**2
-        return cls(rows, mean, math.sqrt(min(max(square, longest**2 * 1e-4), longest**2)))
+        mean = box.clipped(shrunk(seen.sums[0] / rows, off))
+        square = float(seen.squares[0]) / rows - float(mean @ mean)
+        length = math.sqrt(min(max(square, longest**2 * 1e-4), longest**2))
+        return cls(rows, mean, length, off)
+
+
+def shrunk(seen: Floats, off: float) -> Floats:
+    """A vector drawn to 0 as far as noise of that deviation is large in it (James and Stein)."""
+    noise = max(len(seen) - 2, 1) * off**2
+    return np.asarray(seen * max(0.0, 1 - noise / max(float(seen @ seen), 1e-300)))
 
 
 def longest_of(box: Box) -> float:
@@ -127,16 +142,7 @@ class Products:
         found = (found + np.triu(found, 1).T) / np.where(np.eye(self.size) > 0, 7, 10)
         share = (radius / self.steps) ** 2 / spread.rows
         off = noisy.deviation / 10 * share
-        values, vectors = np.linalg.eigh(found * share)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        # The sign that makes the largest number of each positive.
-        largest = np.abs(vectors).argmax(axis=0)
-        vectors = vectors * np.sign(vectors[largest, np.arange(self.size)])
-        edge = 2 * off * math.sqrt(self.size)
-        above = values > edge
-        freed = (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
-        values = np.where(above, freed, np.clip(values, 0.0, edge / 2))
-        return Axes(spread, vectors.T, values)
+        return Axes.of(spread, found * share, off)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +156,57 @@ class Axes:
         One a row, by falling variance.
     variances : array of float, shape (d,)
         At least 0.
+    clear : int
+        How many of them stand above what noise alone gives.
     """
 
     spread: Spread
     vectors: Floats
     variances: Floats
+    clear: int
+
+    @classmethod
+    def of(cls, spread: Spread, seen: Floats, off: float) -> Axes:
+        """From a noisy matrix.
+
+        Parameters
+        ----------
+        spread : Spread
+        seen : array of float, shape (d, d)
+        off : float
+            The deviation of its noise beside the diagonal; on it 10/7 as much.
+        """
+        size = len(seen)
+        values, vectors = (a[..., ::-1] for a in np.linalg.eigh(seen))
+        edge = 2 * off * math.sqrt(size)
+        clear = int((values > edge).sum())
+        freed = (values[:clear] + np.sqrt(values[:clear] ** 2 - edge**2)) / 2
+        vectors, values = vectors.T, np.append(freed, np.zeros(size - clear))
+        if clear < size:
+            others = _drawn(vectors[clear:], seen, off)
+            values[clear:] = np.clip(others[0], 0.0, freed.min(initial=np.inf))
+            vectors = np.concatenate([vectors[:clear], others[1]])
+        # The sign that makes the largest number of each positive.
+        largest = np.abs(vectors).argmax(axis=1)
+        return cls(
+            spread, vectors * np.sign(vectors[np.arange(size), largest])[:, None], values, clear
+        )
+
+
+def _drawn(ways: Floats, seen: Floats, off: float) -> tuple[Floats, Floats]:
+    """Axes across these ways, of a matrix drawn to one where all columns are alike.
+
+    There variances are one number and covariances another, each the mean of what was seen.
+    """
+    size, kept = len(seen), len(ways)
+    level = float(np.trace(seen)) / size
+    common = (float(seen.sum()) - size * level) / max(size * (size - 1), 1)
+    alike = np.where(np.eye(size) > 0, level, common)
+    apart = ways @ (seen - alike) @ ways.T
+    noise = off**2 * (kept * (kept - 1) + kept * 100 / 49)
+    share = max(0.0, 1 - noise / max(float((apart**2).sum()), 1e-300))
+    values, turns = (a[..., ::-1] for a in np.linalg.eigh(ways @ alike @ ways.T + share * apart))
+    return values, turns.T @ ways
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+"""Clusters and axes where noise is large: what is drawn together, and what a run may take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dither import learn
+from dither.learn._noise import Moved
+from dither.learn._pca import Axes, Spread, shrunk
+from dither.learn._remainder import Remainder
+
+
+def test_little_budget_tells_the_mean() -> None:
+    """All of it, in many columns: to tell clusters apart there is none.
+
+    The squared error of that mean is 5 in expectation, of a chi-squared law of 100 degrees; a count
+    that takes another way is 6 deviations away.
+    """
+    rows = np.full((2_000, 100), 0.6) + np.random.default_rng(0).normal(0, 0.1, (2_000, 100))
+    model = learn.KMeans(4, epsilon="0.1", delta=1e-6, bounds=(-1, 1)).fit(rows)
+    assert (np.ptp(model.cluster_centers_, axis=0) == 0).all()
+    assert ((model.cluster_centers_[0] - 0.6) ** 2).sum() < 15
+    assert model.cluster_sizes_[0] == pytest.approx(2_000, rel=0.4)
+    assert not model.cluster_sizes_[1:].any()
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_no_part_takes_more_than_is_left(absolute: bool) -> None:
+    """The largest weight that fits, in the norm of the noise; and what does not fit is refused."""
+    left = Remainder(Moved(1_000, 90_000, 3), absolute)
+
+    def part(weight: int) -> Moved:
+        return Moved(3 * weight, 5 * weight**2, 3)
+
+    found = left.weight(0.5, part)
+    most = 500 if absolute else 45_000
+    cost = [part(w).l1 if absolute else part(w).l2_squared for w in (found, found + 1)]
+    assert cost[0] <= most < cost[1]
+    left.take(part(found))
+    assert left.left == 2 * most - cost[0]
+    with pytest.raises(RuntimeError, match="more than is left"):
+        left.take(part(2 * found))
+    assert left.left == 2 * most - cost[0]
+
+
+def test_vectors_are_drawn_to_nothing_by_their_noise() -> None:
+    assert not shrunk(np.full(8, 0.5), 1.0).any()
+    assert shrunk(np.full(8, 10.0), 0.1) == pytest.approx(np.full(8, 10.0), rel=1e-3)
+
+
+def test_axes_in_noise_are_what_columns_have_in_common() -> None:
+    """None stands above the edge; the mean of all covariances does. Without noise all are found."""
+    size, rng = 40, np.random.default_rng(1)
+    spread = Spread(1_000.0, np.zeros(size), 1.0, 0.0)
+    truth = 0.1 * np.eye(size) + 0.02
+    noise = np.triu(rng.normal(0, 0.07, (size, size)))
+    seen = truth + noise + np.triu(noise, 1).T
+    found = Axes.of(spread, seen, 0.1)
+    assert found.clear == 0
+    assert abs(found.vectors[0].sum()) > 0.95 * size**0.5
+    assert found.vectors @ found.vectors.T == pytest.approx(np.eye(size))
+    exact = Axes.of(spread, truth, 1e-9)
+    assert exact.clear == size
+    assert exact.variances[:2] == pytest.approx([0.9, 0.1])
