@@ -77,6 +77,7 @@ def test_what_decays_is_bounded():
         term = SampledGaussianTerm(1.0, 0.02, removal, 4)
         u = 50.0 * np.arange(1, 60)
         bound = term.fade(4.0, u)
+        assert np.all(term.quick_fade(4.0, u) >= bound)
         with precision(90) as flint:
             line = SampledGaussianLaw(term).line(4.0, 50.0, 60, 80)
             true = [float((abs(v) / abs(line[0])).upper().log()) for v in line[1:]]

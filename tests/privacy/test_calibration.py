@@ -11,6 +11,7 @@ from dither.accounting import calibrate, split
 from dither.errors import ArgumentError
 from dither.privacy import _calibration
 from dither.privacy._calibration import _Promise
+from dither.privacy._side import Side
 
 
 @pytest.mark.parametrize(
@@ -111,3 +112,23 @@ def test_the_better_direction_is_not_worked_out(monkeypatch):
     assert set(asked) == {True}
     worst = 100 * privacy.gaussian(found.upper).poisson(0.01)
     assert worst.delta(1).upper <= 1e-6
+
+
+def test_one_direction_breaks_a_promise(monkeypatch):
+    """Where the first direction breaks it the other one is not asked for, and the sign is right."""
+    asked = []
+    one_delta = _calibration.one_delta
+
+    def spy(loss, this, at):
+        asked.append(this.removal)
+        return one_delta(loss, this, at)
+
+    monkeypatch.setattr(_calibration, "one_delta", spy)
+    monkeypatch.setattr(Side, "below", lambda *_: False)
+    promise = _Promise(lambda x: 100 * privacy.gaussian(x).poisson(0.01), 1.0, 1e-6)
+    assert promise.excess(0.5) > 0
+    assert asked == [True]
+    assert promise.excess(0.5, lower=True) > 0
+    assert asked == [True, True]
+    assert promise.excess(5.0) < 0
+    assert asked == [True, True, True, False]

@@ -14,10 +14,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
+from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.contour import Contour
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 mpf = mpmath.mpf
 MASSES = st.lists(st.integers(1, 40), min_size=3, max_size=4)
@@ -80,6 +82,38 @@ def test_at_an_atom(monkeypatch):
     monkeypatch.setattr(Contour, "_price", lambda *_: 0.0)
     low, _ = found.bounds(epsilon)
     assert math.exp(low) > truth
+
+
+def test_a_tilt_that_is_known():
+    """What is found with another's tilt is what would have been found with its own."""
+    terms = [SampledGaussianTerm(1.3, 0.01, True, 3000)]
+    bound = Chernoff(terms, log_delta=None, epsilon=0.8)
+    ends = [
+        Contour(terms, log_delta=None, epsilon=0.8, tilt=t).bounds(0.8) for t in (None, bound.tilt)
+    ]
+    assert ends[0] == ends[1]
+    # Any other is as sound, if it is one at all.
+    low, high = Contour(terms, log_delta=None, epsilon=0.8, tilt=(bound.c / 2, ends[0][0])).bounds(
+        0.8
+    )
+    assert low <= ends[0][1]
+    assert ends[0][0] <= high
+
+
+def test_a_quick_bound_of_what_is_cut(monkeypatch):
+    """Many repetitions take the quick bound alone, and few the closer one too."""
+    asked = []
+    close = SampledGaussianTerm._fade_of_shift
+
+    def spy(self, c, u):
+        asked.append(self.count)
+        return close(self, c, u)
+
+    monkeypatch.setattr(SampledGaussianTerm, "_fade_of_shift", spy)
+    for count, epsilon in ((10_000, 3.0), (20, 0.1)):
+        term = SampledGaussianTerm(1.6, 0.01, True, count)
+        Contour([term], log_delta=None, epsilon=epsilon)
+    assert asked == [20]
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

@@ -102,6 +102,19 @@ def test_the_ends_of_a_log_moment(kind):
     assert sorted(widths)[len(widths) // 2] < 1e-11
 
 
+def test_the_variations_of_laplaces():
+    """Their sum is rounded up, by little, whether losses are tiny or large."""
+    draw = random.Random(5)
+    for _ in range(_DRAWS):
+        e = np.array([power(draw, -300, 2.8) for _ in range(draw.choice([1, 2, 40]))])
+        k = np.array([float(draw.randint(1, 10**9)) for _ in e])
+        exact = many.fsum(
+            number(b) * -many.expm1(-number(a) / 2) for a, b in zip(e, k, strict=True)
+        )
+        found = number(LaplaceTerm(e, k).variation())
+        assert exact <= found <= exact * (1 + 12 * number(EPS))
+
+
 def test_the_ends_of_a_discrete_gaussian_moment():
     """Theta functions at many digits."""
     draw = random.Random(8)

@@ -157,8 +157,11 @@ class _Promise:
             # What the logarithm of it is off by, beyond that, `Side.below` allows for.
             least = low * (1 - 4 * EPS)
             values.append(low if lower else high)
+            if values[-1] > self.delta:
+                # Whatever the other direction says, the promise is broken, or not proved.
+                break
         top = max(values)
-        if len(found) == 2:
+        if len(values) == 2:
             self._worse = found[values.index(top)].removal
         # sqrt(-log delta) is close to linear in log(noise), which keeps the search short.
         target = math.sqrt(-math.log(self.delta))

@@ -32,7 +32,7 @@ from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
-from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import Part
 from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, total
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
@@ -89,21 +89,23 @@ def merged(parts: Counted) -> Counted:
 
 
 def terms_of(parts: Counted, removal: bool) -> list[Term]:
-    """The laws of a total, Gaussians and Laplaces taken together."""
+    """The laws of a total of distinct parts, Gaussians and Laplaces taken together."""
     mu_squared, epsilons, counts, terms = 0.0, [], [], []
-    for part, count in merged(parts):
+    for part, count in parts:
+        if isinstance(part, LaplaceNoise):
+            # Of which there may be thousands: no term for each.
+            epsilons.append(1 / part.noise_multiplier)
+            counts.append(float(count))
+            continue
         term = part.term(removal, count)
         if isinstance(term, GaussianTerm):
             mu_squared += term.mu_squared
-        elif isinstance(term, LaplaceTerm):
-            epsilons.append(term.epsilons)
-            counts.append(term.counts)
         else:
             terms.append(term)
     if mu_squared > 0:
         terms.append(GaussianTerm(mu_squared))
     if epsilons:
-        terms.append(LaplaceTerm(np.concatenate(epsilons), np.concatenate(counts)))
+        terms.append(LaplaceTerm(np.array(epsilons), np.array(counts)))
     return terms
 
 
@@ -140,14 +142,16 @@ class Side:
         if self.exact:
             self.upper_terms: list[Term] | None = terms_of(self.parts, removal)
             self.lower_terms: list[Term] = self.upper_terms
+            smooth = all(term.smooth for term in self.lower_terms)
+            self.moments = self.lower_terms if smooth else None
         else:
-            self.lower_terms = terms_of(_instances(self.parts), removal)
+            self.lower_terms = terms_of(merged(_instances(self.parts)), removal)
             stronger = [(part.dominating(), count) for part, count in self.parts]
             known = tuple((part, count) for part, count in stronger if part is not None)
             complete = len(known) == len(stronger)
-            self.upper_terms = terms_of(known, removal) if complete else None
+            self.upper_terms = terms_of(merged(known), removal) if complete else None
+            self.moments = self._moments()
         self.deviation = math.sqrt(2 * sum(t.most_mean for t in self.lower_terms))
-        self.moments = self._moments()
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
         self.fails = any(t.infinite > 0 for t in everything)
         self.infinite = _infinite(everything, lost=True)
@@ -157,7 +161,10 @@ class Side:
             off = EPS * (4 + len(everything) * lift)
             self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + off))
         self.infinite_lower = _infinite(self.lower_terms, up=False)
-        self.tops = total((part.top(removal), count) for part, count in self.parts)
+        # A Gaussian's losses have no end.
+        ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
+        tops = ((part.top(removal), count) for part, count in self.parts)
+        self.tops = total(tops) if ends else None
         least, most = _largest(self.lower_terms)[0], math.inf
         if self.tops is not None:
             least, most = printing_at_most(self.tops[0]), printing_at_least(self.tops[1])
@@ -181,7 +188,8 @@ class Side:
         if bound is not None and bound.bounds(bound.start)[1] <= NOTHING:
             low: ProfileEngine = bound
         else:
-            low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon)
+            tilt = None if bound is None else bound.tilt
+            low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon, tilt=tilt)
         uppers: list[ProfileEngine] = []
         if self.exact:
             uppers.append(low)

@@ -103,9 +103,10 @@ class Chernoff:
         self._placed = sum(t.count * t.position for t in atoms)
         reach = min((t.reach for t in moments), default=1e7)
         fine = not any(isinstance(t, SampledGaussianTerm) for t in moments)
-        self.c, self.start = best_tilt(
+        self.tilt = best_tilt(
             self.moment, log_delta=log_delta, epsilon=epsilon, reach=reach, fine=fine
         )
+        self.c, self.start = self.tilt
         if epsilon is not None:
             self.start = epsilon
 
@@ -130,9 +131,16 @@ class Chernoff:
 
 
 def engine(
-    terms: Sequence[Term], *, log_delta: float | None = None, epsilon: float | None = None
+    terms: Sequence[Term],
+    *,
+    log_delta: float | None = None,
+    epsilon: float | None = None,
+    tilt: tuple[float, float] | None = None,
 ) -> ProfileEngine:
-    """The sharpest engine that can certify these terms at this target."""
+    """The sharpest engine that can certify these terms at this target.
+
+    ``tilt`` is what `best_tilt` says of it, where that is known.
+    """
     kinds = {type(t) for t in terms}
     if not terms:
         return Nothing()
@@ -185,7 +193,8 @@ def engine(
                 return listed
     if all(t.smooth for t in terms):
         laws = laws_of(terms)
-        found = settled(terms, log_delta, epsilon, False, CHEAP if laws else DEAREST)
+        dearest = CHEAP if laws else DEAREST
+        found = settled(terms, log_delta, epsilon, False, dearest, tilt)
         if found is not None and found.sharp:
             return found.contour
         if laws:
@@ -218,9 +227,6 @@ def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:
 
 _PROOFS = (1e-2, 1e-4, 1e-6)
 """What a line in balls may lose of delta where it is to prove a bound."""
-
-_SCALES = 1000
-"""Scales of Laplace noise whose total variations are worth adding up."""
 
 NOTHING = -800.0
 """A log(delta) that no double holds."""
@@ -258,9 +264,9 @@ def distance(terms: Sequence[Term]) -> float:
             ones.append((SampledGaussianProfile(term), term.count))
         elif isinstance(term, SampledLineTerm):
             ones.append((_once(term, 0.0), term.count))
-        elif isinstance(term, LaplaceTerm) and len(term.epsilons) <= _SCALES:
-            pairs = zip(term.epsilons.tolist(), term.counts.tolist(), strict=True)
-            ones.extend((LaplaceProfile(e), count) for e, count in pairs)
+        elif isinstance(term, LaplaceTerm):
+            total += term.variation()
+            total *= 1 + 4 * EPS
         elif isinstance(term, AtomTerm):
             once = copy(term)
             once.count = 1
@@ -290,7 +296,7 @@ def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
     laws = laws_of(terms)
     if laws is None:
         return False
-    plain = Contour(terms, log_delta=None, epsilon=epsilon, dearest=CHEAP)
+    plain = Contour(terms, log_delta=None, epsilon=epsilon, dearest=CHEAP, tilt=bound.tilt)
     if plain.certified and plain.bounds(epsilon)[1] <= log_delta:
         return True
     for tolerance in _PROOFS:

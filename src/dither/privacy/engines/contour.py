@@ -52,6 +52,9 @@ _LINES = (1.0, 0.6, 0.4)
 _MOST = 60_000
 """Nodes beyond which another engine is quicker."""
 
+_EASY = 4e3
+"""Complex exponentials that take no longer than a closer bound of what is cut beyond them."""
+
 _DEAREST = 6e6
 """Complex exponentials beyond which another engine is quicker, by default."""
 
@@ -92,6 +95,8 @@ class Contour:
         Compose with a small Gaussian, so that the quadrature ends.
     dearest : float
         Complex exponentials beyond which it is not worth it.
+    tilt : (float, float), optional
+        What `best_tilt` says of the target, where that is known.
 
     Attributes
     ----------
@@ -110,13 +115,16 @@ class Contour:
         log_size: float | None = None,
         smoothed: bool = False,
         dearest: float = _DEAREST,
+        tilt: tuple[float, float] | None = None,
     ) -> None:
         self._dearest = dearest
         self.terms = list(terms)
         self.certified = False
         self.smoothing = 0.0
         reach = min(t.reach for t in terms)
-        c, value = best_tilt(self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
+        c, value = tilt or best_tilt(
+            self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach
+        )
         if log_delta is not None:
             self.start, size = value, log_delta
         else:
@@ -236,19 +244,25 @@ class Contour:
         lead = moment + LOOSE * (1e-3 + abs(moment)) + self._blur(self.c)
         lead -= self.c * self.start + math.log(math.pi)
         u = self.step * np.unique(np.geomspace(4, most, 90).astype(int))
-        fade = -sum(t.curvature() for t in self.terms) * u * u / 2 - np.log(u)
-        if not (lead + fade[-1] < wanted):
-            fade = fade + sum(t.fade(self.c, u) for t in self.terms)
-        else:
-            first = int(np.argmax(lead + fade < wanted))
-            if first > len(u) // 2:
-                fade = fade + sum(t.fade(self.c, u) for t in self.terms)
-        good = np.flatnonzero(lead + fade < wanted)
-        if not good.size:
+        plain = -sum(t.curvature() for t in self.terms) * u * u / 2 - np.log(u)
+
+        def end(fade: Array) -> int | None:
+            good = np.flatnonzero(lead + fade < wanted)
+            return int(good[0]) if good.size else None
+
+        fade, found = plain, end(plain)
+        if found is None or found > len(u) // 2:
+            fade = plain + sum(t.quick_fade(self.c, u) for t in self.terms)
+            found = end(fade)
+            # A closer bound would take longer than the nodes that it saves.
+            if found is None or self._price_of(round(float(u[found]) / self.step)) > _EASY:
+                fade = plain + sum(t.fade(self.c, u) for t in self.terms)
+                found = end(fade)
+        if found is None:
             return None
         # The bound at the chosen end, free of the epsilon it is asked for.
-        self._fade = float(fade[good[0]])
-        return round(float(u[good[0]]) / self.step)
+        self._fade = float(fade[found])
+        return round(float(u[found]) / self.step)
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon); the lower one may be -inf."""

@@ -85,6 +85,7 @@ def settled(
     epsilon: float | None,
     smoothed: bool,
     dearest: float,
+    tilt: tuple[float, float] | None = None,
 ) -> _Found | None:
     """A contour that is narrow where it will be asked, if there is one.
 
@@ -92,7 +93,7 @@ def settled(
     off, and the next is built for where the first one puts it.
     """
     contour = Contour(
-        terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed, dearest=dearest
+        terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed, dearest=dearest, tilt=tilt
     )
     if not contour.certified:
         return None

@@ -95,27 +95,39 @@ def invert(
         Width at which the search stops.
     """
 
-    def passes(e: float) -> bool:
-        return log_bound(e) <= target
+    def over(e: float) -> float:
+        return log_bound(e) - target
 
     # A bracket [low, high] with low failing and high passing. A bound may only be tight near the
-    # end that is sought, so it is looked for in growing steps from ``start``.
+    # end that is sought, so it is looked for in growing steps from ``start``, or in one to a little
+    # beyond where the line through two places meets the target: downwards, where the line of a
+    # profile that falls the more steeply the further out is too short, as far as that is.
     low = high = max(start, 0.0)
+    f_low = f_high = over(high)
     # The steps only decide how soon it is found.
     step, growth = 1e-12 * max(1.0, high), 8
     if above:
         step, growth = (max(1e-15, 1e-4 * high), 4) if high > 0 else (1e-3, 2)
-    while not passes(high):
-        low, high, step = high, high + step, step * growth
+    least = 0.2 * tiny * max(1.0, high)
+    while not f_high <= 0:
+        low, f_low, high = high, f_high, high + step
         if high > 1e7 + 100 * start:
             return math.inf
-    while low > 0 and passes(low):
-        high, low, step = low, max(0.0, low - step), step * growth
-    if passes(low):
+        f_high = over(high)
+        step = max(min(_beyond(f_high, f_low, step), step * growth), least)
+    while low > 0 and f_low <= 0:
+        high, f_high, low = low, f_low, max(0.0, low - step)
+        f_low = over(low)
+        left = _beyond(-f_low, -f_high, step)
+        step = max(left if left < math.inf else step * growth, least)
+    if f_low <= 0:
         return low
 
-    def over(e: float) -> float:
-        return log_bound(e) - target
-
-    found = false_position(over, low, high, (over(low), over(high)), relative=tiny, absolute=tiny)
+    found = false_position(over, low, high, (f_low, f_high), relative=tiny, absolute=tiny)
     return found[1] if above else found[0]
+
+
+def _beyond(value: float, before: float, step: float) -> float:
+    """What is left of a way on which a value falls to 0, and a twentieth; infinity if unknown."""
+    fell = before - value
+    return 1.05 * step * value / fell if value > 0 and 0 < fell < math.inf else math.inf

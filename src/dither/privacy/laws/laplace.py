@@ -51,11 +51,14 @@ class LaplaceTerm(Term):
         log(1 + ((c + 1)·r(c·epsilon) + c·r(-(c + 1)·epsilon))/(2c + 1)), whose summands are all at
         least 0.
         """
-        e, t = self.epsilons[:, None], c[None, :]
-        inner = np.log1p(t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1))
-        x, y = (np.where((t + 1) * e < _SMALL, z, 0.0) for z in (t * e, -(t + 1) * e))
-        sharp = np.log1p(((t + 1) * _beyond_line(x) + t * _beyond_line(y)) / (2 * t + 1))
-        each = np.where((t + 1) * e < _SMALL, sharp, e * t + inner)
+        all_e, all_t = np.broadcast_arrays(self.epsilons[:, None], c[None, :])
+        small = (all_t + 1) * all_e < _SMALL
+        each = np.empty(small.shape)
+        e, t = all_e[small], all_t[small]
+        sharp = (t + 1) * _beyond_line(t * e) + t * _beyond_line(-(t + 1) * e)
+        each[small] = np.log1p(sharp / (2 * t + 1))
+        e, t = all_e[~small], all_t[~small]
+        each[~small] = e * t + np.log1p(t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1))
         result: Array = (self.counts[:, None] * each).sum(axis=0)
         return result
 
@@ -113,6 +116,15 @@ class LaplaceTerm(Term):
     @staticmethod
     def _one(e: float, c: float) -> float:
         return e * c + math.log1p(c * math.expm1(-e * (2 * c + 1)) / (2 * c + 1))
+
+    def variation(self) -> float:
+        """An upper bound of Σ (1 - e^{-epsilon/2}), the sum of the total variations.
+
+        A summand has a halving, which is exact, two units of its exponential, and a product; their
+        sum is rounded once. Twice that is charged.
+        """
+        each = self.counts * -np.expm1(-self.epsilons / 2)
+        return math.fsum(each.tolist()) * (1 + 8 * EPS)
 
     def cost(self, c: float, u: float) -> float:
         """One a scale."""

@@ -25,6 +25,7 @@ References
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -212,6 +213,7 @@ class SampledGaussianTerm(Term):
         value *= self.count
         return value
 
+    @lru_cache(maxsize=64)  # noqa: B019 - of terms that live in a cache of their own
     def _sum(self, c: float) -> float:
         return float(self.log_moment(np.array([c]))[0]) / self.count
 
@@ -273,6 +275,11 @@ class SampledGaussianTerm(Term):
         each = power * shaken + EPS * (2 * z * z + np.abs(f) + len(z) / 4 + 8)
         return base, 2 * float((weight * each).sum()) + EPS * (abs(base) + 8)
 
+    @lru_cache(maxsize=64)  # noqa: B019 - as above; a contour asks several times
+    def blur(self, c: float) -> float:
+        """The slack of `along` at c, twice."""
+        return super().blur(c)
+
     def cost(self, c: float, u: float) -> float:
         """Nodes of the inner quadrature; most of their work is one matrix product."""
         low, high = self._window(c)
@@ -280,10 +287,17 @@ class SampledGaussianTerm(Term):
 
     def fade(self, c: float, u: Array) -> Array:
         """The better of two bounds: one close to u = 0, one far from it."""
-        return self.count * np.minimum(self._fade_of_layers(c, u), self._fade_of_shift(c, u))
+        near, far = self.quick_fade(c, u), self.count * self._fade_of_shift(c, u)
+        result: Array = np.minimum(near, far)
+        return result
 
-    def _fade_of_layers(self, c: float, u: Array) -> Array:
-        """By uniform laws under the tilted density of L, phi·e^{power·l}/l'.
+    def quick_fade(self, c: float, u: Array) -> Array:
+        """That close to u = 0."""
+        return self.count * faded(*self._layers(c), u)
+
+    @lru_cache(maxsize=64)  # noqa: B019 - as above
+    def _layers(self, c: float) -> tuple[Array, Array]:
+        """Uniform laws under the tilted density of L, phi·e^{power·l}/l'.
 
         On a cell phi is least at an end (its log is concave), l is increasing and l' too, so the
         product of the three least values is a lower bound of the density.
@@ -302,8 +316,7 @@ class SampledGaussianTerm(Term):
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             density = np.exp(np.minimum(least + tilt - whole - np.log(slope[1:]), 690.0))
         density[~(slope[1:] > 1e-290)] = 0.0
-        masses, widths = layers_of(density * (1 - _GUARD), ratio)
-        return faded(masses, widths, u)
+        return layers_of(density * (1 - _GUARD), ratio)
 
     def _fade_of_shift(self, c: float, u: Array) -> Array:
         """By moving the inner integral to Im z = y, where e^{iuL} decays; 0 where that is no help.
