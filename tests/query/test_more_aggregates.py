@@ -204,3 +204,72 @@ def test_what_cannot_be_asked_is_named(session, item, kind, said):
     """Before anything is charged."""
     with pytest.raises(kind, match=said):
         session.sql(f"SELECT {item} AS x FROM visits")
+
+
+def test_no_interval_holds_more_distinct_values_than_there_can_be(tmp_path, frames):
+    """Nor fewer than none; what is released stays the noisy number, which is right on average."""
+    counted = {
+        "COUNT(DISTINCT region)": 4,
+        "COUNT(DISTINCT smoker)": 2,
+        "COUNT(DISTINCT cost > 100)": 2,
+        "COUNT(DISTINCT BIN(cost, 0, 10, 20, 30))": 3,
+        "COUNT(DISTINCT CLAMP(age, 18, 20))": 3,
+        "2 * COUNT(DISTINCT region) + 1": 9,
+        "10 - COUNT(DISTINCT region)": 10,
+    }
+    shown = ", ".join(f"{asked} AS o{i}" for i, asked in enumerate(counted))
+    with dt.open(policy(tmp_path), sources=frames) as opened:
+        asked = opened.sql(f"SELECT {shown}, COUNT(DISTINCT city) AS free FROM visits")
+        release = asked.release(0.01)
+    (row,) = release.frame.iter_rows(named=True)
+    for i, most in enumerate(counted.values()):
+        assert row[f"o{i}_upper"] <= most
+        assert row[f"o{i}_lower"] >= (6 if most == 10 else 0)
+    # Noise of so small an epsilon reaches far, and where nothing is declared it is told so.
+    assert row["free_upper"] - row["free_lower"] > 100
+
+
+def test_an_interval_of_distinct_values_holds_the_truth(tmp_path, frames):
+    """Also at the limit: all values that are declared are there."""
+    with dt.open(policy(tmp_path, budget={"epsilon": 10**6}), sources=frames) as opened:
+        (row,) = (
+            opened.sql("SELECT COUNT(DISTINCT region) AS n FROM visits")
+            .release(LARGE)
+            .frame.iter_rows(named=True)
+        )
+    assert row == {"n": row["n"], "n_lower": row["n"], "n_upper": row["n"]}
+    assert row["n"] == frames["visits"]["region"].drop_nulls().n_unique()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("SELECT AVG(cost / 0) AS x FROM visits", "cost / 0 divides by 0, .* something else"),
+        ("SELECT SUM(age % 0) AS x FROM visits", "age % 0 divides by 0"),
+        ("SELECT COUNT(age // (1 - 1)) AS x FROM visits", "divides by 0"),
+        ("SELECT AVG(LN(0)) AS x FROM visits", r"LN\(0\) is NULL in every row; leave it out"),
+        ("SELECT AVG(SQRT(-1) * cost) AS x FROM visits", r"SQRT\(-1\) is NULL in every row"),
+        ("SELECT SUM(CAST('x' AS INTEGER)) AS x FROM visits", "is NULL in every row"),
+        ("SELECT COUNT(*) FILTER (WHERE cost / 0 > 1) AS x FROM visits", "divides by 0"),
+        ("SELECT CORR(cost, age / 0) AS x FROM visits", "divides by 0"),
+        ("SELECT COUNT(*) AS n FROM visits WHERE cost / 0 > 1", "WHERE keeps no row: cost / 0"),
+        ("SELECT COUNT(*) AS n FROM visits WHERE NULL", "WHERE keeps no row: it is NULL"),
+        ("SELECT age % 0 AS k, COUNT(*) AS n FROM visits GROUP BY age % 0", "GROUP BY: age % 0"),
+        (
+            "SELECT AVG(z) AS x FROM (SELECT cost / 0 AS z FROM visits)",
+            "z: cost / 0 divides by 0",
+        ),
+        ("SELECT AVG(cost) / 0 AS x FROM visits", "a released value over 0 has no value"),
+        ("SELECT COUNT(*) AS n FROM visits HAVING COUNT(*) / 0 > 1", "over 0 has no value"),
+    ],
+)
+def test_what_has_no_value_in_any_row_is_refused(session, asked, told):
+    """An answer about it would cost, and say nothing of anybody."""
+    with pytest.raises(QueryError, match=told):
+        session.sql(asked)
+
+
+def test_what_has_a_value_in_some_rows_is_not(session):
+    """A divisor that may be 0 is NULL there, and a test for NULL is a test."""
+    for asked in ("COUNT(cost / age)", "AVG(CASE WHEN age / 0 IS NULL THEN 1 ELSE 0 END)"):
+        assert session.sql(f"SELECT {asked} AS x FROM visits").explain(1)

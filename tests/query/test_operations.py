@@ -341,7 +341,7 @@ def test_sums_of_counts_are_one_recipe():
     a, b = Linear(((0, F(1)),), F(0)), Linear(((1, F(2)),), F(0))
     two, none = Known(Constant(2)), Known(Constant(None))
     assert combined("+", (a, two)) == Linear(((0, F(1)),), F(2), F(2))
-    assert combined("-", (two, a)) == Linear(((0, F(-1)),), None, F(2))
+    assert combined("-", (two, a)) == Linear(((0, F(-1)),), None, F(2), F(2))
     assert combined("-", (a, b)) == Linear(((0, F(1)), (1, F(-2))), None)
     assert combined("*", (two, b)) == Linear(((1, F(4)),), F(0))
     assert combined("/", (b, two)) == Linear(((1, F(1)),), F(0))
@@ -349,9 +349,29 @@ def test_sums_of_counts_are_one_recipe():
     assert ratio.numerator == Linear(((0, F(100)),), F(0))
     assert ratio.lower == 0
     assert combined("/", (two, combined("-", (a, b)))).lower is None
-    for op, xs in (("-", (a, a)), ("/", (a, Known(Constant(0)))), ("*", (a, b)), ("+", (a, none))):
+    for op, xs in (("-", (a, a)), ("*", (a, b)), ("+", (a, none))):
         assert combined(op, xs) == Applied(op, xs)
+    with pytest.raises(QueryError, match="over 0 has no value"):
+        combined("/", (a, Known(Constant(0))))
     assert combined("*", (a, Known(Constant(True)))) == Applied("*", (a, Known(Constant(True))))
+
+
+def test_both_ends_of_what_is_possible_follow():
+    """Of differences and multiples, also below 0, and of nothing that has no such end."""
+    a, b = Linear(((0, F(1)),), F(0), upper=F(4)), Linear(((1, F(2)),), F(1), upper=F(3))
+    two, free = Known(Constant(2)), Linear(((2, F(1)),), F(0))
+    for op, xs, ends in (
+        ("+", (a, b), (1, 7)),
+        ("-", (a, b), (-3, 3)),
+        ("-", (two, a), (-2, 2)),
+        ("*", (a, Known(Constant(-3))), (-12, 0)),
+        ("/", (b, two), (F(1, 2), F(3, 2))),
+        ("+", (a, free), (0, None)),
+        ("-", (a, free), (None, 4)),
+        ("-", (free, a), (-4, None)),
+    ):
+        found = combined(op, xs)
+        assert (found.lower, found.upper) == ends, (op, xs)
 
 
 def test_operations_refuse_what_they_are_not_for():

@@ -90,6 +90,11 @@ def _consecutive(values: tuple[Value, ...]) -> bool:
 
 def _unlisted(operand: ex.Expression, facts: Facts, scope: Scope) -> str:
     shown = scope.show(operand)
+    if isinstance(operand, ex.Column) and scope.is_unit(operand):
+        return (
+            f"MODE({shown}): it says who is protected, and its most frequent value would be "
+            f"somebody; count people with COUNT(DISTINCT {shown})"
+        )
     start = f"MODE({shown}) is chosen among public values, and nobody has declared any: "
     if facts.kind is Kind.REAL or (facts.kind is Kind.INTEGER and facts.range is not None):
         return start + f"cut it, as in MODE(BIN({shown}, e0, e1, ...)), or declare its values"

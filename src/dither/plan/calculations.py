@@ -81,6 +81,8 @@ def combined(op: str, operands: tuple[Recipe, ...]) -> Recipe:
         elif op == "*":
             found = _multiple(left, _number(right)) or _multiple(right, _number(left))
         elif op == "/":
+            if _number(right) == 0:
+                raise QueryError("a released value over 0 has no value; divide by something else")
             found = _quotient(left, right)
         if found is not None:
             return found
@@ -98,15 +100,17 @@ def _linear(recipe: Recipe) -> Linear | None:
     if isinstance(recipe, Linear):
         return recipe
     value = _number(recipe)
-    return None if value is None else Linear((), value, value)
+    return None if value is None else Linear((), value, value, value)
 
 
 def _multiple(recipe: Recipe, factor: Fraction | None) -> Linear | None:
     if not isinstance(recipe, Linear) or not factor:
         return None
-    lower = None if recipe.lower is None or factor < 0 else recipe.lower * factor
+    lower, upper = (None if e is None else e * factor for e in (recipe.lower, recipe.upper))
+    if factor < 0:
+        lower, upper = upper, lower
     terms = tuple((place, c * factor) for place, c in recipe.terms)
-    return Linear(terms, lower, recipe.constant * factor)
+    return Linear(terms, lower, recipe.constant * factor, upper)
 
 
 def _sum(left: Recipe, right: Recipe, sign: int) -> Linear | None:
@@ -119,11 +123,12 @@ def _sum(left: Recipe, right: Recipe, sign: int) -> Linear | None:
     terms = tuple((place, c) for place, c in merged.items() if c)
     if not terms:
         return None
-    # Below what it cannot lie follows for sums, and for what a constant is taken from.
-    lower = None
-    if first.lower is not None and second.lower is not None and (sign > 0 or not second.terms):
-        lower = first.lower + sign * second.lower
-    return Linear(terms, lower, first.constant + sign * second.constant)
+    least, most = (second.lower, second.upper) if sign > 0 else (second.upper, second.lower)
+    lower, upper = (
+        None if a is None or b is None else a + sign * b
+        for a, b in ((first.lower, least), (first.upper, most))
+    )
+    return Linear(terms, lower, first.constant + sign * second.constant, upper)
 
 
 def _quotient(left: Recipe, right: Recipe) -> Recipe | None:

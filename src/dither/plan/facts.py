@@ -98,8 +98,18 @@ class Scope:
         table = self._tables[alias][0]
         if not table.private:
             return ""
+        if name in table.learned:
+            return 'write bounds = "learned" there to use those that were learned already, '
         asked = f"session.learn({table.name!r}, {name!r}, epsilon=0.1)"
         return f"learn them for epsilon 0.1 with {asked}, "
+
+    def is_unit(self, column: Column) -> bool:
+        """Whether a column of a table says who is protected."""
+        return column.table in self._tables and self._tables[column.table][0].unit == column.name
+
+    def is_of_a_table(self, column: Column) -> bool:
+        """Whether a column is read as it is declared: what is not listed of it is NULL."""
+        return True
 
     def declared(self, column: Column) -> str:
         """The name of a column in the policy."""
@@ -261,6 +271,11 @@ def why_unbounded(node: ex.Expression, scope: Scope) -> str:
         facts = infer(part, scope)
         own = facts.kind is not None and facts.kind.numeric and facts.range is None
         match part:
+            case ex.Column() if own and scope.is_unit(part):
+                return (
+                    f"{scope.show(part)} says who is protected, and its values stand for people: "
+                    f"count these with COUNT(DISTINCT {scope.show(part)}), or, if they are amounts,"
+                )
             case ex.Column(table=alias, name=name) if own:
                 made = scope.why_unbounded(part)
                 declare = f"declare bounds = [lower, upper] of {scope.declared(part)} in the policy"

@@ -42,6 +42,7 @@ from dither.plan.scopes import scope_of, value_facts
 from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import brief, number, show
 from dither.plan.units import declared_limits, limits, rows_of_unit, unit_of
+from dither.plan.valueless import valueless, why_valueless
 
 __all__ = [
     "Plan",
@@ -315,6 +316,9 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
         case Filter(source=source, predicate=predicate):
             if infer(predicate, scope).kind not in (Kind.BOOLEAN, None):
                 raise QueryError(f"WHERE {scope.show(predicate)} is not a condition")
+            never = valueless(predicate, scope)
+            if never is not None:
+                raise QueryError(f"WHERE keeps no row: {why_valueless(never, scope)}")
             _check_rows(source, schema, scope, notes)
         case Unnest(source=source):
             _check_rows(source, schema, scope, notes)
@@ -374,6 +378,9 @@ def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -
     facts = infer(key.expression, scope)
     if facts.kind is None:
         raise QueryError(f"GROUP BY {scope.show(key.expression)}: NULL is not a key")
+    never = valueless(key.expression, scope)
+    if never is not None:
+        raise QueryError(f"GROUP BY: {why_valueless(never, scope)}")
     if facts.kind in (Kind.REAL, Kind.TIMESTAMP) and not _is_cut(key.expression):
         cut = (
             "BIN(x, e0, e1, ...), FLOOR(x) or ROUND(x, 1)"

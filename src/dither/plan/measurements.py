@@ -45,6 +45,7 @@ from dither.plan.recipes import (
 )
 from dither.plan.schema import Kind
 from dither.plan.text import brief, number, show
+from dither.plan.valueless import check_values, most_together
 
 __all__ = ["PlannedMeasurements"]
 
@@ -149,6 +150,7 @@ class PlannedMeasurements:
         return list(self.weights).index(measurement)
 
     def _measured(self, aggregate: ag.AggregateFunction, weight: Fraction) -> Recipe:
+        check_values(aggregate, self.scope)
         match aggregate:
             case ag.Mean(operand=operand):
                 return self._mean(operand, weight)
@@ -205,7 +207,8 @@ class PlannedMeasurements:
                 distinct = Distinct(operand, others)
                 for part in distinct.operands:
                     infer(part, self.scope)
-                return Linear(((self.measure(distinct, weight), one),), Fraction(0))
+                most = most_together(distinct.operands, self.scope)
+                return Linear(((self.measure(distinct, weight), one),), Fraction(0), upper=most)
             case ag.CountValues(operand=operand):
                 count = self._count(operand, infer(operand, self.scope), weight)
                 return Linear(((count, one),), Fraction(0))

@@ -50,6 +50,8 @@ class Linear(Recipe):
     lower: Fraction | None = None
     """What the true value cannot be below (0 for a count)."""
     constant: Fraction = Fraction(0)
+    upper: Fraction | None = None
+    """What it cannot be above (of distinct values, how many there can be)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,8 @@ class Table:
     complete : bool
         Every row of the source is read, whatever it holds. Only then is the number of rows that are
         read public where the size of the table is.
+    learned : frozenset of str
+        Columns whose bounds were learned, although nothing here has them: for messages.
     """
 
     name: str
@@ -175,6 +177,7 @@ class Table:
     max_rows_cap: int | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, ColumnFacts] = field(default_factory=dict)
+    learned: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

@@ -38,6 +38,7 @@ from dither.plan.relations import (
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.text import Words
 from dither.plan.units import declared_limits, padded, unit_of
+from dither.plan.valueless import valueless, why_valueless
 
 __all__ = ["scope_of", "tables_of", "value_facts"]
 
@@ -84,6 +85,10 @@ class _ScopeOfQueries(Scope):
         if isinstance(named, Elements):
             return super().learn(named.table, named.column)
         return super().learn(alias, name) if isinstance(named, Scan) else ""
+
+    def is_of_a_table(self, column: Column) -> bool:
+        """Not where a query makes it: a list may follow from bounds, which move no value."""
+        return isinstance(self._named(column.table), Scan)
 
     def declared(self, column: Column) -> str:
         """The name of a column in the policy: elements stand there under that of their lists."""
@@ -172,6 +177,9 @@ def _made(name: str, node: ex.Expression, scope: Scope) -> ColumnFacts:
     """A column passed on as it is keeps all that is declared of it; others, what follows."""
     if isinstance(node, Column):
         return replace(scope.column(node), name=name)
+    never = valueless(node, scope)
+    if never not in (None, ex.Literal(None)):
+        raise QueryError(f"{name}: {why_valueless(never, scope)}")
     return replace(_declaring(name, infer(node, scope)), assumed=is_assumed(node, scope))
 
 

@@ -130,10 +130,12 @@ def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -
     terms = [(c, noise) for c, noise in noises if noise is not None]
     width = half_width(terms, confidence) if terms else np.zeros(1)
     lower, upper = value - width, value + width
-    if clip and recipe.lower is not None:
+    if clip and (recipe.lower, recipe.upper) != (None, None):
         # The value is left as it is, so that sums over groups stay unbiased; its interval is that
         # of the value that people are shown.
-        inside = _within(value, lower, upper, float(recipe.lower), np.inf)
+        low = -np.inf if recipe.lower is None else float(recipe.lower)
+        high = np.inf if recipe.upper is None else float(recipe.upper)
+        inside = _within(value, lower, upper, low, high)
         lower, upper = inside.lower, inside.upper
     return GroupEstimates(value, lower, upper)
 

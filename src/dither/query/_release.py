@@ -271,8 +271,9 @@ class Release:
         """A Polars frame: the keys, then ``name``, ``name_lower``, ``name_upper`` per output.
 
         A count or a sum is the noisy one, without bias, so that sums over groups are right on
-        average; noise can take it below 0, where its interval is not. Summaries and pictures show
-        the nearest number that is possible.
+        average; noise can take it below 0, or a number of distinct values above those that there
+        are, where its interval is not. Summaries and pictures show the nearest number that is
+        possible.
         """
         import polars as pl
 
