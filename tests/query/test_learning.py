@@ -578,3 +578,50 @@ def test_it_is_drawn_and_shown(tmp_path, costs):
         limits = session.learn("t", by=["cost"], epsilon=20)
         limits.plot(str(tmp_path / "limits.png"))
     assert (tmp_path / "bounds.png").stat().st_size > 0
+
+
+def test_a_refusal_names_bounds_that_were_learned_already(tmp_path):
+    """Nobody is offered to pay twice: the policy has to say that it uses them."""
+    frame = pl.DataFrame({"u": range(30), "x": [float(i) for i in range(30)], "y": [0.5] * 30})
+    asked = "SELECT AVG({}) AS m FROM t"
+    learned = 'write bounds = "learned" there to use those that were learned already, or write'
+    with opened(tmp_path, frame, **UNITS) as session:
+        with pytest.raises(BoundsError, match="learn them for epsilon") as before:
+            session.sql(asked.format("x"))
+        assert "already" not in str(before.value)
+        session.learn("t", "x", epsilon=SURE)
+        for made in (asked.format("x"), asked.format("2 * x")):
+            with pytest.raises(BoundsError, match=learned):
+                session.sql(made)
+        with pytest.raises(BoundsError, match=learned):
+            session.table("t").agg(m=dt.mean("x"))
+        with pytest.raises(BoundsError, match="learn them for epsilon"):
+            session.sql(asked.format("y"))
+    # What was learned of another unit, or read as another kind, is no use here.
+    with (
+        opened(tmp_path, frame, {"x": {"type": "integer"}}, **UNITS) as session,
+        pytest.raises(BoundsError, match="learn them for epsilon"),
+    ):
+        session.sql(asked.format("x"))
+    with opened(tmp_path, frame, {"x": {"bounds": "learned"}}, **UNITS) as session:
+        assert session.sql(asked.format("x")).explain(1)
+
+
+def test_the_unit_is_nothing_to_learn_about(tmp_path):
+    """Its values stand for people: whoever asks is told how these are counted."""
+    frame = pl.DataFrame({"u": range(30), "x": [0.5] * 30})
+    with opened(tmp_path, frame, **UNITS) as session:
+        for kind in ("bounds", "keys"):
+            with pytest.raises(QueryError, match=rf"{kind} of u: it says who .*COUNT\(DISTINCT u"):
+                session.learn("t", "u", kind=kind, epsilon=1)
+        for asked in ("AVG(u)", "SUM(u + 1)", "MEDIAN(u)", "MODE(u)"):
+            with pytest.raises(BoundsError, match=r"who is protected.*COUNT\(DISTINCT u\)") as told:
+                session.sql(f"SELECT {asked} AS x FROM t")
+            assert "learn" not in str(told.value)
+        assert session.balance()[0].spent.epsilon == 0
+    text = frame.with_columns(pl.col("u").cast(pl.String))
+    with (
+        opened(tmp_path, text, **UNITS) as session,
+        pytest.raises(BoundsError, match=r"COUNT\(DISTINCT u\)"),
+    ):
+        session.sql("SELECT MODE(u) AS x FROM t")

@@ -153,7 +153,8 @@ def test_a_shortfall_holds(tmp_path):
     [
         ("MODE(city)", BoundsError, "nobody has declared any: declare its values in the policy"),
         ("MODE(cost)", BoundsError, r"MODE\(BIN\(cost, e0, e1"),
-        ("MODE(pid)", BoundsError, r"declare bounds .* write MODE\(CLAMP\(pid, low, high\)\)"),
+        ("MODE(pid)", BoundsError, r"who is protected, .* count people with COUNT\(DISTINCT pid\)"),
+        ("MODE(pid + 1)", BoundsError, r"write MODE\(CLAMP\(pid \+ 1, low, high\)\)"),
         ("MODE(age * 1000)", QueryError, "."),
         ("MODE(NULL)", QueryError, "NULL is the only value"),
         ("MODE(0.5) WITHIN GROUP (ORDER BY age)", QueryError, "MODE() WITHIN GROUP"),

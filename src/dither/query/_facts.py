@@ -21,7 +21,7 @@ from dither.ledger import Entry, Ledger
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import relations as rel
-from dither.plan.schema import Schema, Table
+from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.plan.text import brief, show_value
 from dither.query._policy import DeclaredTable, Policy
 
@@ -33,6 +33,7 @@ __all__ = [
     "learned_of",
     "used_by",
     "with_facts",
+    "with_unused",
     "without_facts",
 ]
 
@@ -192,13 +193,33 @@ def learned_of(
     return found
 
 
+def with_unused(schema: Schema, policy: Policy, facts: Iterable[Fact]) -> Schema:
+    """The schema in which tables name the columns whose bounds were learned, wanted or not."""
+    tables = dict(schema.tables)
+    for fact in facts:
+        table, declared = tables.get(fact.table), policy.tables.get(fact.table)
+        if fact.bounds is None or table is None or declared is None or not declared.private:
+            continue
+        promised = fact.entry.promise == policy.promise(policy.units[fact.table].name)
+        column = _column(fact, table)
+        if promised and column is not None:
+            tables[fact.table] = replace(table, learned=table.learned | {column.name})
+    return replace(schema, tables=tables)
+
+
+def _column(fact: Fact, table: Table) -> ColumnFacts | None:
+    """The column that a fact is of, or the elements of one, while it is read as it was."""
+    known = table.lists if fact.content.get("elements") else table.columns
+    column = known.get(fact.column or "")
+    return column if column is not None and column.kind.value == fact.content.get("type") else None
+
+
 def _fields(fact: Fact, declared: DeclaredTable, table: Table) -> list[str]:
     """The fields of a table that a fact can stand for."""
     if fact.kind == "limits":
         return [f"max_{n}" for n in ("rows", "groups") if fact.limit(n)]
-    known = table.lists if fact.content.get("elements") else table.columns
-    column = known.get(fact.column or "")
-    if column is None or column.kind.value != fact.content.get("type"):
+    column = _column(fact, table)
+    if column is None:
         return []
     wanted = {"bounds": "bounds", "keys": "values"}[fact.kind]
     body = declared.columns.get(column.name)

@@ -88,6 +88,11 @@ def learning_query(
         raise ArgumentError(f"by: {kind} are of one column; only limits are of groups")
     if column is None:
         raise ArgumentError(f"column must be given: whose {kind} are to be learned")
+    if column == table.unit:
+        raise QueryError(
+            f"{kind} of {column}: it says who is protected, and its values stand for people; count "
+            f"these with COUNT(DISTINCT {column})"
+        )
     facts, rows, found = _asked_of(scan, column, schema)
     if kind == "bounds":
         if not (facts.kind.numeric or facts.kind.temporal):

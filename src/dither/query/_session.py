@@ -7,8 +7,9 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
 from dither._format import loss_text
@@ -20,7 +21,14 @@ from dither.plan.relations import base, scans
 from dither.plan.schema import Schema, Table
 from dither.privacy._budget import BudgetFilter
 from dither.query._builder import TableQuery
-from dither.query._facts import Fact, facts_in, learned_of, with_facts, without_facts
+from dither.query._facts import (
+    Fact,
+    facts_in,
+    learned_of,
+    with_facts,
+    with_unused,
+    without_facts,
+)
 from dither.query._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
 from dither.query._learning import KINDS, FactQuestion, learning_query
 from dither.query._opened import OpenedPolicy
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
     from dither.engines import Engine
 
 __all__ = ["DATASET", "Session", "open"]
+
+Made = TypeVar("Made")
 
 DATASET = "dataset"
 """Every release of a policy is charged to the account of its unit under this name."""
@@ -175,7 +185,7 @@ class Session:
         """
         from dither.sql.select import parse_query
 
-        query = parse_query(text, self.schema)
+        query = self._made_from(partial(parse_query, text))
         names = [output.name for output in query.outputs]
         given = {
             name: check.positive(f"weights[{name!r}]", w) for name, w in (weights or {}).items()
@@ -363,4 +373,20 @@ class Session:
                 f"{' and '.join(missing)} of {name}: the policy has them learned, and nobody has "
                 f'yet; session.learn("{name}"{by}, epsilon=0.1) does so at that price'
             )
-        return Question(lower(query, self._keys.listed(query, self.schema)), self._opened)
+        plan = self._made_from(lambda schema: lower(query, self._keys.listed(query, schema)))
+        return Question(plan, self._opened)
+
+    def _made_from(self, made: Callable[[Schema], Made]) -> Made:
+        """What follows from the schema; where that lacks bounds, the refusal names those that the
+        ledger has, which nobody looks for before."""
+        try:
+            return made(self.schema)
+        except BoundsError as error:
+            refused = error
+        try:
+            found = facts_in(self.ledger)
+        except LedgerError:
+            found = []
+        if not found:
+            raise refused
+        return made(with_unused(self.schema, self.policy, found))
