@@ -80,7 +80,7 @@ def discrete_laplace(
     >>> draws.shape, draws.dtype
     ((5,), dtype('int64'))
     """
-    return laplace_sampler(_scale(scale)).draw(whole("size", size), words or secure_words())
+    return laplace_sampler(_read(scale)).draw(whole("size", size), words or secure_words())
 
 
 def discrete_laplace_one(scale: Number) -> int:
@@ -93,19 +93,25 @@ def discrete_laplace_one(scale: Number) -> int:
     >>> isinstance(discrete_laplace_one(Fraction(10)), int)
     True
     """
-    return _one(laplace_sampler(_scale(scale)))
+    return _one(laplace_sampler(_read(scale)))
 
 
-def _scale(scale: Number) -> Fraction:
-    checked = exact("scale", scale, above=0)
-    if checked > MAX_SCALE:
-        raise ArgumentError("scale must be at most 2**52; a coarser lattice makes it smaller")
-    return checked
+def _read(scale: Number) -> Fraction:
+    # A fraction is what it is, and finding its sampler costs less than reading it again.
+    return scale if type(scale) is Fraction else exact("scale", scale)
 
 
 @lru_cache(maxsize=32)
 def laplace_sampler(scale: Fraction) -> StaircaseSampler:
-    """Return the sampler of a scale, from a cache of 32."""
+    """Return the sampler of a scale, from a cache of 32.
+
+    Raises
+    ------
+    ArgumentError
+        If the scale is out of range.
+    """
+    if exact("scale", scale, above=0) > MAX_SCALE:
+        raise ArgumentError("scale must be at most 2**52; a coarser lattice makes it smaller")
     shift = max(0, int(scale).bit_length() - 1 - _STEPS_A_SCALE)
     return StaircaseSampler(_Laplace(scale), shift)
 
