@@ -20,7 +20,7 @@ from dither.inference._kolmogorov import (
     null_of_sup,
     two_sample_sup,
 )
-from dither.inference._statistic import StatisticRelease
+from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelease
 from dither.lab.audit import Outcome, audit
 from inference.neighbouring import BOTH, furthest
 
@@ -192,6 +192,46 @@ def test_no_data_raises_anything(rows: Any, neighbours: Any, epsilon: Any) -> No
         ):
             assert 0 < found.pvalue <= 1
             assert "Cost" in found.summary()
+
+
+def _rejected(runs: int = 600) -> float:
+    """Of so many true nulls of two rows, the share that is rejected at .05; n is measured."""
+    rng = np.random.default_rng(2)
+    found = [
+        inference.ks_1samp(
+            rng.random(2), "uniform", epsilon=8, neighbours="add-remove", draws=100
+        ).pvalue
+        for _ in range(runs)
+    ]
+    return float(np.mean(np.array(found) <= 0.05))
+
+
+def test_few_rows_whose_number_is_measured_keep_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the measured n alone one true null in seven is rejected, as two rows may be taken for one.
+
+    The shares are .01 and .14: below and above .06 but once in 10⁸ runs.
+    """
+    assert _rejected() < 0.06
+    monkeypatch.setattr(
+        StatisticWithRowsRelease, "possible", lambda self, rng, rows, size: [(rows, size)]
+    )
+    assert _rejected() > 0.06
+
+
+@pytest.mark.parametrize(("epsilon", "rows"), [(8, 1), (1, 3), (1, 400), (Fraction(1, 50), 9)])
+def test_numbers_of_rows_that_may_have_been_measured(epsilon: Any, rows: int) -> None:
+    """They have the law of the noise around what was measured, from 1 up."""
+    design = StatisticWithRowsRelease(Fraction(1), target(epsilon, 0, "add-remove"))
+    rng, scale = np.random.default_rng(1), float(design.noise.scale / design.count)
+    drawn = [list(design.possible(rng, rows, 100)) for _ in range(50)]
+    assert all(sum(k for _, k in several) == 100 and len(several) <= 64 for several in drawn)
+    found = np.sort(np.repeat(*np.array([pair for several in drawn for pair in several]).T))
+    wanted = rows + rng.laplace(0, scale, 1_000_000)
+    wanted = np.maximum(1, np.rint(wanted[wanted > 0.5]))
+    for share in (0.05, 0.25, 0.5, 0.75, 0.95):
+        near = 1 + 0.15 * scale / (1 - share)
+        assert np.quantile(found, share) == pytest.approx(np.quantile(wanted, share), abs=near)
+    assert found[0] >= 1
 
 
 class _OfTheLargest(stats.rv_continuous):

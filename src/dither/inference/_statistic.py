@@ -9,7 +9,10 @@ a remainder that is uniform whatever l is: it costs what the integer noise costs
 
 Under ADD_REMOVE c·n leaves beside the statistic, both with Laplace noise at l1 = m + c.
 
-Model. The statistic under the null, from n and a generator, with the noise. Infer. Monte Carlo
+Model. The statistic under the null, from n and a generator, with the noise. Where n is measured,
+each simulated table has one of the n that its noise leaves possible, as likely as the noise is that
+would have made of it what was measured: at the measured n alone, which may be half of the true one
+where rows are few, the null would be too narrow, and a test reject too often. Infer. Monte Carlo
 p-values (1 + #)/(B + 1), exact where the null's law is public and n is.
 
 Source. Awan and Slavković, "Differentially private uniformly most powerful tests for binomial
@@ -47,6 +50,9 @@ __all__ = [
 ]
 
 LATTICE = 1 << 20
+
+_PARTS = 64
+"""Numbers of rows that a null is simulated at, where n is measured."""
 
 Statistic = Callable[[np.random.Generator, int, int], Floats]
 """Of a generator, n and a size: so many statistics under the null, without noise."""
@@ -174,6 +180,23 @@ class StatisticWithRowsRelease:
         """Simulated noise of the statistic."""
         return spread_of(self.noise).draw(rng, size)
 
+    def possible(self, rng: np.random.Generator, rows: int, size: int) -> Iterator[tuple[int, int]]:
+        """Numbers of rows from 1 that may have been measured as so many, and how often each.
+
+        Of a Laplace law around what was measured, cut at 1: one in each of `_PARTS` parts that are
+        as likely. What was measured below 1 leaves the same law as 1 does.
+        """
+        scale = float(self.noise.scale) / float(self.count)
+        parts = min(_PARTS, size)
+        under = 0.5 * math.exp((0.5 - rows) / scale)
+        share = under + (1.0 - under) * (np.arange(parts) + rng.random(parts)) / parts
+        side = np.where(share < 0.5, 2.0 * share, 2.0 * (1.0 - share))
+        off = -np.log(np.maximum(side, 1e-300)) * scale
+        found = np.rint(np.where(share < 0.5, rows - off, rows + off))
+        each = np.diff(np.rint(np.linspace(0, size, parts + 1))).astype(np.int64)
+        for n in np.unique(found):
+            yield max(1, int(n)), int(each[found == n].sum())
+
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: a row that comes and moves both as far as it can."""
@@ -243,8 +266,11 @@ def result_of(
     """
     design, rng = released.design, SimulatedDraws.fresh(seed)
     alone = np.asarray(simulate(rng, released.rows, draws), dtype=np.float64)
-    simulated = alone + design.draw(rng, draws)
     sampling = float(np.std(alone)) if sampling is None else sampling
+    if isinstance(design, StatisticWithRowsRelease):
+        several = design.possible(rng, released.rows, draws)
+        alone = np.concatenate([np.asarray(simulate(rng, n, k), float) for n, k in several])
+    simulated = alone + design.draw(rng, draws)
     chance = sampling if chance is None else chance
     if chance < design.deviation:
         least = max(chance**2 / released.rows, per_row)
