@@ -121,6 +121,13 @@ def middle(found: list[Figures], name: str) -> float:
     return statistics.median(one[name] for one in found)
 
 
+def average(found: list[Figures]) -> str:
+    """The mean accuracy over seeds, with its standard error."""
+    rights = [one["right"] for one in found]
+    error = statistics.stdev(rights) / len(rights) ** 0.5 if len(rights) > 1 else float("nan")
+    return f"mean {statistics.mean(rights):.4f} ± {error:.4f}"
+
+
 def compare_digits(seeds: int) -> None:
     """Accuracies and seconds at one loss."""
     print(f"digits, ε = {EPSILON:g}, δ = {DELTA:g}, medians of {seeds} seeds")
@@ -136,15 +143,16 @@ def compare_digits(seeds: int) -> None:
         least, most = REACH[kind]
         met = "reached" if right >= least and seconds <= most else "MISSED"
         print(
-            f"  {kind:<7} dither {right:.3f}  {seconds:.2f} s, with calibration "
+            f"  {kind:<7} dither {right:.3f} ({average(mine)})  {seconds:.2f} s, with calibration "
             f"{middle(mine, 'whole'):.2f} s  (reach ≥ {least:.3f}, ≤ {most:g} s: {met})"
         )
         known = [found for found in theirs.values() if found]
         if known:
             best = max(known, key=lambda found: middle(found, "right"))
+            theirs_seconds = middle(best, "seconds")
             print(
-                f"  {'':<7} Opacus {middle(best, 'right'):.3f}  {middle(best, 'seconds'):.2f} s; "
-                f"seconds of ours over theirs: {seconds / middle(best, 'seconds'):.2f}"
+                f"  {'':<7} Opacus {middle(best, 'right'):.3f} ({average(best)})  "
+                f"{theirs_seconds:.2f} s; ours over theirs: {seconds / theirs_seconds:.2f}"
             )
 
 
