@@ -47,7 +47,7 @@ class Taught:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Taught:
-        """From plain data; what is no such model raises."""
+        """From plain data; what is not such a model raises."""
         target, bounds = content["target"], None
         classes = None if target["classes"] is None else [read_value(v) for v in target["classes"]]
         if classes is None:

@@ -48,7 +48,7 @@ class PublishedCost:
     order : int
         Of the Rényi divergence.
     divergence : float
-        The estimate: its noise may take it below the truth as well as above. It is no guarantee.
+        The estimate: its noise may take it below the truth as well as above. It is not a guarantee.
     loss : Loss
         What publishing it costs.
     """
