@@ -209,6 +209,7 @@ class Twice(nn.Module):
         (nn.Sequential(Centre(3), Centre(3), nn.Linear(3, 2)), X, "one layer Centre at most"),
         (nn.Sequential(nn.Linear(3, 3), Centre(3)), X, "what rows meet first"),
         (Twice(), X, "what rows meet first"),
+        (nn.Sequential(Centre(3), nn.Linear(4, 2)), X, "model fails on rows"),
         (nn.Sequential(Centre(3), nn.Embedding(4, 2)), X.long(), "have no mean"),
     ],
 )
@@ -223,7 +224,7 @@ def test_layers_that_are_not_first_are_refused(
 
 def test_bad_arguments() -> None:
     """They are named."""
-    for bad in ({"norm": 0}, {"norm": INF}, {"mean": [1, 2]}, {"mean": [1, 2, NAN]}):
+    for bad in ({"norm": 0}, {"norm": INF}, {"mean": "a"}, {"mean": [1, 2]}, {"mean": [1, 2, NAN]}):
         with pytest.raises(ArgumentError, match=next(iter(bad))):
             Centre(3, **bad)
     with pytest.raises(ArgumentError, match="shape"):

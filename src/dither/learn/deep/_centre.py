@@ -18,6 +18,7 @@ what follows from the mean alone is free.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +31,7 @@ from dither import _checks as check
 from dither._format import number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.learn.deep._charge import counting_noise
 from dither.learn.deep._clipping import Flat
 from dither.learn.deep._gradients import GradientEngine
 from dither.learn.deep._layers import GradientPart, Whole
@@ -92,7 +94,10 @@ class Centre(nn.Module):  # type: ignore[misc]
         count = int(np.prod(sizes, dtype=np.int64))
         given = count**0.5 if norm is None else norm
         self.norm = Flat(check.number("norm", given, above=1e-6, below=1e6)).norm
-        known = None if mean is None else torch.as_tensor(mean, dtype=torch.float32).detach()
+        try:
+            known = None if mean is None else torch.as_tensor(mean, dtype=torch.float32).detach()
+        except (TypeError, ValueError, RuntimeError):
+            raise ArgumentError("mean must be an array or tensor of numbers") from None
         if known is not None and (known.shape != torch.Size(sizes) or not known.isfinite().all()):
             raise ArgumentError(f"mean must be finite numbers of the shape {tuple(sizes)}")
         self.register_buffer("mean", torch.zeros(sizes) if known is None else known.clone())
@@ -147,7 +152,8 @@ def _centre_of(model: nn.Module, rows: torch.Tensor) -> Centre | None:
         lambda module, given: met.append(bool(torch.equal(given[0], made)))
     )
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=devices):
+        # A model that fails later on is refused later on, by what it failed with.
+        with suppress(Exception), torch.no_grad(), torch.random.fork_rng(devices=devices):
             model(made)
     finally:
         handle.remove()
@@ -234,9 +240,10 @@ class Centring:
         self.mean: torch.Tensor | None = None
 
     @classmethod
-    def of(cls, model: nn.Module, rows: torch.Tensor, noise_multiplier: Fraction) -> Centring:
+    def of(cls, model: nn.Module, rows: torch.Tensor, epsilon: Any, delta: Any) -> Centring:
         """Of a model, with or without a layer that waits; `_centre_of` says what is refused."""
-        return cls(_centre_of(model, rows), noise_multiplier)
+        centre = _centre_of(model, rows)
+        return cls(centre, Fraction(0) if centre is None else counting_noise(epsilon, delta))
 
     def loss(self, neighbours: Neighbours) -> Loss:
         """What it costs."""

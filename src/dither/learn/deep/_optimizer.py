@@ -198,7 +198,7 @@ class PrivateOptimizer:
         self._X, self._y = as_pair(data, device)
         if len(self._X) > _MOST_ROWS:
             raise ArgumentError(f"data must have at most {_MOST_ROWS:,} rows")
-        self.centring = Centring.of(model, self._X, counting_noise(epsilon, delta))
+        self.centring = Centring.of(model, self._X, epsilon, delta)
         self.clip = as_clip(clip)
         self.exact = device.type == "cpu" if exact is None else check.flag("exact", exact)
         relation = as_neighbours(neighbours)
