@@ -106,7 +106,7 @@ def ours(kind: str, epsilon: float, clusters: int, listed: Any) -> Any:
         return learn.LinearRegression(**common, target_bounds=(-1, 1), method="boosted")
     if kind == "tree":
         common["delta"] = 0
-        return learn.RandomForestClassifier(**common, **told, n_estimators=1, splits="drawn")
+        return learn.RandomForestClassifier(**common, **told, n_estimators=1)
     return {
         "logistic": learn.LogisticRegression,
         "bayes": learn.GaussianNB,

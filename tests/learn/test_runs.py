@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither import learn, noise
+from dither import learn
 from dither.learn._bayes import STEPS, ClassSums
 from dither.learn._columns import FeatureColumn
 from dither.learn._kmeans import Clusters
 from dither.learn._noise import Asked
 from dither.learn._pca import AxesRun
 from dither.learn._rows import Box, Encoding
-from dither.learn._trees import UNIT, Trees
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)
@@ -41,59 +40,10 @@ class Answers:
         return self._generator.integers(0, 10**6, np.shape(exact)).astype(float)
 
 
-def _same_choices(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    monkeypatch.setattr(noise, "below", lambda n, size: rng.integers(0, n, size))
-    monkeypatch.setattr(noise, "permutation", lambda n: rng.permutation(n))
-
-
 def _moved(first: list[Any], second: list[Any]) -> tuple[int, int]:
     assert [len(v) for v in first] == [len(v) for v in second]
     gaps = [a - b for a, b in zip(first, second, strict=True)]
     return sum(int(np.abs(g).sum()) for g in gaps), sum(int((g**2).sum()) for g in gaps)
-
-
-def _forest(run: Trees, rows: list[tuple[int, int, int]], seed: int, first: float) -> list[Any]:
-    """What is asked of rows (cell, cell, label)."""
-    answers = Answers(seed, first)
-    object.__setattr__(run, "noisy", answers)
-    places = [np.array([row[i] for row in rows], np.int64) for i in range(2)]
-    labels = np.array([row[2] for row in rows], np.int64)
-    if run.classes:
-        targets = (labels[:, None] == np.arange(run.classes)).astype(np.int64)
-    else:
-        targets = np.column_stack([np.full(len(labels), UNIT), (2 * labels - 1) * UNIT])
-    run.run(places, targets.reshape(len(rows), run.outputs))
-    return answers.asked
-
-
-@pytest.mark.parametrize("neighbours", BOTH)
-@pytest.mark.parametrize("classes", [2, 0])
-@pytest.mark.parametrize("way", ["chosen", "few rows", "drawn"])
-def test_forests_move_as_proved(
-    monkeypatch: pytest.MonkeyPatch, neighbours: Neighbours, classes: int, way: str
-) -> None:
-    """Trees that are chosen and trees that are drawn, on tables of a few rows."""
-    asked = Asked(Fraction(1), DELTA, neighbours)
-    first = 1e9 if way == "chosen" else -1e9
-    others = [(3, 1, 0), (200, 2, 1)]
-    largest, given = 0, None
-    for seed, one, two in itertools.product(
-        range(3), [(0, 0, 0), (256, 3, 1)], [(0, 0, 1), (100, 2, 0), (255, 1, 1)]
-    ):
-        tables = [[*others, one], [*others, two] if neighbours is BOTH[1] else others]
-        left = []
-        for table in tables:
-            _same_choices(monkeypatch, seed)
-            run = Trees((NUMBER, LISTED), classes, 2, 3, 2, asked, way == "drawn")
-            given = run.moved
-            left.append(_forest(run, table, seed, first))
-        l1, l2 = _moved(*left)
-        assert l1 <= given.l1
-        assert l2 <= given.l2_squared
-        largest = max(largest, l2)
-    assert given is not None
-    assert largest >= 0.9 * given.l2_squared
 
 
 def _extremes(size: int, neighbours: Neighbours) -> Iterator[tuple[int, list[Any], list[Any]]]:
@@ -172,30 +122,28 @@ def test_bayes_leaves_once(neighbours: Neighbours) -> None:
     assert _moved(*left)[1] <= given.l2_squared
 
 
-@pytest.mark.parametrize("neighbours", BOTH)
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
-def test_forests_are_charged_for_their_noise(neighbours: Neighbours, epsilon: str) -> None:
-    """The delta of Gaussian noise of that deviation, neither more than asked nor much less."""
-    run = Trees((NUMBER, LISTED), 2, 4, 3, 2, Asked(Fraction(epsilon), DELTA, neighbours))
-    assert run.noisy.loss.charge.epsilon == Fraction(epsilon)
-    assert Fraction(99, 100) * DELTA <= run.noisy.loss.charge.delta <= DELTA
-    again = run.asked.gaussian(run.moved.l2_squared, run.moved.coordinates)
-    assert again[0] == run.noisy.noise
-
-
-def test_few_rows_have_trees_too() -> None:
-    """Where there are not enough to choose splits, leaves are spent on; pure with few trees."""
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [
+        ({"epsilon": 4, "delta": 0, "splits": "drawn", "n_estimators": 2}, 0.75),
+        ({"epsilon": 4, "delta": 1e-6}, 0.9),
+        ({"epsilon": 4, "n_estimators": 1}, 0.9),
+        ({"epsilon": "0.3", "delta": 1e-6}, 0.75),
+    ],
+)
+def test_few_rows_have_trees_too(more: dict[str, Any], least: float) -> None:
+    """Drawn by chance, or chosen: down to one question. One fit in a hundred is worse, at most, so
+    that the median is by a chance below 1e-7."""
     rng = np.random.default_rng(0)
     table = rng.uniform(-1, 1, (400, 1))
     labels = (table[:, 0] > 0).astype(int)
-    for more in ({"delta": 1e-6}, {"delta": 0, "splits": "drawn", "n_estimators": 2}):
-        found = [
-            learn.RandomForestClassifier(epsilon=4, bounds=(-1, 1), classes=[0, 1], **more)
-            .fit(table, labels)
-            .score(table, labels)
-            for _ in range(5)
-        ]
-        assert np.median(found) > 0.75
+    found = [
+        learn.RandomForestClassifier(bounds=(-1, 1), classes=[0, 1], **more)
+        .fit(table, labels)
+        .score(table, labels)
+        for _ in range(9)
+    ]
+    assert np.median(found) > least
 
 
 def test_a_forest_asks_several_questions() -> None:

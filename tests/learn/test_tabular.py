@@ -440,7 +440,7 @@ def test_all_are_audited() -> None:
 @pytest.mark.parametrize("subject", _subjects(), ids=lambda s: s.name)
 def test_each_stands_the_audit_and_a_planted_bug_does_not(subject: Any) -> None:
     """The claim holds for the noise as drawn; with half the sensitivity it does not."""
-    claim = {"epsilon": 1, "delta": subject.delta, "samples": 20_000}
+    claim = {"epsilon": subject.epsilon, "delta": subject.delta, "samples": 20_000}
     ends = subject.d0, subject.d1
     assert audit(subject.mechanism, *ends, **claim).verdict is not Outcome.VIOLATED
 

@@ -19,9 +19,10 @@ from dither.learn._forest import (
     RandomForestRegressor,
     forest_run,
 )
-from dither.learn._noise import Asked
+from dither.learn._noise import Asked, Noise
 from dither.learn._tree import Grown, Tree
 from dither.learn._trees import UNIT
+from dither.mechanisms import Exponential
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -76,31 +77,30 @@ class ForestQuestion(RowsQuestion):
 
     @property
     def _loss(self) -> Loss:
-        return self._run.noisy.loss
+        return self._run.loss
 
     def _measured(self) -> tuple[tuple[str, str], ...]:
         run = self._run
-
-        def spread(weight: int) -> str:
-            return f"standard deviation {number_text(run.deviation(weight))} rows"
-
-        leaves = f"{count_text(run.trees, 'tree')}, each of all rows; "
-        law = ("law", f"{run.noisy.noise.title}, added to exact whole numbers")
-        drawn = ("leaves of splits by chance", leaves + spread(run.alone))
         if run.drawn:
-            return (drawn, law)
-        columns = count_text(len(run.columns), "column")
-        of_rows = number_text(run.noisy.deviation / run.whole)
-        of_cells = number_text(run.noisy.deviation / run.counts)
-        return (
-            ("rows", f"once; standard deviation {of_rows} rows; if they are many:"),
-            ("rows of each cell", f"once for {columns}; standard deviation {of_cells} rows"),
-            ("first splits", f"{columns}; {spread(run.first)}"),
-            ("later splits", f"{count_text(run.tables, 'table')}; {spread(run.later)}"),
-            ("leaves", leaves + spread(run.leaves)),
-            ("if they are few", f"{drawn[0]} alone; {spread(run.alone)}"),
-            law,
-        )
+            found = self._of_leaves(run.noisy.noise, run.trees)
+            return (("leaves of splits by chance", found), _law(run.noisy.noise))
+        rows, listed = run.ways.rows, run.ways.listed
+        most = run.ways.way(1e18)
+        what = "by class" if run.classes else "and their mean"
+        size = f"1 of 1 question to {run.trees} of {run.depth} levels, by noisy rows"
+        measured = [("rows", f"once, {what}; {self._spread(rows)}"), ("trees", size)]
+        for name, way in (("if they are few", run.ways.purely(1, 1)), ("if they are many", most)):
+            lists = f"; {count_text(listed, 'list')}: {self._spread(way.lists)}" if listed else ""
+            level = number_text(float(way.level))
+            measured.append((name, f"splits by the exponential mechanism, epsilon {level} a level"))
+            measured.append(("", f"leaves: {self._of_leaves(way.leaves, way.trees)}{lists}"))
+        return (*measured, _law(rows, most.leaves))
+
+    def _spread(self, noise: Noise) -> str:
+        return f"standard deviation {number_text(self._run.deviation(noise))} rows"
+
+    def _of_leaves(self, noise: Noise, trees: int) -> str:
+        return f"{count_text(trees, 'tree')}, each of all rows; {self._spread(noise)}"
 
     def _said(self) -> tuple[dict[str, str], list[dict[str, Any]]]:
         run = self._run
@@ -110,20 +110,24 @@ class ForestQuestion(RowsQuestion):
             "max_features": str(run.tries),
             "splits": "drawn" if run.drawn else "auto",
         }
-        weights = {"leaves of splits by chance": (run.trees, run.alone)}
-        if not run.drawn:
-            weights = {
-                "rows": (1, run.whole),
-                "rows of cells": (len(run.columns), run.counts),
-                "first splits": (len(run.columns), run.first),
-                "later splits": (run.tables, run.later),
-                "leaves": (run.trees, run.leaves),
-            } | weights
-        law = run.noisy.noise.parameters()
-        return asked, [
-            {"measures": {"node": what}, **law, "times": str(times), "unit": f"1/{weight}"}
-            for what, (times, weight) in weights.items()
-        ]
+        unit = "1" if run.classes else f"1/{UNIT}"
+
+        def table(what: str, noise: Noise, times: int) -> dict[str, Any]:
+            measures = {"measures": {"node": what}, **noise.parameters()}
+            return measures | {"times": str(times), "unit": unit}
+
+        if run.drawn:
+            return asked, [table("leaves of splits by chance", run.noisy.noise, run.trees)]
+        found = [table("rows", run.ways.rows, 1)]
+        ways = {"if rows are few": run.ways.purely(1, 1), "if many": run.ways.way(1e18)}
+        for when, way in ways.items():
+            if run.ways.listed:
+                found.append(table(f"order of lists, {when}", way.lists, run.ways.listed))
+            splits = Exponential(way.level / run.ways.units)
+            measured = {"measures": {"node": f"levels of splits, {when}"}, **splits.parameters()}
+            found.append(measured | {"times": str(way.trees * way.depth), "unit": "1 row"})
+            found.append(table(f"leaves, {when}", way.leaves, way.trees))
+        return asked, found
 
     def _predicted(self, cells: Sequence[Integers], kept: Integers, answers: Integers) -> Floats:
         classes = len(self.target.classes or ())
@@ -170,6 +174,11 @@ class ForestQuestion(RowsQuestion):
     @staticmethod
     def _read(content: Mapping[str, Any]) -> Forest:
         return forest_from(content)
+
+
+def _law(*noises: Noise) -> tuple[str, str]:
+    titles = " or ".join(dict.fromkeys(noise.title for noise in noises))
+    return ("law", f"{titles}, added to exact whole numbers")
 
 
 def _of_classes(answers: Integers, classes: int) -> Integers:

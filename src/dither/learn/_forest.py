@@ -98,7 +98,7 @@ class Forest(Estimator):
         if len(places[0]) != len(targets):
             raise ArgumentError("y must have one value for each row of X")
         grown = run.run(places, targets, seen)
-        return self._hold(grown, run.noisy.loss, protected_row(run.asked.neighbours))
+        return self._hold(grown, run.loss, protected_row(run.asked.neighbours))
 
     def _hold(self, grown: Grown, loss: Loss, protects: str) -> Self:
         """What training found, and whom its loss protects."""
@@ -158,7 +158,7 @@ class Forest(Estimator):
 
 
 class RandomForestClassifier(Forest, Classifier):
-    """A forest: the mean of trees whose splits and leaves are chosen by noisy counts.
+    """A forest: the mean of trees whose splits are chosen with noise, as leaves are counted.
 
     Parameters
     ----------
@@ -176,16 +176,17 @@ class RandomForestClassifier(Forest, Classifier):
     neighbours : Neighbours or str
         ``"add-remove"``, or ``"replace"`` where the number of rows is public.
     n_estimators : int
-        How many trees. Each row goes through all, so that more trees have more noise; with one, it
-        is a decision tree.
+        How many trees at most. Each row goes through all, so that more trees have more noise: there
+        are as many as a noisy number of rows is enough for, down to one tree of one question. With
+        one, it is a decision tree.
     max_depth : int
         How many questions a tree asks of a row at most, 1 to 16.
     max_features : int
-        How many columns are tried for a split.
+        How many columns are tried for a split, at least: a third of them where that is more, and
+        all where there is but one split.
     splits : {"auto", "drawn"}
-        "auto" counts the rows with noise, and then chooses splits by noisy counts where there are
-        enough, or draws them by chance and spends the rest on the leaves. "drawn" always does the
-        latter, at full depth: for few rows, with few trees and no delta.
+        "auto" chooses splits by the exponential mechanism. "drawn" draws them by chance, and spends
+        all on the leaves of ``n_estimators`` trees at full depth.
 
     Attributes
     ----------
@@ -203,7 +204,8 @@ class RandomForestClassifier(Forest, Classifier):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named; all of
-    the trees may be published. *Proof*, method and source: `dither.learn._trees`.
+    the trees may be published. *Proof*, method and source: `dither.learn._trees`
+    and `dither.learn._ways`.
 
     Examples
     --------
@@ -244,7 +246,7 @@ class RandomForestClassifier(Forest, Classifier):
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
         progress : callable, optional
-            Told after each tree how many are grown.
+            Told after each tree how far it is, of ``n_estimators``.
 
         Returns
         -------
@@ -267,7 +269,7 @@ class RandomForestClassifier(Forest, Classifier):
 
 
 class RandomForestRegressor(Forest, Regressor):
-    """A forest for a number: the mean of trees whose splits and leaves are chosen by noisy sums.
+    """A forest for a number: the mean of trees whose splits are chosen with noise, as leaves are.
 
     Parameters
     ----------

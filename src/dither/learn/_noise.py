@@ -24,7 +24,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 
-__all__ = ["Asked", "Moved", "Noise", "RunNoise"]
+__all__ = ["Asked", "Moved", "Noise", "RunNoise", "left"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -144,8 +144,13 @@ class RunNoise:
 
     def leave(self, exact: Any) -> Floats:
         """Integers with their noise: the only way out of a run."""
-        array = np.asarray(exact)
-        if array.dtype.kind not in "iuO":
-            raise ArgumentError("what leaves must be exact integers")
-        drawn = np.asarray(self.noise.draw(array.shape))
-        return np.asarray((array + drawn).astype(np.float64))
+        return left(self.noise, exact)
+
+
+def left(noise: Noise, exact: Any) -> Floats:
+    """Integers with their noise."""
+    array = np.asarray(exact)
+    if array.dtype.kind not in "iuO":
+        raise ArgumentError("what leaves must be exact integers")
+    drawn = np.asarray(noise.draw(array.shape))
+    return np.asarray((array + drawn).astype(np.float64))

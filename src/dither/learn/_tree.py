@@ -11,14 +11,14 @@ import numpy.typing as npt
 from dither import noise as randomness
 from dither.learn._columns import FeatureColumn
 
-__all__ = ["GROUPS", "Grown", "Tree", "drawn", "drawn_tree", "halved"]
+__all__ = ["Ends", "Grown", "Tree", "cuts_of", "drawn_tree", "halved"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Ends = tuple[Integers, Integers]
 """Of each column the least and the largest code in a node."""
 
-GROUPS = 4
+_DRAWN, _HALVED = 12, 8
 
 
 @dataclass(eq=False)
@@ -113,17 +113,19 @@ def halved(tree: Tree, node: int, ends: Ends, column: int, code: int) -> dict[in
     return found
 
 
-def drawn(ends: Sequence[Ends]) -> Ends:
-    """A column for each node, and where its ``GROUPS`` ranges end, by chance."""
-    column, cuts = np.zeros(len(ends), np.int64), np.zeros((len(ends), GROUPS - 1), np.int64)
-    for i, (low, high) in enumerate(ends):
-        free = np.flatnonzero(high > low)
-        if len(free):
-            j = int(free[randomness.below(len(free), 1)[0]])
-            column[i] = j
-            width = int(high[j] - low[j])
-            cuts[i] = np.sort(low[j] + randomness.below(width, GROUPS - 1))
-    return column, cuts
+def cuts_of(low: int, high: int) -> Integers:
+    """Where codes from low to high may be cut, without regard to rows.
+
+    Some are drawn by chance. Of sizes, costs and counts most are far nearer to the lower bound than
+    to the upper, so that there are also the half of what is left, its half, and so on. What is
+    missing has the largest code, if not of a list: it is also split from all others.
+    """
+    width = high - low
+    if width <= _DRAWN + _HALVED:
+        return np.arange(low, high)
+    halves = [width >> times for times in range(1, _HALVED + 1)]
+    found = np.array([*halves, width - 1, *randomness.below(width, _DRAWN).tolist()])
+    return low + np.unique(found)
 
 
 def drawn_tree(orders: Sequence[Integers], depth: int) -> Tree:
@@ -132,13 +134,15 @@ def drawn_tree(orders: Sequence[Integers], depth: int) -> Tree:
     sizes = np.array([int(order.max()) for order in orders])
     ends: dict[int, Ends] = {0: (np.zeros_like(sizes), sizes)}
     for _ in range(depth):
-        column, cuts = drawn(list(ends.values()))
-        # Of sizes, costs and counts most are far nearer to the lower bound than to the upper: of
-        # three places the lowest halves them best.
-        code = cuts[:, 0]
         below: dict[int, Ends] = {}
-        for i, (node, (low, high)) in enumerate(ends.items()):
-            if high[column[i]] > low[column[i]]:
-                below |= halved(tree, node, (low, high), int(column[i]), int(code[i]))
+        for node, (low, high) in ends.items():
+            free = np.flatnonzero(high > low)
+            if len(free):
+                column = int(free[randomness.below(len(free), 1)[0]])
+                # As most values are near the lower bound, of three places the lowest halves them
+                # best.
+                places = randomness.below(int(high[column] - low[column]), 3)
+                code = int(low[column] + places.min())
+                below |= halved(tree, node, (low, high), column, code)
         ends = below
     return tree

@@ -1,37 +1,43 @@
-"""Trees whose splits and leaves are chosen by noisy sums, all rows in every tree.
+"""Trees whose splits are chosen by the exponential mechanism, all rows in every tree.
 
-Targets. Of each row leave integers in its *cell* of some table: of classes 1 for its class, so that
-a row is 1 long; of numbers ``UNIT`` and its target, from -UNIT to UNIT, so that it is at most
-√2·UNIT long. B² is the square of that. Each table is multiplied by a whole number w of its own.
+Targets. Of each row leave integers in its *cell* of a table: of classes 1 for its class, so that a
+row is 1 long; of numbers ``UNIT`` and its target, from -UNIT to UNIT, so that it is at most √2·UNIT
+long.
 
-Statistics. (0) The number of rows. Where it is large beside the noise of what follows:
+Statistics. (0) The table of one cell: the numbers of rows by class, or of rows and the sum of their
+targets. They say how many trees there are and how deep they are, down to one tree of one question
+(`dither.learn._ways`). (1) Of each list a table by its categories, which are put in order by their
+targets. (2) Of each node of each level of each tree a split: a column and where its codes are cut.
+Candidates are cuts of some columns that are drawn by chance, without regard to rows. (3) Of each
+tree the table by its leaves. The value of a leaf is drawn to that of the nodes above, whose sums
+are those of their leaves, as far as noise is large.
 
-(a) Of each of d columns the numbers of rows in its cells, which are then joined to ranges that hold
-a fair share each. (b) Of each column the targets in its joined cells: they order the cells of a
-list, and choose the first split of every tree. (c) Of each of M trees, on each later level, the
-targets in ``GROUPS`` ranges of f columns, drawn by chance, in each node. The split with the largest
-gain is taken, unless all that is left is noise. (d) Of each tree the targets in its leaves.
+Where splits are to be drawn by chance, all is spent on the leaves: (3) alone.
 
-Where it is not, splits are drawn by chance, of columns, and of equal parts of their bounds, and all
-that is left is spent on the targets in the leaves, with a larger w: (d) alone. The value of a leaf
-is drawn to that of the nodes above, whose sums are those of their leaves, as far as noise is large.
+Choices. A row has scores, integers that follow from its target and from (0) alone: of classes its
+``WEIGHT``, less for a class with more rows, in the place of its class, and 0 elsewhere; of numbers
+s and -s, s being the target less the mean by (0), a whole number. The utility of a split is the
+largest sum of scores on its left and the largest on its right: with classes the weight of the rows
+that it puts right, each side taken for one class.
 
-Which columns and ranges are tried is drawn without regard to rows. Where a row lies in a table
-depends on its own values, and on noisy numbers that left before.
+Where a row is added to the node, it is on one side of each split, and the largest sum of that side
+rises by something from the least to the largest of its scores: of classes from 0 to at most WEIGHT,
+of numbers from -|s| to |s|, where |s| is at most UNIT + |mean|. So over all splits the changes lie
+in an interval R long: R is WEIGHT, or 2·(UNIT + |mean|). Where it is removed, the same with the
+sign turned.
 
-Sensitivity, squared. A row has one cell in each table: added or removed it moves a table by w²
-(counts) or w²·B². Replaced, it leaves one cell and enters another, or changes within one: 2·w², and
-2·w²·B² where cells differ, or |t - t'|²·w² where they do not, which is 2·w² for classes and
-4·UNIT²·w² = 2·B²·w² for numbers. So twice as much in every case. There are d tables in (a), d in
-(b), M·(D - 1)·f in (c) and M in (d), D being the depth. In absolute value a table moves by w, or by
-w times 1 for classes and 2·UNIT for numbers; twice that where a row is replaced. Which of the two
-ways is taken is told by (0); the w of the second way is such that it moves no more than the first
-in the norm that the noise is for, and the larger of the two is what is charged.
+Which node a row is in depends on its own values, and on what left before. So it is in one node of a
+level; `dither.learn._ways` has what follows for the levels of all trees.
 
-Of a unit with up to m rows all is m times as much, and m² times where it is squared: each table is
-a sum over rows, at the same earlier answers (`Moved.of_unit`).
+Tables. A row has one cell in each: added or removed it moves a table by 1 (classes), or by at most
+2·UNIT in absolute value and 2·UNIT² squared (numbers). Replaced, it leaves one cell and enters
+another, or changes within one: in absolute value at most twice that, and squared at most twice that
+too: where cells differ the squares add up, and where they do not, |t - t'|² is 2 for classes and at
+most 4·UNIT² for numbers. Of a unit with up to m rows all is m times as much, and m² times where it
+is squared (`Moved.of_unit`); and 2·m rows enter or leave nodes where rows are replaced, m if not.
 
-Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says.
+Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._ways` proves; of splits by
+chance as `dither.learn._noise` does.
 
 All rows or parts. M trees may also share out the rows, by a public hash, so that each row is in one
 tree and noise does not grow with M. With Gaussian noise of deviation s a node with n rows in one
@@ -39,8 +45,9 @@ tree then has n/M of them at noise s, instead of n at s·√M: the noise of its 
 in each tree, and the same in the mean of all. As splits are better where one tree's noise is less,
 every row is in every tree.
 
-Source. Random trees under differential privacy: Fletcher and Islam, "Decision tree classification
-with differential privacy", ACM Computing Surveys 2019; splits tried at random: Geurts, Ernst and
+Source. Trees by the exponential mechanism: Friedman and Schuster, "Data mining with differential
+privacy", KDD 2010. Random trees: Fletcher and Islam, "Decision tree classification with
+differential privacy", ACM Computing Surveys 2019; splits tried at random: Geurts, Ernst and
 Wehenkel, "Extremely randomized trees", 2006.
 """
 
@@ -56,26 +63,24 @@ import numpy.typing as npt
 
 from dither import noise as randomness
 from dither._subjects import Subject
-from dither.learn._boosting import joined_cells
+from dither.accounting import epsilon_of_rho
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked, Moved, RunNoise
-from dither.learn._tree import GROUPS, Grown, Tree, drawn, drawn_tree, halved
-from dither.privacy import Neighbours
+from dither.learn._noise import Asked, Moved, Noise, RunNoise, left
+from dither.learn._tree import Ends, Grown, Tree, cuts_of, drawn_tree, halved
+from dither.learn._ways import FOR_SPLITS, ForestWay, ForestWays
+from dither.mechanisms import Exponential
+from dither.privacy import Loss, Neighbours
 
-__all__ = ["UNIT", "Trees"]
+__all__ = ["UNIT", "WEIGHT", "Trees"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 UNIT = 1 << 8
-_FOR_ROWS, _FOR_COUNTS, _FOR_FIRST, _FOR_LEAVES = 0.01, 0.05, 0.15, 0.3
-_WEIGHT = 1 << 8
-_BINS = 32
-_CLEAR, _SMALLEST = 2.0, 3.0
-_RIDGE = 1.0
-_RICH = 25.0
-"""How many rows there are beside the noise of one sum of (c), where splits are chosen."""
-_ALONE, _FIRM = 0.5, 2.0
+WEIGHT = 1 << 8
+_FIRM = 2.0
+_SHARE = 3
+"""One column in so many is tried for a split, where that is more than asked for."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +92,21 @@ class Trees:
     columns : tuple of FeatureColumn
     classes : int
         How many, or 0 where targets are numbers.
-    trees, depth, tries : int
-        M, D and f.
+    trees, depth : int
+        At most.
+    tries : int
+        How many columns are tried for a split, at least.
     asked : Asked
     drawn : bool
-        Whether the second way is taken without asking how many rows there are.
+        Whether splits are drawn by chance.
     of_unit : int
         m: so many rows may be one unit's, at most.
 
     Attributes
     ----------
-    whole, counts, first, later, leaves, alone : int
-        The weights w of (0), of (a) to (d), and of (d) without the others.
+    ways : ForestWays
     noisy : RunNoise
+        Of the leaves, where splits are drawn by chance.
     """
 
     columns: tuple[FeatureColumn, ...]
@@ -110,103 +117,57 @@ class Trees:
     asked: Asked
     drawn: bool = False
     of_unit: int = 1
-    whole: int = field(init=False)
-    counts: int = field(init=False)
-    first: int = field(init=False)
-    later: int = field(init=False)
-    leaves: int = field(init=False)
-    alone: int = field(init=False)
+    ways: ForestWays = field(init=False)
     noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
-        d, square = len(self.columns), self.longest
-        # Each part gets its share of what is squared, as far as whole numbers allow.
-        later = max(1, self.trees * (self.depth - 1) * self.tries)
-        rest = 1 - _FOR_ROWS - _FOR_COUNTS - _FOR_FIRST - _FOR_LEAVES
-        unit = later * square * _WEIGHT**2 / rest
-        weights = {
-            "whole": max(1, round(math.sqrt(_FOR_ROWS * unit))),
-            "counts": max(1, round(math.sqrt(_FOR_COUNTS * unit / d))),
-            "first": max(1, round(math.sqrt(_FOR_FIRST * unit / d / square))),
-            "later": _WEIGHT,
-            "leaves": max(1, round(math.sqrt(_FOR_LEAVES * unit / self.trees / square))),
-        }
-        for name, value in weights.items():
-            object.__setattr__(self, name, value)
-        chosen, table = self._chosen, self._table(1)
+        listed = sum(column.categories is not None for column in self.columns)
+        units = self.of_unit * (2 if self.asked.replace else 1)
+        ways = ForestWays(self.moved(1), units, listed, self.trees, self.depth, self.asked)
+        object.__setattr__(self, "ways", ways)
         if self.drawn:
-            alone = _WEIGHT
-        elif self.asked.delta:
-            alone = math.isqrt(chosen.l2_squared // (self.trees * table.l2_squared))
-        else:
-            alone = chosen.l1 // (self.trees * table.l1)
-        object.__setattr__(self, "alone", alone)
-        object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
+            object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved(self.trees))))
+
+    @property
+    def loss(self) -> Loss:
+        """Of all that leaves."""
+        return self.noisy.loss if self.drawn else self.ways.loss
 
     @property
     def outputs(self) -> int:
         """How many integers a row has in a table."""
         return self.classes or 2
 
-    @property
-    def longest(self) -> int:
-        """B²."""
-        return 1 if self.classes else 2 * UNIT**2
+    def moved(self, tables: int) -> Moved:
+        """How far a unit moves so many tables; see the module."""
+        one = Moved(1, 1, 1) if self.classes else Moved(2 * UNIT, 2 * UNIT**2, 2)
+        return (one * tables * (2 if self.asked.replace else 1)).of_unit(self.of_unit)
 
-    @property
-    def tables(self) -> int:
-        """How many tables later levels have."""
-        return self.trees * (self.depth - 1) * self.tries
+    # --- what leaves ------------------------------------------------------------------------------
 
-    def _table(self, weight: int) -> Moved:
-        l1, moves = (1, 1) if self.classes else (2 * UNIT, 2)
-        return Moved(weight * l1, weight**2 * self.longest, moves)
-
-    @property
-    def _chosen(self) -> Moved:
-        """How far a row that is added moves (a) to (d)."""
-        d = len(self.columns)
-        found = Moved(self.counts, self.counts**2, 1) * d + self._table(self.first) * d
-        found = found + self._table(self.later) * self.tables
-        return found + self._table(self.leaves) * self.trees
-
-    @property
-    def moved(self) -> Moved:
-        """How far a unit moves what leaves; see the module."""
-        one, found = self._chosen, self._table(self.alone) * self.trees
-        if not self.drawn:
-            found = Moved(
-                max(one.l1, found.l1),
-                max(one.l2_squared, found.l2_squared),
-                max(one.coordinates, found.coordinates),
-            ) + Moved(self.whole, self.whole**2, 1)
-        return (found * 2 if self.asked.replace else found).of_unit(self.of_unit)
-
-    def counted(self, places: Integers, cells: int, kept: Integers) -> Floats:
-        """The numbers of rows in cells, with their noise."""
-        exact = np.bincount(places, kept, cells).astype(np.int64)
-        return self.noisy.leave(self.counts * exact) / self.counts
-
-    def summed(self, weight: int, places: Integers, cells: int, targets: Integers) -> Floats:
-        """The sums of targets over cells, with their noise, shape (cells, m)."""
+    def table(self, noise: Noise, places: Integers, cells: int, targets: Integers) -> Floats:
+        """The sums of targets over cells, with their noise, shape (cells, m), in rows."""
         parts = [np.bincount(places, part, cells) for part in targets.T.astype(np.float64)]
-        exact = np.stack(parts, axis=1).astype(np.int64)
-        found = self.noisy.leave(weight * exact) / weight
+        found = self._leave(noise, np.stack(parts, axis=1).astype(np.int64))
         return found if self.classes else found / UNIT
 
-    def deviation(self, weight: int) -> float:
-        """Of the noise of one sum of a table, in rows."""
-        return self.noisy.deviation / weight / (1 if self.classes else UNIT)
+    def _leave(self, noise: Noise, exact: Integers) -> Floats:
+        return left(noise, exact)
 
-    def rows(self, sums: Floats) -> Floats:
-        """How many rows sums of targets are of."""
-        return np.asarray(sums.sum(axis=-1) if self.classes else sums[..., 0])
+    def choose(self, level: Fraction, span: int, utilities: Integers) -> int:
+        """One candidate of a node, at the price of ``level`` for all nodes of the level.
 
-    def gain(self, sums: Floats, ridge: float) -> Floats:
-        """What a node with these sums explains, drawn to nothing where noise is large."""
-        above = sums if self.classes else sums[..., 1:]
-        rows = np.maximum(self.rows(sums), 0.0) + ridge
-        return np.asarray((above**2).sum(axis=-1) / rows)
+        Parameters
+        ----------
+        level : Fraction
+            e.
+        span : int
+            R.
+        utilities : array of int
+        """
+        return Exponential(level / (self.ways.units * span)).draw(utilities.tolist())
+
+    # --- how trees grow ---------------------------------------------------------------------------
 
     def run(
         self,
@@ -224,144 +185,143 @@ class Trees:
         targets : array of int, shape (n, m)
             0 throughout for a row that does not count.
         seen : callable, optional
-            Told how many trees are grown.
+            Told how far it is, of the largest number of trees.
         stands : array of int, shape (n,), optional
             How many rows each stands for; 1 where left out.
         """
-        kept = np.any(targets != 0, axis=1).astype(np.int64)
         if stands is not None:
-            kept, targets = kept * stands, targets * stands[:, None]
-        rich, depth = False, self.depth
-        if not self.drawn:
-            total = self.noisy.leave(np.array([self.whole * int(kept.sum())]))
-            rows = max(float(total[0]) / self.whole, 1.0)
-            rich = rows >= _RICH * self.deviation(self.later)
-            if not rich:
-                room = max(rows / (_ALONE * self.deviation(self.alone)), 1.0)
-                depth = min(self.depth, max(1, math.floor(math.log2(room))))
-        orders, firsts = self._coded(places, targets, kept) if rich else self._uncoded()
+            targets = targets * stands[:, None]
+        way, scores, span = self._opened(targets)
+        orders = self._orders(places, targets, None if self.drawn else way.lists)
         codes = Grown(self.columns, tuple(orders), (), (), ()).codes(places)
         trees, values, sizes = [], [], []
-        weight = self.leaves if rich else self.alone
-        for t in range(self.trees):
-            tree = self._chosen_tree(codes, targets, firsts) if rich else drawn_tree(orders, depth)
-            found, held = self._values(tree, tree.places(codes), targets, weight)
+        for t in range(way.trees):
+            if self.drawn:
+                tree = drawn_tree(orders, self.depth)
+            else:
+                tree = self._chosen_tree(codes, scores, span, way, orders)
+            found, held = self._values(tree, tree.places(codes), targets, way.leaves)
             trees.append(tree)
             values.append(found)
             sizes.append(held)
             if seen is not None:
-                seen(t + 1)
+                seen((t + 1) * self.trees // way.trees)
         return Grown(self.columns, tuple(orders), tuple(trees), tuple(values), tuple(sizes))
 
-    def _coded(
-        self, places: Sequence[Integers], targets: Integers, kept: Integers
-    ) -> tuple[list[Integers], list[Floats]]:
-        """The code of each cell, and of each column the sums of targets by code."""
-        orders, firsts = [], []
+    def _opened(self, targets: Integers) -> tuple[ForestWay, Integers, int]:
+        """The way, and the scores of the rows with their R."""
+        if self.drawn:
+            none = Fraction(0)
+            return (
+                ForestWay(self.trees, self.depth, none, self.noisy.noise, self.noisy.noise),
+                targets,
+                1,
+            )
+        whole = self.table(self.ways.rows, np.zeros(len(targets), np.int64), 1, targets)[0]
+        off = self.deviation(self.ways.rows)
+        way = self.ways.way(float(self._rows(whole)))
+        if self.classes:
+            # Where noise is large, as if classes had as many rows.
+            rows = np.maximum(whole, 0.0) + 2 * off
+            weights = np.rint(WEIGHT * rows.min() / rows).astype(np.int64)
+            return way, targets * weights, WEIGHT
+        mean = round(UNIT * min(max(whole[1] / max(whole[0], off, 1.0), -1.0), 1.0))
+        # The first of the targets is UNIT for each row.
+        score = targets[:, 1] - mean * (targets[:, 0] // UNIT)
+        return way, np.column_stack([score, -score]), 2 * (UNIT + abs(mean))
+
+    def _orders(
+        self, places: Sequence[Integers], targets: Integers, noise: Noise | None
+    ) -> list[Integers]:
+        """The code of each cell: numbers as they rise, lists by their targets or in any order."""
+        found = []
         for column, cells in zip(self.columns, places, strict=True):
-            counts = self.counted(cells, column.cells, kept)
-            clear = _CLEAR * self.noisy.deviation / self.counts
-            groups = joined_cells(column, counts, float(counts.sum()) / _BINS, clear)
-            size = int(groups.max()) + 1
-            sums = self.summed(self.first, groups[cells], size, targets)
-            order = self._order(column, sums)
-            orders.append(order[groups])
-            ranked = np.zeros_like(sums)
-            ranked[order] = sums
-            firsts.append(ranked)
-        return orders, firsts
+            if column.categories is None:
+                found.append(np.arange(column.cells))
+            elif noise is None:
+                found.append(randomness.permutation(column.cells))
+            else:
+                sums = self.table(noise, cells, column.cells, targets)
+                found.append(self._order(sums, self.deviation(noise)))
+        return found
 
-    def _uncoded(self) -> tuple[list[Integers], list[Floats]]:
-        """Codes that nobody's rows decide: numbers as they rise, lists in any order."""
-        return [
-            np.arange(c.cells) if c.categories is None else randomness.permutation(c.cells)
-            for c in self.columns
-        ], []
+    def _order(self, sums: Floats, off: float) -> Integers:
+        rows = np.maximum(self._rows(sums), 0.0)
+        held = sums if self.classes else sums[:, 1:]
+        mean = held.sum(axis=0) / max(float(rows.sum()), off)
+        # What is seen of few rows is drawn to the mean.
+        above = (held - rows[:, None] * mean) / (rows + off)[:, None]
+        which = int((rows @ above**2).argmax())
+        return np.argsort(np.argsort(above[:, which], kind="stable"), kind="stable")
 
-    def _order(self, column: FeatureColumn, sums: Floats) -> Integers:
-        """The code of each joined cell: lists by their targets, what is missing at an end."""
-        rows = np.maximum(self.rows(sums), 0.0) + _RIDGE * self.deviation(self.first)
-        shares = sums / rows[:, None]
-        which = (
-            1 if not self.classes else int((rows @ (shares - shares.mean(axis=0)) ** 2).argmax())
-        )
-        rate = shares[:, which]
-        if column.categories is not None:
-            return np.argsort(np.argsort(rate, kind="stable"), kind="stable")
-        near = abs(rate[-1] - rate[0]) < abs(rate[-1] - rate[-2])
-        found = np.arange(len(rate)) + near
-        return np.asarray(found % len(rate))
-
-    def _chosen_tree(self, codes: Integers, targets: Integers, firsts: Sequence[Floats]) -> Tree:
-        """A tree whose questions are chosen by noisy sums."""
-        sizes = np.array([len(sums) for sums in firsts])
-        tree = Tree()
-        ends = {0: (np.zeros_like(sizes), sizes - 1)}
-        at = np.zeros(len(codes), np.int64)
-        for level in range(self.depth):
-            found = self._tried(codes, targets, at, sorted(ends), ends, firsts, level)
-            below: dict[int, tuple[Integers, Integers]] = {}
-            for node, (column, code) in found.items():
-                below |= halved(tree, node, ends[node], column, code)
-            ends, at = below, tree.places(codes)
-        return tree
-
-    def _tried(
+    def _chosen_tree(
         self,
         codes: Integers,
-        targets: Integers,
-        at: Integers,
-        nodes: list[int],
-        ends: dict[int, tuple[Integers, Integers]],
-        firsts: Sequence[Floats],
-        level: int,
-    ) -> dict[int, tuple[int, int]]:
-        """The best split of each node of a level."""
-        best: dict[int, tuple[float, tuple[int, int]]] = {}
-        if level == 0:
-            tried = randomness.permutation(len(firsts))[: max(self.tries, 1)]
-            for column in tried.tolist():
-                self._better(best, 0, column, np.arange(len(firsts[column])), firsts[column])
-            return {node: split for node, (_, split) in best.items()}
-        spot = np.full(int(at.max(initial=0)) + 1 + max(nodes, default=0), -1)
-        spot[nodes] = np.arange(len(nodes))
-        inside = spot[at] >= 0
-        rows, mine = np.flatnonzero(inside), spot[at[inside]]
-        for _ in range(self.tries):
-            column, cuts = drawn([ends[node] for node in nodes])
-            code = codes[rows, column[mine]]
-            group = (code[:, None] > cuts[mine]).sum(axis=1)
-            cells = GROUPS * max(len(nodes), 1)
-            sums = self.summed(self.later, GROUPS * mine + group, cells, targets[rows])
-            sums = sums.reshape(-1, GROUPS, sums.shape[1])
-            for i, node in enumerate(nodes):
-                self._better(best, node, int(column[i]), cuts[i], sums[i])
-        return {node: split for node, (_, split) in best.items()}
+        scores: Integers,
+        span: int,
+        way: ForestWay,
+        orders: Sequence[Integers],
+    ) -> Tree:
+        """A tree whose questions are chosen by noisy utilities."""
+        tree, most = Tree(), np.array([int(order.max()) for order in orders])
+        ends: dict[int, Ends] = {0: (np.zeros_like(most), most)}
+        rows = {0: np.arange(len(codes))}
+        tries = max(self.tries, math.ceil(len(most) / _SHARE))
+        if way.trees * way.depth == 1:
+            tries = len(most)
+        for _ in range(way.depth):
+            below: dict[int, Ends] = {}
+            for node, (low, high) in ends.items():
+                free = np.flatnonzero(high > low)
+                if not len(free):
+                    continue
+                tried = free[randomness.permutation(len(free))[:tries]].tolist()
+                mine = rows.pop(node)
+                column, code = self._split(codes, scores, mine, tried, ends[node], way.level, span)
+                new = halved(tree, node, ends[node], column, code)
+                right = codes[mine, column] > code
+                rows |= dict(zip(new, (mine[~right], mine[right]), strict=True))
+                below |= new
+            ends = below
+        return tree
 
-    def _better(
+    def _split(
         self,
-        best: dict[int, tuple[float, tuple[int, int]]],
-        node: int,
-        column: int,
-        cuts: Integers,
-        sums: Floats,
-    ) -> None:
-        """Keep the best split of a node, where both sides hold more than noise."""
-        noise = self.deviation(self.later)
-        ridge = _RIDGE * noise
-        rising = np.cumsum(sums, axis=0)
-        whole = rising[-1]
-        base = float(self.gain(whole, ridge))
-        for i in range(len(sums) - 1):
-            left, right = rising[i], whole - rising[i]
-            if min(float(self.rows(left)), float(self.rows(right))) < _SMALLEST * noise:
-                continue
-            gain = float(self.gain(left, ridge) + self.gain(right, ridge)) - base
-            if gain > best.get(node, (0.0,))[0]:
-                best[node] = gain, (column, int(cuts[i]))
+        codes: Integers,
+        scores: Integers,
+        rows: Integers,
+        tried: Sequence[int],
+        ends: Ends,
+        level: Fraction,
+        span: int,
+    ) -> tuple[int, int]:
+        """A column and a code of a node, one of the candidates."""
+        held = scores[rows].T.astype(np.float64)
+        asked: list[tuple[int, int]] = []
+        utilities = []
+        for column in tried:
+            low, high = int(ends[0][column]), int(ends[1][column])
+            cuts = cuts_of(low, high)
+            code, size = codes[rows, column], high + 1
+            rising = np.array([np.cumsum(np.bincount(code, part, size)) for part in held])
+            lefts = rising[:, cuts]
+            utilities.append(lefts.max(axis=0) + (rising[:, -1:] - lefts).max(axis=0))
+            asked += [(column, int(cut)) for cut in cuts]
+        exact = np.concatenate(utilities).astype(np.int64)
+        return asked[self.choose(level, span, exact)]
+
+    # --- what leaves say --------------------------------------------------------------------------
+
+    def deviation(self, noise: Noise) -> float:
+        """Of one sum of a table, in rows."""
+        return math.sqrt(noise.variance) / (1 if self.classes else UNIT)
+
+    def _rows(self, sums: Floats) -> Floats:
+        """How many rows sums of targets are of."""
+        return np.asarray(sums.sum(axis=-1) if self.classes else sums[..., 0])
 
     def _values(
-        self, tree: Tree, at: Integers, targets: Integers, weight: int
+        self, tree: Tree, at: Integers, targets: Integers, noise: Noise
     ) -> tuple[Floats, Floats]:
         """Of each node its shares of classes, or its mean target, and its rows.
 
@@ -369,10 +329,10 @@ class Trees:
         that shares may lie beyond their ends until the mean is taken.
         """
         size = len(tree.left)
-        sums, leaves = tree.summed(self.summed(weight, at, size, targets))
-        rows = np.maximum(self.rows(sums), 0.0)
+        sums, leaves = tree.summed(self.table(noise, at, size, targets))
+        rows = np.maximum(self._rows(sums), 0.0)
         held = sums if self.classes else sums[:, 1:]
-        firm = _FIRM * self.deviation(weight) * np.sqrt(leaves)
+        firm = _FIRM * self.deviation(noise) * np.sqrt(leaves)
         found = np.full((size, held.shape[1]), 1 / self.classes if self.classes else 0.0)
         found[0] += (held[0] - rows[0] * found[0]) / (rows[0] + firm[0])
         for node in range(size):
@@ -385,24 +345,37 @@ class Trees:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        delta = Fraction(1, 100)
-        asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
-        for of_unit, name in ((1, "tables of a forest"), (2, "tables of a forest, units of 2")):
-            columns = (FeatureColumn("x", categories=("a",)),)
-            made = cls(columns, 2, 2, 2, 1, asked, of_unit=of_unit)
+        column, delta = FeatureColumn("x", categories=("a",)), Fraction(1, 100)
 
-            def run(rows: int, size: int, made: Trees = made) -> Floats:
+        def made(delta: Fraction, of_unit: int = 1) -> Trees:
+            asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
+            return cls((column,), 2, 2, 1, 1, asked, of_unit=of_unit)
+
+        for of_unit, name in ((1, "tables of a forest"), (2, "tables of a forest, units of 2")):
+            forest = made(delta, of_unit)
+            way = forest.ways.concentrated(2, 1)
+
+            def tables(
+                rows: int, size: int, forest: Trees = forest, way: ForestWay = way
+            ) -> Floats:
                 # As many cells as outputs; each number is seen as much as neighbours move it.
-                places, tables = np.repeat(np.arange(size), rows), [made.first]
-                tables += [made.later] * made.tables + [made.leaves] * made.trees
-                ones = np.ones(len(places), np.int64)
-                found = made.counted(places, size, ones) * made.counts**2
-                exact = made.whole * np.bincount(places, ones, size).astype(np.int64)
-                found = found + made.noisy.leave(exact) * made.whole
+                places, found = np.repeat(np.arange(size), rows), np.zeros(size)
                 targets = np.tile(np.array([[1, 0]]), (len(places), 1))
-                for weight in tables:
-                    sums = made.summed(weight, places, size, targets)[:, 0]
-                    found = found + sums * weight**2
+                for law in (way.lists, way.leaves, way.leaves):
+                    sums = forest.table(law, places, size, targets)[:, 0]
+                    found = found + sums / law.variance
                 return found
 
-            yield Subject(name, run, 1, 1 + of_unit, delta=delta)
+            # What tables cost, without the splits.
+            epsilon = epsilon_of_rho(forest.ways.rho * (1 - FOR_SPLITS), delta)
+            yield Subject(name, tables, 1, 1 + of_unit, epsilon, delta)
+
+        pure = made(Fraction(0))
+
+        def splits(rows: int, size: int) -> Floats:
+            # A row that one of many splits puts right, and the others do not.
+            utilities = np.array([WEIGHT * rows, *[0] * 15])
+            drawn = [pure.choose(Fraction(1), WEIGHT, utilities) for _ in range(size)]
+            return np.array([-float(index == 0) for index in drawn])
+
+        yield Subject("splits of a forest", splits, 1, 2)

@@ -1,0 +1,209 @@
+"""Forests: with the same answers, neighbours differ by no more than is charged."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither import noise
+from dither.accounting import rho_of_epsilon
+from dither.lab.audit import Outcome, audit
+from dither.learn import _trees
+from dither.learn._columns import FeatureColumn
+from dither.learn._noise import Asked
+from dither.learn._trees import UNIT, Trees
+from dither.learn._ways import ForestWay, ForestWays
+from dither.mechanisms import DiscreteGaussian
+from dither.privacy import Neighbours
+from learn.watched import gaps, watched
+
+BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)
+NUMBER = FeatureColumn("x", bounds=(-1.0, 1.0))
+LISTED = FeatureColumn("c", categories=("a", "b", "c"))
+DELTA = Fraction(1, 10**6)
+DEPTH = 3
+
+
+def _same_chance(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(noise, "below", lambda n, size: rng.integers(0, n, size))
+    monkeypatch.setattr(noise, "permutation", lambda n: rng.permutation(n))
+
+
+def _grown(run: Any, rows: list[tuple[int, int, int]]) -> Any:
+    """A watched run on rows (cell, cell, label)."""
+    places = [np.array([row[i] for row in rows], np.int64) for i in (0, 0, 1)]
+    labels = np.array([row[2] for row in rows], np.int64)
+    if run.classes:
+        targets = (labels[:, None] == np.arange(run.classes)).astype(np.int64)
+    else:
+        targets = np.column_stack([np.full(len(labels), UNIT), (2 * labels - 1) * UNIT])
+    run.run(places, targets.reshape(len(rows), run.outputs))
+    return run
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "many rows": {"rows": 1e7, "delta": DELTA},
+    "many rows, purely": {"rows": 1e7, "delta": Fraction(0)},
+    "few rows": {"rows": 1.0, "delta": DELTA},
+    "drawn": {"rows": 1.0, "delta": DELTA, "drawn": True},
+}
+OTHERS = [(3, 1, 0)] * 4 + [(200, 2, 1)] * 4
+PAIRS = list(
+    itertools.product(
+        range(4), [(0, 0, 0), (256, 3, 1), (128, 1, 1)], [(0, 0, 1), (100, 2, 0), (255, 1, 1)]
+    )
+)
+
+
+def _pairs(
+    monkeypatch: pytest.MonkeyPatch, neighbours: Neighbours, classes: int, way: str, unit: int = 1
+) -> Any:
+    """Of neighbouring tables, what differs and what is charged; and the shares, level by level."""
+    asked = Asked(Fraction(1), WAYS[way]["delta"], neighbours)
+    for seed, one, two in PAIRS:
+        tables = [
+            [*OTHERS, *[one] * unit],
+            [*OTHERS, *[two] * unit] if neighbours is BOTH[1] else OTHERS,
+        ]
+        runs = []
+        for table in tables:
+            _same_chance(monkeypatch, seed)
+            drawn = "drawn" in WAYS[way]
+            # One column more than levels that are cut, so that each node can be.
+            columns = (NUMBER, NUMBER, LISTED)
+            run = Trees(columns, classes, 2, DEPTH, 2, asked, drawn, unit)
+            runs.append(_grown(watched(run, seed, WAYS[way]["rows"]), table))
+        found = gaps(*runs)
+        levels = {"few rows": 1, "drawn": 0}.get(way, 2 * DEPTH)
+        yield found, runs[0], found.pairs(runs[0], levels)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("classes", [2, 3, 0])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("unit", [1, 2])
+def test_forests_move_as_proved(
+    monkeypatch: pytest.MonkeyPatch, neighbours: Neighbours, classes: int, way: str, unit: int
+) -> None:
+    """Tables, and utilities level by level; and all that is charged can be moved, or nearly."""
+    most = {"l1": 0.0, "square": 0.0, "level": 0.0}
+    for found, run, pairs in _pairs(monkeypatch, neighbours, classes, way, unit):
+        for there, claim in pairs:
+            assert there <= claim
+        if way.startswith("many"):
+            assert len(found.shares) == 2 * (2**DEPTH - 1)
+            levels = [slice(2**i - 1, 2 ** (i + 1) - 1) for i in range(DEPTH)]
+            for tree in (found.shares[: 2**DEPTH - 1], found.shares[2**DEPTH - 1 :]):
+                assert all(sum(tree[level]) <= 1 for level in levels)
+        claim = run.moved(found.tables)
+        most["l1"] = max(most["l1"], found.l1 / claim.l1)
+        most["square"] = max(most["square"], found.l2_squared / claim.l2_squared)
+        most["level"] = max([most["level"], *found.shares])
+    # A row of three classes, or one that leaves a cell, has no more to give where rows are alike.
+    assert most["l1"] >= 0.75
+    assert most["square"] >= 0.75
+    assert way == "drawn" or most["level"] >= 0.45
+
+
+@pytest.mark.parametrize("mistake", ["scores", "replaced", "unit"])
+def test_planted_mistakes_are_seen(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
+    """Scores longer than was said; rows that are replaced, or a unit's, charged as one is added."""
+    neighbours = BOTH[1] if mistake == "replaced" else BOTH[0]
+    if mistake == "scores":
+        opened = Trees._opened
+
+        def doubled(self: Any, targets: Any) -> Any:
+            way, scores, span = opened(self, targets)
+            return way, 2 * scores, span
+
+        monkeypatch.setattr(Trees, "_opened", doubled)
+    else:
+        monkeypatch.setattr(
+            _trees, "ForestWays", lambda table, units, *more: ForestWays(table, 1, *more)
+        )
+    found = _pairs(monkeypatch, neighbours, 2, "many rows", 2 if mistake == "unit" else 1)
+    assert any(there > claim for _, _, pairs in found for there, claim in pairs)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("epsilon", ["0.001", "1", "20"])
+@pytest.mark.parametrize("listed", [0, 3])
+def test_all_that_is_spent_adds_up(neighbours: Neighbours, epsilon: str, listed: int) -> None:
+    """To epsilon, or to the rho that epsilon and delta hold; nothing more, and hardly less."""
+    columns = (NUMBER,) * 2 + (LISTED,) * listed
+    asked = Asked(Fraction(epsilon), DELTA, neighbours)
+    run = Trees(columns, 2, 7, 4, 2, asked, of_unit=3)
+    ways, table = run.ways, run.moved(1)
+    first = table.l1 / ways.rows.scale
+    rho = rho_of_epsilon(asked.epsilon, DELTA)
+    for trees, depth in itertools.product((1, 7), (1, 4)):
+        leaves, levels = run.moved(trees), trees * depth
+
+        def spent(way: ForestWay, leaves: Any = leaves, levels: int = levels) -> Fraction:
+            tables = [(way.leaves, leaves)] + ([(way.lists, run.moved(listed))] if listed else [])
+            gauss = isinstance(way.leaves, DiscreteGaussian)
+            found = first**2 / 2 if gauss else first
+            found += levels * (way.level**2 / 8 if gauss else way.level)
+            for law, moved in tables:
+                if isinstance(law, DiscreteGaussian):
+                    found += Fraction(moved.l2_squared) / (2 * law.sigma2)
+                else:
+                    found += moved.l1 / law.scale
+            return found
+
+        assert spent(ways.purely(trees, depth)) == asked.epsilon
+        assert Fraction(9999, 10_000) * rho <= spent(ways.concentrated(trees, depth)) <= rho
+    charge = ways.loss.charge
+    assert (charge.epsilon, charge.delta) == (asked.epsilon, DELTA)
+    assert charge.rho is not None
+    assert charge.rho >= rho
+    assert ways.loss.neighbours is neighbours
+
+
+def test_rho_covers_every_pure_way() -> None:
+    """What is charged by zCDP holds of the ways that are pure, with few splits and with many."""
+    asked = Asked(Fraction(1), DELTA, BOTH[0])
+    run = Trees((NUMBER, LISTED), 2, 7, 4, 2, asked)
+    table, charged = run.moved(1), run.loss.charge.rho
+    assert charged is not None
+    for trees, depth in itertools.product((1, 7), (1, 4)):
+        way = run.ways.purely(trees, depth)
+        assert not isinstance(way.leaves, DiscreteGaussian)
+        assert not isinstance(way.lists, DiscreteGaussian)
+        parts = [table.l1 / run.ways.rows.scale, trees * table.l1 / way.leaves.scale]
+        parts.append(table.l1 / way.lists.scale)
+        spent = sum(Fraction(part) ** 2 / 2 for part in parts)
+        assert spent + trees * depth * way.level**2 / 8 <= charged
+
+
+def test_more_rows_have_more_trees() -> None:
+    """From one question on, to as many trees and levels as were asked for."""
+    for delta in (Fraction(0), DELTA):
+        run = Trees((NUMBER,) * 5, 2, 16, 5, 2, Asked(Fraction(1), delta, BOTH[0]))
+        ways = [run.ways.way(rows) for rows in (-1e9, 0.0, 100.0, 400.0, 3_000.0, 1e6, 1e12)]
+        sizes = [way.trees * way.depth for way in ways]
+        assert sizes == sorted(sizes)
+        assert sizes[:3] == [1, 1, 1]
+        assert sizes[-1] == 80
+        assert isinstance(ways[-1].leaves, DiscreteGaussian) == bool(delta)
+
+
+def test_a_choice_by_exact_counts_is_seen() -> None:
+    """Were the best split taken, and not one by chance, it would tell of a row."""
+    run = Trees((NUMBER,), 2, 1, 1, 1, Asked(Fraction(1), Fraction(0), BOTH[0]))
+
+    def best(rows: int, size: int) -> Any:
+        return np.full(size, float(np.argmax([1, 2 * rows])))
+
+    def chosen(rows: int, size: int) -> Any:
+        utilities = np.array([256, 512 * rows])
+        return np.array([run.choose(Fraction(1, 2), 512, utilities) for _ in range(size)])
+
+    claim = {"epsilon": 1, "delta": Fraction(0), "samples": 5_000}
+    assert audit(best, 0, 1, **claim).verdict is Outcome.VIOLATED
+    assert audit(chosen, 0, 1, **claim).verdict is not Outcome.VIOLATED
