@@ -273,3 +273,20 @@ def test_what_has_a_value_in_some_rows_is_not(session):
     """A divisor that may be 0 is NULL there, and a test for NULL is a test."""
     for asked in ("COUNT(cost / age)", "AVG(CASE WHEN age / 0 IS NULL THEN 1 ELSE 0 END)"):
         assert session.sql(f"SELECT {asked} AS x FROM visits").explain(1)
+
+
+def test_a_share_of_the_rows_is_at_most_all_of_them(tmp_path, frames):
+    """However it is written, and however far the noise of so small an epsilon reaches."""
+    shares = {
+        "COUNT_IF(smoker) / COUNT(*)": 1,
+        "1.0 * COUNT_IF(smoker) / COUNT(*)": 1,
+        "100 * COUNT(cost) / COUNT(*)": 100,
+        "100 * (COUNT(*) FILTER (WHERE age > 40) / COUNT(*))": 100,
+        "AVG(smoker)": 1,
+    }
+    shown = ", ".join(f"{share} AS o{i}" for i, share in enumerate(shares))
+    with dt.open(policy(tmp_path), sources=frames) as opened:
+        (row,) = opened.sql(f"SELECT {shown} FROM visits").release(0.01).frame.to_dicts()
+    for i, most in enumerate(shares.values()):
+        # Ends that are calculated are rounded outwards.
+        assert -1e-9 <= row[f"o{i}_lower"] <= row[f"o{i}_upper"] <= most * (1 + 1e-9)

@@ -15,8 +15,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dither.errors import QueryError
-from dither.plan.calculations import combined
-from dither.plan.recipes import Applied, KeyRead, Known, Linear, QuantileRecipe, Ranked, claims
+from dither.plan.calculations import combined, of_rows
+from dither.plan.expressions import Column
+from dither.plan.job import Distinct, Rows, Total, Values
+from dither.plan.recipes import (
+    Applied,
+    KeyRead,
+    Known,
+    Linear,
+    QuantileRecipe,
+    Ranked,
+    RatioRecipe,
+    claims,
+)
 from dither.plan.released import COMPARISONS, Constant, apply
 from dither.plan.schema import Kind
 from dither.query import _calculated, _operations
@@ -372,6 +383,31 @@ def test_both_ends_of_what_is_possible_follow():
     ):
         found = combined(op, xs)
         assert (found.lower, found.upper) == ends, (op, xs)
+
+
+def test_a_share_of_the_rows_ends_at_all_of_them():
+    """Of counts alone: of a sum, of what is not the rows, and after a constant nothing is known."""
+    x = Column("t", "x")
+    measured = (Rows(), Values(x), Distinct(x), Total(x, F(1), 0, 9))
+    rows, values, distinct, total = (Linear(((i, F(1)),), F(0)) for i in range(4))
+    two = Known(Constant(2))
+    for over, under, most in (
+        (values, rows, 1),
+        (rows, rows, 1),
+        (combined("+", (values, distinct)), rows, 2),
+        (combined("*", (two, values)), rows, 2),
+        (values, combined("*", (two, rows)), F(1, 2)),
+        (total, rows, None),
+        (values, distinct, None),
+        (combined("+", (values, two)), rows, None),
+        (combined("-", (values, distinct)), rows, None),
+        (values, combined("+", (rows, two)), None),
+        (values, combined("+", (rows, distinct)), None),
+    ):
+        found = of_rows(RatioRecipe(over, under, F(0)), measured)
+        assert found.upper == most
+    assert of_rows(values, measured) == values
+    assert of_rows(RatioRecipe(values, rows, F(0), F(1, 3)), measured).upper == F(1, 3)
 
 
 def test_operations_refuse_what_they_are_not_for():

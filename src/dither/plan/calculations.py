@@ -8,11 +8,13 @@ to the values and intervals of its operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.plan.aggregates import AggregateFunction, Released
 from dither.plan.expressions import Expression
+from dither.plan.job import Distinct, Measurement, Rows, Units, Values
 from dither.plan.recipes import (
     Applied,
     KeyRead,
@@ -26,7 +28,7 @@ from dither.plan.recipes import (
 from dither.plan.released import Apply, Constant, Grouping, Rank, ReleasedKey
 from dither.plan.text import show
 
-__all__ = ["calculated", "combined"]
+__all__ = ["calculated", "combined", "of_rows"]
 
 
 def calculated(
@@ -140,3 +142,26 @@ def _quotient(left: Recipe, right: Recipe) -> Recipe | None:
         return None
     positive = all(x.lower is not None and x.lower >= 0 for x in (first, right))
     return RatioRecipe(first, right, Fraction(0) if positive else None)
+
+
+def of_rows(recipe: Recipe, measured: Sequence[Measurement]) -> Recipe:
+    """A ratio of counts to the number of rows, with the largest that it can be; others as they are.
+
+    Rows with a value, units and distinct values are no more than the rows of a group, also once a
+    unit's contributions are bounded: of ``max_rows`` or fewer rows each counts at most once.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    measured : sequence of Measurement
+        By place.
+    """
+    if not isinstance(recipe, RatioRecipe) or recipe.upper is not None:
+        return recipe
+    over, under = recipe.numerator, recipe.denominator
+    counts = (Rows, Values, Units, Distinct)
+    part = all(c >= 0 and isinstance(measured[at], counts) for at, c in over.terms)
+    rows = [c for at, c in under.terms if isinstance(measured[at], Rows) and c > 0]
+    if not part or over.constant or under.constant or len(rows) != 1 or len(under.terms) != 1:
+        return recipe
+    return replace(recipe, upper=sum((c for _, c in over.terms), Fraction(0)) / rows[0])

@@ -15,7 +15,7 @@ from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan._ranges import SUM_CELLS, lattice_step, power_of_two
 from dither.plan.ballots import Ballot
-from dither.plan.calculations import calculated
+from dither.plan.calculations import calculated, of_rows
 from dither.plan.expressions import Case, Expression, Literal
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import (
@@ -123,7 +123,7 @@ class PlannedMeasurements:
             Where it names a key that is not grouped by.
         """
         if isinstance(node, ag.Released):
-            return calculated(node, self.recipe, self._keys)
+            return of_rows(calculated(node, self.recipe, self._keys), tuple(self.weights))
         if node not in self._made:
             self._made[node] = self._measured(node, self._shares[node])
         return self._made[node]
