@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.learn.federated import ClientData, FedAvg, LocalSGD, Network, train
+from dither.learn.federated import ClientData, FedAvg, LocalSGD, Network, Server, train
 from dither.learn.federated._encoding import UpdateEncoding
 from dither.learn.federated._noise import NoiseShare
 from dither.learn.federated._server import Round
@@ -45,7 +45,6 @@ def _made(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["linear", "network", "torch"])
-@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 def test_updates_are_those_of_each_client_alone(kind: str) -> None:
     """To the last bit, whatever the first client holds, and whoever is trained beside it."""
     model = _made(kind)
@@ -79,6 +78,36 @@ def test_rows_are_encoded_alone(rotated: bool) -> None:
             for part in (given[i : i + 1], given[i:], np.insert(given, 0, np.nan, axis=0)[i + 1 :]):
                 one = encoding.encode(part, 4.0, signs, _Halves())
                 np.testing.assert_array_equal(one[0], whole[i])
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_no_clip_makes_a_vector_longer_than_is_charged(rotated: bool) -> None:
+    """Where units over the clip are beyond doubles, numbers become the least integer, or nothing.
+
+    A clip that follows a quantile gets there by itself in some thousand rounds of short updates.
+    """
+    encoding, signs = UpdateEncoding(5, 1 << 20, rotated), np.ones(8, np.int64)
+    rows = np.array([[1.0, 2.0, 0.0, -3.0, 4.0], [1e-320, 0, 0, 0, 0], [1e308, -1e308, 0, 0, 0]])
+    for clip in (1e-200, 1e-302, 1e-303, 1e-310, 5e-324, 1e100):
+        for row in encoding.encode(rows, clip, signs[: encoding.width], SimulatedWords(1)):
+            assert sum(int(v) ** 2 for v in row) <= encoding.squared
+
+
+def test_a_clip_that_follows_a_quantile_stays_within_doubles() -> None:
+    """Round after round in which every update is short, or every one is cut."""
+    for clip, update in ((1e-289, [0.0, 0.0]), (1e99, [1e308, 0.0])):
+        plan = FedAvg(
+            2, clients=3, rate=1, rounds=40, clip=clip, quantile=0.5, clip_rate=9,
+            count_share=0.5, noise_multiplier=0.001,
+        )  # fmt: skip
+        server = Server(plan, [0.0, 0.0], words=SimulatedWords(3))
+        for _ in range(plan.rounds):
+            opened = server.open()
+            for client in opened.clients.tolist():
+                assert opened.receive(client, update)
+            opened.close()
+        assert 1e-290 <= min(server.clips) <= max(server.clips) <= 1e100
+        assert server.clips[-1] in {1e-290, 1e100}
 
 
 class _Halves(SimulatedWords):
@@ -128,7 +157,6 @@ def _shared_row(self: ClientData, which: Any, batch: Any, words: Any) -> Any:
     return self.X[rows], self.y[rows], weights.astype(np.float32)
 
 
-@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 def test_a_client_moves_a_sum_by_its_own_vector_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a whole round of training; and a row that clients share is seen to move it by more."""
     plan = FedAvg(

@@ -119,7 +119,8 @@ class BallRelease:
         norm = np.sqrt(squared_lengths(part))[:, None] * largest
         scale = (self.steps - math.sqrt(self.dimension)) / np.maximum(norm, 1.0)
         found = np.rint(part * np.minimum(largest * scale, self.steps)).astype(np.int64)
-        found[np.einsum("ij,ij->i", found, found) > self.steps**2] = 0
+        beyond = ((found > self.steps) | (found < -self.steps)).any(axis=1)
+        found[beyond | (np.einsum("ij,ij->i", found, found) > self.steps**2)] = 0
         return np.asarray(found)
 
     def statistic(self, points: npt.NDArray[np.int64]) -> tuple[Fraction, ...]:

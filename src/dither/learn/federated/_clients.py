@@ -77,7 +77,9 @@ class ClientData:
         number = least if self.clients is None else check.count("clients", self.clients, least)
         order = np.argsort(client, kind="stable")
         held = np.bincount(client, minlength=number)
-        object.__setattr__(self, "X", np.ascontiguousarray(X[order], np.float32))
+        # No warning may tell of one client's numbers, here or in training.
+        with np.errstate(all="ignore"):
+            object.__setattr__(self, "X", np.ascontiguousarray(X[order], np.float32))
         object.__setattr__(self, "y", y[order].astype(np.int64))
         object.__setattr__(self, "client", client[order].astype(np.int64))
         object.__setattr__(self, "clients", number)
@@ -268,10 +270,11 @@ class Network:
         for at in data.stacks(which, local.batch, self.size, numbers):
             chosen, stack = which[at], np.tile(first, (len(at), 1))
             whole = data.taken(chosen, None, words) if local.batch is None else None
-            for _ in range(local.steps):
-                taken = whole or data.taken(chosen, local.batch, words)
-                self._step(stack, *taken, local.rate)
-            found[at] = stack - first
+            with np.errstate(all="ignore"):
+                for _ in range(local.steps):
+                    taken = whole or data.taken(chosen, local.batch, words)
+                    self._step(stack, *taken, local.rate)
+                found[at] = stack - first
         return found
 
     def _step(self, stack: Single, X: Single, y: Integers, weights: Single, rate: float) -> None:

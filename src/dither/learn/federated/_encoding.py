@@ -104,6 +104,12 @@ class UpdateEncoding:
         -------
         array of int64, shape (m, coordinates)
         """
+        with np.errstate(all="ignore"):  # a warning would tell of a client
+            return self._encoded(updates, clip, signs, words)
+
+    def _encoded(
+        self, updates: npt.NDArray[np.floating], clip: float, signs: Integers, words: Words
+    ) -> Integers:
         # In one order whatever comes: each row is added up by itself, as it would be alone.
         rows = np.array(updates, np.float64, order="C")
         wild = ~np.isfinite(rows).all(axis=1)
@@ -112,8 +118,7 @@ class UpdateEncoding:
         peaks = np.maximum(np.abs(rows).max(axis=1), 1e-300)
         rows /= peaks[:, None]
         lengths = np.sqrt(np.square(rows).sum(axis=1))
-        with np.errstate(over="ignore"):
-            short = ~wild & (peaks * lengths <= clip)
+        short = ~wild & (peaks * lengths <= clip)
         # A hair below 1, so that rounded products do not cross the bound, which is checked.
         shrink = (1 - 2**-40) * np.minimum(peaks, clip / np.maximum(lengths, 1.0))
         rows *= (shrink * (self.units / clip))[:, None]
@@ -148,7 +153,8 @@ class UpdateEncoding:
     def _too_long(self, vectors: Integers) -> npt.NDArray[np.bool_]:
         """By integers: no coordinate may be so large that its square or their sum overflows."""
         most = math.isqrt(self.squared)
-        large = (np.abs(vectors) > most).any(axis=1)
+        # Of the least integer, which doubles without a value become, there is no positive one.
+        large = ((vectors > most) | (vectors < -most)).any(axis=1)
         squares = np.einsum("ij,ij->i", vectors, vectors)
         return np.asarray(large | (squares > self.squared))
 

@@ -26,6 +26,9 @@ from dither.numeric import Words, secure_words
 
 __all__ = ["Faults", "Round", "Server", "Task"]
 
+_SHORTEST, _LONGEST = 1e-290, 1e100
+"""Between them a clip that follows a quantile stays: units over it are doubles, too."""
+
 
 @dataclass(slots=True)
 class Faults:
@@ -202,7 +205,8 @@ class Server:
             count = float(total[-1]) / (encoding.weight * float(plan.rate) * plan.clients)
             moved = float(plan.clip_rate) * (0.5 + count / 2 - float(plan.quantile))
             # A noisy count of few clients may be far off; a step by more than e says no more.
-            self.clip *= math.exp(-min(max(moved, -1.0), 1.0))
+            moved = self.clip * math.exp(-min(max(moved, -1.0), 1.0))
+            self.clip = min(max(moved, _SHORTEST), _LONGEST)
         return self.parameters
 
 
