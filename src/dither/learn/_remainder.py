@@ -7,7 +7,10 @@ for, and never more than is left.
 
 Guarantee. What is taken, and of which part, depends on what left before alone. So at the same
 earlier answers two neighbours take the same, and a row moves the whole sequence no further than the
-plan says: the squares of the parts (or their absolute values, for Laplace noise) add up to no more.
+plan says: the squares of the parts (or their absolute values, for Laplace noise) add up to no more,
+on every path. For Laplace noise the losses of the parts add up in the same way. For Gaussian noise
+parts whose lengths follow from what left before are together as one Gaussian mechanism of the whole
+length: `dither.accounting.GdpFilter` has the proof.
 """
 
 from __future__ import annotations
