@@ -74,7 +74,7 @@ def open_unlocked(
     """
     import duckdb
 
-    off = ",".join(sorted(_optimizers() - OPTIMIZERS))
+    off = ",".join(sorted(_known()[0] - OPTIMIZERS))
     settings = dict(SETTINGS, temp_directory=temp_directory, disabled_optimizers=off)
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
@@ -111,25 +111,22 @@ def _set_own(connection: DuckDBPyConnection) -> None:
 
 
 @cache
-def _optimizers() -> frozenset[str]:
-    """All that this DuckDB's optimizer can do."""
+def _known() -> tuple[frozenset[str], bool]:
+    """What this DuckDB's optimizer can do, and whether others may ask for the sum that it keeps for
+    itself. A connection takes much longer to make than to ask, so one is asked for both."""
     import duckdb
 
     with duckdb.connect() as connection:
         found = connection.execute("FROM duckdb_optimizers()").fetchall()
-    return frozenset(name for (name,) in found)
-
-
-@cache
-def _has_short_sum() -> bool:
-    """Whether this DuckDB lets others ask for the sum that it keeps for itself."""
-    import duckdb
-
-    with duckdb.connect() as connection:
         try:
-            return connection.execute(f"SELECT {SHORT_SUM}(40 + 2)").fetchall() == [(42,)]
+            summed = connection.execute(f"SELECT {SHORT_SUM}(40 + 2)").fetchall() == [(42,)]
         except duckdb.Error:
-            return False
+            summed = False
+    return frozenset(name for (name,) in found), summed
+
+
+def _has_short_sum() -> bool:
+    return _known()[1]
 
 
 def lock(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
