@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +50,7 @@ def _grown(run: Any, rows: list[tuple[int, int, int]]) -> Any:
 WAYS: dict[str, dict[str, Any]] = {
     "many rows": {"rows": 1e7, "delta": DELTA},
     "many rows, purely": {"rows": 1e7, "delta": Fraction(0)},
+    "many, but not very many": {"rows": 250.0, "delta": DELTA},
     "few rows": {"rows": 1.0, "delta": DELTA},
     "drawn": {"rows": 1.0, "delta": DELTA, "drawn": True},
 }
@@ -77,7 +79,8 @@ def _pairs(
             # One column more than levels that are cut, so that each node can be.
             columns = (NUMBER, NUMBER, LISTED)
             run = Trees(columns, classes, 2, DEPTH, 2, asked, drawn, unit)
-            runs.append(_grown(watched(run, seed, WAYS[way]["rows"]), table))
+            told = WAYS[way]["rows"] * run.ways.units / max(classes, 1)
+            runs.append(_grown(watched(run, seed, told), table))
         found = gaps(*runs)
         levels = {"few rows": 1, "drawn": 0}.get(way, 2 * DEPTH)
         yield found, runs[0], found.pairs(runs[0], levels)
@@ -118,15 +121,16 @@ def test_planted_mistakes_are_seen(monkeypatch: pytest.MonkeyPatch, mistake: str
         opened = Trees._opened
 
         def doubled(self: Any, targets: Any) -> Any:
-            way, scores, span = opened(self, targets)
-            return way, 2 * scores, span
+            way, scores = opened(self, targets)
+            return way, replace(scores, rows=2 * scores.rows)
 
         monkeypatch.setattr(Trees, "_opened", doubled)
     else:
         monkeypatch.setattr(
             _trees, "ForestWays", lambda table, units, *more: ForestWays(table, 1, *more)
         )
-    found = _pairs(monkeypatch, neighbours, 2, "many rows", 2 if mistake == "unit" else 1)
+    way = "many, but not very many"
+    found = _pairs(monkeypatch, neighbours, 2, way, 2 if mistake == "unit" else 1)
     assert any(there > claim for _, _, pairs in found for there, claim in pairs)
 
 

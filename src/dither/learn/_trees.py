@@ -14,17 +14,23 @@ are those of their leaves, as far as noise is large.
 
 Where splits are to be drawn by chance, all is spent on the leaves: (3) alone.
 
-Choices. A row has scores, integers that follow from its target and from (0) alone: of classes its
-``WEIGHT``, less for a class with more rows, in the place of its class, and 0 elsewhere; of numbers
-s and -s, s being the target less the mean by (0), a whole number. The utility of a split is the
-largest sum of scores on its left and the largest on its right: with classes the weight of the rows
-that it puts right, each side taken for one class.
+Choices. A row has scores, integers that follow from its target and from (0) alone, and the utility
+of a split is that of the scores on its left and that of those on its right. Where a row is added to
+the node, it is on one side of each split: if that side's utility then rises by something in an
+interval R long, the same for all splits, so do the utilities of all of them. Where it is removed,
+the same with the sign turned.
 
-Where a row is added to the node, it is on one side of each split, and the largest sum of that side
-rises by something from the least to the largest of its scores: of classes from 0 to at most WEIGHT,
-of numbers from -|s| to |s|, where |s| is at most UNIT + |mean|. So over all splits the changes lie
-in an interval R long: R is WEIGHT, or 2·(UNIT + |mean|). Where it is removed, the same with the
-sign turned.
+- With few rows beside the noise: the largest of the sums of scores. Of classes a row has its
+  ``WEIGHT``, less for a class with more rows, in the place of its class, and 0 elsewhere: the
+  weight of the rows that a split puts right, each side taken for one class. It rises by something
+  from 0 to WEIGHT, which is R. Of numbers it has s and -s, s being the target less the mean by (0),
+  a whole number: what rises does so from -|s| to |s|, and R = 2·(UNIT + |mean|).
+- With many: S²/n, of the n rows and the sums S of their targets v, which are 1 in the place of the
+  class, or a number. It is Σ|v|² less the squares about the mean S/n, so that with one more row v
+  it rises by |v|² - n/(n + 1)·|v - S/n|². |v|² is the same for all splits, and |v - S/n|² at most 2
+  for classes and (2·UNIT)² for numbers: R. Multiplied by K, which is ``WEIGHT`` for classes and 1
+  for numbers, and rounded down, it rises by less than 1 more or less than that: whole numbers that
+  lie less than K·R + 2 apart, K·R + 1 at most.
 
 Which node a row is in depends on its own values, and on what left before. So it is in one node of a
 level; `dither.learn._ways` has what follows for the levels of all trees.
@@ -79,8 +85,44 @@ Integers = npt.NDArray[np.int64]
 UNIT = 1 << 8
 WEIGHT = 1 << 8
 _FIRM = 2.0
+_MANY_OF_CLASSES, _MANY_OF_NUMBERS = 60, 120
+"""Rows times the epsilon of a level, from which on they are many."""
 _SHARE = 3
 """One column in so many is tried for a split, where that is more than asked for."""
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What splits are chosen by.
+
+    Parameters
+    ----------
+    rows : array of int, shape (n, k)
+        The scores.
+    span : int
+        R.
+    utility : callable
+        Of sums of scores on one side, shape (k, splits), for each split.
+    """
+
+    rows: Integers
+    span: int
+    utility: Callable[[Integers], Integers]
+
+
+def _largest(sums: Integers) -> Integers:
+    return np.asarray(sums.max(axis=0))
+
+
+def _squares_of_classes(sums: Integers) -> Integers:
+    # Whole numbers of any size, as squares outgrow 64 bits.
+    exact = sums.astype(object)
+    return np.asarray(WEIGHT * (exact**2).sum(axis=0) // np.maximum(sums.sum(axis=0), 1))
+
+
+def _squares_of_numbers(sums: Integers) -> Integers:
+    exact = sums.astype(object)
+    return np.asarray(exact[1] ** 2 // np.maximum(sums[0], 1))
 
 
 @dataclass(frozen=True)
@@ -191,7 +233,7 @@ class Trees:
         """
         if stands is not None:
             targets = targets * stands[:, None]
-        way, scores, span = self._opened(targets)
+        way, scores = self._opened(targets)
         orders = self._orders(places, targets, None if self.drawn else way.lists)
         codes = Grown(self.columns, tuple(orders), (), (), ()).codes(places)
         trees, values, sizes = [], [], []
@@ -199,7 +241,7 @@ class Trees:
             if self.drawn:
                 tree = drawn_tree(orders, self.depth)
             else:
-                tree = self._chosen_tree(codes, scores, span, way, orders)
+                tree = self._chosen_tree(codes, scores, way, orders)
             found, held = self._values(tree, tree.places(codes), targets, way.leaves)
             trees.append(tree)
             values.append(found)
@@ -208,27 +250,32 @@ class Trees:
                 seen((t + 1) * self.trees // way.trees)
         return Grown(self.columns, tuple(orders), tuple(trees), tuple(values), tuple(sizes))
 
-    def _opened(self, targets: Integers) -> tuple[ForestWay, Integers, int]:
-        """The way, and the scores of the rows with their R."""
+    def _opened(self, targets: Integers) -> tuple[ForestWay, _Scores]:
+        """The way, and what splits are chosen by."""
         if self.drawn:
-            none = Fraction(0)
-            return (
-                ForestWay(self.trees, self.depth, none, self.noisy.noise, self.noisy.noise),
-                targets,
-                1,
-            )
+            noise, none = self.noisy.noise, Fraction(0)
+            way = ForestWay(self.trees, self.depth, none, noise, noise)
+            return way, _Scores(targets, 1, _largest)
         whole = self.table(self.ways.rows, np.zeros(len(targets), np.int64), 1, targets)[0]
-        off = self.deviation(self.ways.rows)
-        way = self.ways.way(float(self._rows(whole)))
+        off, rows = self.deviation(self.ways.rows), float(self._rows(whole))
+        way = self.ways.way(rows)
+        clear = rows * float(way.level) / self.ways.units
+        # Of numbers the first of the targets is UNIT for each row.
+        count = targets[:, 0] // UNIT
+        if self.classes and clear > _MANY_OF_CLASSES:
+            return way, _Scores(targets, 2 * WEIGHT + 1, _squares_of_classes)
         if self.classes:
             # Where noise is large, as if classes had as many rows.
-            rows = np.maximum(whole, 0.0) + 2 * off
-            weights = np.rint(WEIGHT * rows.min() / rows).astype(np.int64)
-            return way, targets * weights, WEIGHT
-        mean = round(UNIT * min(max(whole[1] / max(whole[0], off, 1.0), -1.0), 1.0))
-        # The first of the targets is UNIT for each row.
-        score = targets[:, 1] - mean * (targets[:, 0] // UNIT)
-        return way, np.column_stack([score, -score]), 2 * (UNIT + abs(mean))
+            held = np.maximum(whole, 0.0) + 2 * off
+            weights = np.rint(WEIGHT * held.min() / held).astype(np.int64)
+            return way, _Scores(targets * weights, WEIGHT, _largest)
+        if clear > _MANY_OF_NUMBERS:
+            pair = np.column_stack([count, targets[:, 1]])
+            return way, _Scores(pair, 4 * UNIT**2 + 1, _squares_of_numbers)
+        mean = round(UNIT * min(max(whole[1] / max(rows, off, 1.0), -1.0), 1.0))
+        score = targets[:, 1] - mean * count
+        pair = np.column_stack([score, -score])
+        return way, _Scores(pair, 2 * (UNIT + abs(mean)), _largest)
 
     def _orders(
         self, places: Sequence[Integers], targets: Integers, noise: Noise | None
@@ -255,12 +302,7 @@ class Trees:
         return np.argsort(np.argsort(above[:, which], kind="stable"), kind="stable")
 
     def _chosen_tree(
-        self,
-        codes: Integers,
-        scores: Integers,
-        span: int,
-        way: ForestWay,
-        orders: Sequence[Integers],
+        self, codes: Integers, scores: _Scores, way: ForestWay, orders: Sequence[Integers]
     ) -> Tree:
         """A tree whose questions are chosen by noisy utilities."""
         tree, most = Tree(), np.array([int(order.max()) for order in orders])
@@ -277,7 +319,7 @@ class Trees:
                     continue
                 tried = free[randomness.permutation(len(free))[:tries]].tolist()
                 mine = rows.pop(node)
-                column, code = self._split(codes, scores, mine, tried, ends[node], way.level, span)
+                column, code = self._split(codes, scores, mine, tried, ends[node], way.level)
                 new = halved(tree, node, ends[node], column, code)
                 right = codes[mine, column] > code
                 rows |= dict(zip(new, (mine[~right], mine[right]), strict=True))
@@ -288,27 +330,26 @@ class Trees:
     def _split(
         self,
         codes: Integers,
-        scores: Integers,
+        scores: _Scores,
         rows: Integers,
         tried: Sequence[int],
         ends: Ends,
         level: Fraction,
-        span: int,
     ) -> tuple[int, int]:
         """A column and a code of a node, one of the candidates."""
-        held = scores[rows].T.astype(np.float64)
+        held = scores.rows[rows].T.astype(np.float64)
         asked: list[tuple[int, int]] = []
         utilities = []
         for column in tried:
             low, high = int(ends[0][column]), int(ends[1][column])
             cuts = cuts_of(low, high)
             code, size = codes[rows, column], high + 1
-            rising = np.array([np.cumsum(np.bincount(code, part, size)) for part in held])
-            lefts = rising[:, cuts]
-            utilities.append(lefts.max(axis=0) + (rising[:, -1:] - lefts).max(axis=0))
+            sums = np.array([np.bincount(code, part, size) for part in held]).astype(np.int64)
+            rising = np.cumsum(sums, axis=1)
+            lefts, rights = rising[:, cuts], rising[:, -1:] - rising[:, cuts]
+            utilities.append(scores.utility(lefts) + scores.utility(rights))
             asked += [(column, int(cut)) for cut in cuts]
-        exact = np.concatenate(utilities).astype(np.int64)
-        return asked[self.choose(level, span, exact)]
+        return asked[self.choose(level, scores.span, np.concatenate(utilities))]
 
     # --- what leaves say --------------------------------------------------------------------------
 
