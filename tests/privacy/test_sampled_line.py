@@ -14,6 +14,7 @@ from dither import privacy
 from dither.privacy._side import side
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.grid import Grid
+from dither.privacy.laws import sampled_line
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm
@@ -151,3 +152,13 @@ def test_a_direction_without_losses_that_large_is_not_worked_out():
     # What may be infinite has no such end.
     lost = side((10 * privacy.approximate(1, 1e-9).poisson(0.1)).parts, True)
     assert not lost.below(100.0, -30.0)
+
+
+def test_few_nodes_are_kept():
+    """Rare large losses take tens of thousands of nodes a tilt: not those of every tilt stay."""
+    term = line("removal", base_of("laplace", 50.0), 1e-4)
+    for c in np.geomspace(1e-3, 1e3, 40):
+        term.log_moment(np.array([c]))
+    sizes = [len(nodes.loss) for nodes in term._kept.values()]
+    assert 1 < len(sizes) < 40
+    assert sum(sizes) <= sampled_line._HELD + max(sizes)

@@ -47,6 +47,9 @@ __all__ = ["SampledLineTerm"]
 _ORDER = 16
 _MARGIN = 12.0
 _MOST = 4096
+_HELD = 100_000
+"""Nodes that a term keeps, of all its tilts together: 3 MB, as hundreds of terms are kept."""
+
 _LARGEST = 1e10
 """The mu² from which no number of panels is enough."""
 
@@ -173,9 +176,10 @@ class SampledLineTerm(Term):
     def _nodes(self, c: float, u: float) -> _Nodes:
         found = self._kept.get((c, u))
         if found is None:
-            if len(self._kept) > 256:
-                self._kept.clear()
-            found = self._kept[c, u] = self._laid(c, u)
+            found = self._laid(c, u)
+            while self._kept and sum(len(n.loss) for n in self._kept.values()) > _HELD:
+                del self._kept[next(iter(self._kept))]
+            self._kept[c, u] = found
         return found
 
     def _laid(self, c: float, u: float) -> _Nodes:
