@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from dither import learn
+from dither.learn import _cells
+from dither.learn._cells import weighted_centres
 from dither.learn._noise import Moved
 from dither.learn._pca import Axes, Spread, shrunk
 from dither.learn._remainder import Remainder
@@ -42,6 +44,17 @@ def test_no_part_takes_more_than_is_left(absolute: bool) -> None:
     with pytest.raises(RuntimeError, match="more than is left"):
         left.take(part(2 * found))
     assert left.left == 2 * most - cost[0]
+
+
+def test_a_centre_between_two_groups_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lloyd's steps alone stay where greedy centres began; one moved at a time finds all groups."""
+    rng = np.random.default_rng(9)
+    groups = rng.uniform(-1, 1, (12, 2))
+    points = np.concatenate([rng.normal(g, 0.03, (15, 2)) for g in groups])
+    _, found = weighted_centres(points, np.ones(len(points)), 12)
+    assert found < 3 * 0.03**2
+    monkeypatch.setattr(_cells, "_SWAPS", 0)
+    assert weighted_centres(points, np.ones(len(points)), 12)[1] > 1.1 * found
 
 
 def test_vectors_are_drawn_to_nothing_by_their_noise() -> None:
