@@ -13,14 +13,16 @@ import threading
 import time
 from itertools import count
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from dither._checks import whole
 from dither.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
 
 __all__ = ["KeyedWords", "SecureWords", "SimulatedWords", "Words", "secure_words"]
 
@@ -33,6 +35,14 @@ _ZEROS = bytes(8 * _CHUNK)
 _NANOSECONDS_PER_KEY = 10**9
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _renewals = count()
+
+
+def _encryptor(seed: bytes) -> CipherContext:
+    """AES-256 in counter mode, of a seed of 48 bytes: 32 of the key, 16 of the first block."""
+    # Loaded here: accounts, which stand on this room, draw nothing.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    return Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
 
 
 @runtime_checkable
@@ -134,7 +144,7 @@ class SecureWords(_Integers):
             # Each with its length, so that no two lists of parts read alike.
             state.update(len(part).to_bytes(8, "little") + part)
         seed = state.digest()
-        self._cipher = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
+        self._cipher = _encryptor(seed)
         self._left = _WORDS_PER_KEY
         self._epoch = object()
 
@@ -223,7 +233,7 @@ class KeyedWords(_Integers):
             # Each with its kind and length, so that no two paths read alike.
             state.update(kind + len(text).to_bytes(8, "little") + text)
         seed = state.digest()
-        self._cipher = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
+        self._cipher = _encryptor(seed)
 
     def words(self, n: int) -> npt.NDArray[np.uint64]:
         """Return the next n words of the path, in an array that belongs to the caller.
