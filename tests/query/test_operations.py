@@ -410,6 +410,30 @@ def test_a_share_of_the_rows_ends_at_all_of_them():
     assert of_rows(RatioRecipe(values, rows, F(0), F(1, 3)), measured).upper == F(1, 3)
 
 
+def test_an_end_that_was_not_rounded_stays():
+    """What is left of a whole share is 0, and no less; a product may have been rounded to 0."""
+
+    def post(low, high):
+        ends = np.array([low]), np.array([high])
+        return _operations.Post(ends[0], *ends, np.array([False]))
+
+    def ends(op, *xs):
+        with np.errstate(all="ignore"):
+            found = _operations.applied(op, list(xs))
+        return found.lower[0], found.upper[0]
+
+    share, one = post(0.0, 1.0), post(1.0, 1.0)
+    assert ends("-", one, share)[0] == 0 == ends("-", share, one)[1]
+    assert ends("*", post(100.0, 100.0), share)[0] == 0
+    assert ends("/", share, post(1.0, math.inf))[0] == 0
+    assert ends("SQRT", share)[0] == 0 == ends("LN", post(1.0, 2.0))[0]
+    small = post(-1e-200, 1e-200)
+    low, high = ends("*", small, post(1e-200, 1e-200))
+    assert low < 0 < high
+    assert ends("POWER", small, post(3.0, 3.0))[0] < 0
+    assert ends("EXP", post(-1000.0, -1000.0))[1] > 0
+
+
 def test_operations_refuse_what_they_are_not_for():
     """Digits that are not constant, and powers that nobody needs."""
     one = Constant(1)

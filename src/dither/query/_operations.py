@@ -113,11 +113,23 @@ def applied(op: str, xs: list[Post]) -> Post:
     return _rising(xs[0], function, ulps, least)
 
 
-def _out(value: Any, lower: Any, upper: Any, null: Truths, empty: Any, ulps: int) -> Post:
-    """With ends moved outwards by what they may have been rounded, and none where all is NULL."""
+def _out(
+    value: Any,
+    lower: Any,
+    upper: Any,
+    null: Truths,
+    empty: Any,
+    ulps: int,
+    exact: tuple[Any, Any] = (False, False),
+) -> Post:
+    """With ends moved outwards by what they may have been rounded, and none where all is NULL.
+
+    ``exact`` says of which ends it is known that they were not: a share of 1 leaves 0, not less.
+    """
     lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     for _ in range(ulps):
-        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+        lower = np.where(exact[0], lower, np.nextafter(lower, -np.inf))
+        upper = np.where(exact[1], upper, np.nextafter(upper, np.inf))
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
     gone = np.broadcast_to(empty, lower.shape)
@@ -136,7 +148,9 @@ def _empty(*xs: Post) -> Truths:
 def _arithmetic(op: str, a: Post, b: Post) -> Post:
     null, empty = a.null | b.null, _empty(a, b)
     if op == "+":
-        return _out(a.value + b.value, a.lower + b.lower, a.upper + b.upper, null, empty, 1)
+        lower, upper = a.lower + b.lower, a.upper + b.upper
+        # A sum of doubles that is 0 was not rounded.
+        return _out(a.value + b.value, lower, upper, null, empty, 1, (lower == 0, upper == 0))
     if op == "-":
         return _arithmetic("+", a, _opposite(b))
     lows, highs = (b.lower, b.upper)
@@ -145,15 +159,19 @@ def _arithmetic(op: str, a: Post, b: Post) -> Post:
     if op == "/":
         spans = (b.lower <= 0) & (b.upper >= 0)
         lows, highs = 1 / b.upper, 1 / b.lower
-        # Each reciprocal is rounded, and each product of it again.
-        lows, highs = np.nextafter(lows, -np.inf), np.nextafter(highs, np.inf)
+        # Each reciprocal is rounded, and each product of it again; 0 is that of an infinite end.
+        lows = np.where(lows == 0, lows, np.nextafter(lows, -np.inf))
+        highs = np.where(highs == 0, highs, np.nextafter(highs, np.inf))
         value = np.where(b.value == 0, np.nan, a.value / b.value)
         null = null | spans
-    ends = [_product(x, y) for x in (a.lower, a.upper) for y in (lows, highs)]
+    pairs = [(x, y) for x in (a.lower, a.upper) for y in (lows, highs)]
+    ends = [_product(x, y) for x, y in pairs]
     lower, upper = reduce(np.minimum, ends), reduce(np.maximum, ends)
-    return _out(
-        value, np.where(spans, -np.inf, lower), np.where(spans, np.inf, upper), null, empty, 1
-    )
+    lower, upper = np.where(spans, -np.inf, lower), np.where(spans, np.inf, upper)
+    # A product that is 0 was rounded where neither factor is.
+    small = [(end == 0) & (x != 0) & (y != 0) for end, (x, y) in zip(ends, pairs, strict=True)]
+    sure = ~reduce(np.logical_or, small)
+    return _out(value, lower, upper, null, empty, 1, (sure & (lower == 0), sure & (upper == 0)))
 
 
 def _product(x: Floats, y: Floats) -> Floats:
@@ -173,7 +191,8 @@ def _rising(x: Post, function: Callable[[Floats], Any], ulps: int, least: float 
     empty = _empty(x) | ((x.upper <= least) if open_ else (x.upper < least))
     null = x.null | ((x.lower <= least) if open_ else (x.lower < least))
     lower, upper = function(np.maximum(x.lower, least)), function(np.maximum(x.upper, least))
-    return _out(value, lower, upper, null, empty, ulps)
+    # What rises to 0 from below is negative, and so is its 0 where it was rounded.
+    return _out(value, lower, upper, null, empty, ulps, ((lower == 0) & ~np.signbit(lower), False))
 
 
 _FUNCTIONS: Mapping[str, tuple[Callable[[Floats], Any], float, int]] = {
