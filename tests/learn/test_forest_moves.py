@@ -15,11 +15,11 @@ from dither.accounting import rho_of_epsilon
 from dither.lab.audit import Outcome, audit
 from dither.learn import _trees
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked
+from dither.learn._noise import Asked, Moved
 from dither.learn._trees import UNIT, Trees
 from dither.learn._ways import ForestWay, ForestWays
 from dither.mechanisms import DiscreteGaussian
-from dither.privacy import Neighbours
+from dither.privacy import Neighbours, repeat_and_select
 from learn.watched import gaps, watched
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)
@@ -211,3 +211,17 @@ def test_a_choice_by_exact_counts_is_seen() -> None:
     claim = {"epsilon": 1, "delta": Fraction(0), "samples": 5_000}
     assert audit(best, 0, 1, **claim).verdict is Outcome.VIOLATED
     assert audit(chosen, 0, 1, **claim).verdict is not Outcome.VIOLATED
+
+
+def test_the_loss_of_a_forest_composes_by_its_moments():
+    """Of either way: ten forests, and the best of several, cost less than (epsilon, delta) says."""
+    asked = Asked(Fraction(1), Fraction(1, 10**6), Neighbours.ADD_REMOVE)
+    loss = ForestWays(Moved(1, 1, 1), 1, 0, 10, 5, asked).loss
+    assert (loss.charge.epsilon, loss.charge.delta) == (1, Fraction(1, 10**6))
+    for order in (1.5, 8, 40, 200):
+        # Chords between the orders that are listed are a little above.
+        most = min(float(loss.charge.rho) * order, max(1, order / 40))
+        assert loss.renyi(order).upper <= 1.02 * most
+    assert (10 * loss).epsilon(1e-5).upper < 9
+    assert repeat_and_select(loss, mean=2).epsilon(1e-6).upper < 3
+    assert loss.group(2).delta(2).upper <= 4e-6

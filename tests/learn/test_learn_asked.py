@@ -670,7 +670,9 @@ def test_the_charge_is_what_was_asked_for(tmp_path, neighbours, unit):
             pure = kind == "naive_bayes"
             assert charge.delta == 0 if pure else F(1, 2 * 10**6) < charge.delta <= F(1, 10**6)
             assert (question.loss.neighbours is Neighbours.REPLACE) == (neighbours != "add_remove")
-            assert float(question.loss.delta(50).upper if kind != "logistic" else 0) <= 1.01e-6
+            # Of a sum of squares, and of one of two ways, the loss is what composes.
+            if kind not in ("logistic", "forest"):
+                assert float(question.loss.delta(50).upper) <= 1.01e-6
 
 
 @pytest.mark.parametrize("kind", ["forest", "naive_bayes"])

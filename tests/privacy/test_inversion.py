@@ -75,3 +75,14 @@ def test_few_values_are_asked(start):
 
     invert(law, -4.1, start, above=True, tiny=TINY)
     assert len(asked) <= 14
+
+
+def test_a_rough_end_is_found_where_the_bound_is_tight_in_a_narrow_place_alone():
+    """It says nothing a millionth further out, and a ten-thousandth is asked for."""
+
+    def lower(epsilon: float) -> float:
+        away = 3.4 - epsilon
+        return -16.2 + 1e6 * away if away < 1e-6 else -math.inf
+
+    found = invert(lower, -16.118, 3.4, above=False, tiny=1e-4)
+    assert 3.4 - 1e-6 < found <= 3.4 - 8.1e-8

@@ -21,7 +21,8 @@ e-DP. It is shared out in the same way, and adds up: with discrete Gaussian nois
 Which of the two is taken, how many trees and how deep they are, follows from the noisy number of
 rows. As either way keeps to (epsilon, delta), so does the whole, which is a sequence of mechanisms
 of which each is chosen by what left before: given the number of rows, the rest is of that way. For
-rho the larger of the two is charged.
+rho, and for the divergence of an order, the larger of the two is stated: purely an order's is at
+most epsilon, and the order times what the parts' rho add up to.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fractions import Fraction
 from dither.accounting import rho_of_epsilon
 from dither.learn._noise import Asked, Moved, Noise
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.mechanisms._composable import approximate_class, pure_class
+from dither.mechanisms._composable import approximate_profile, pure_class
 from dither.privacy import Charge, Loss
 
 __all__ = ["FOR_SPLITS", "ForestWay", "ForestWays"]
@@ -118,12 +119,16 @@ class ForestWays:
         epsilon, delta, neighbours = self.asked.epsilon, self.asked.delta, self.asked.neighbours
         if rho is None:
             return pure_class(epsilon, neighbours)
-        found = approximate_class(epsilon, delta, neighbours)
         lists, splits, leaves = self._shares
         rest = epsilon - _FOR_ROWS * epsilon
         # Of choices e²/8 is least where they are most, and of tables e²/2 holds in any case.
         tables = (lists * rest) ** 2 + (leaves * rest) ** 2 + (_FOR_ROWS * epsilon) ** 2
         purely = tables / 2 + (splits * rest) ** 2 / 8
+
+        def divergence(order: Fraction) -> Fraction:
+            return max(min(order * purely, epsilon), order * rho)
+
+        found = approximate_profile(epsilon, delta, divergence, neighbours)
         return found.with_charge(Charge(epsilon, delta, max(rho, purely)))
 
     @property

@@ -29,21 +29,27 @@ widening covers it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from dither import privacy
 from dither.mechanisms._analytic import softened
 from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy._compound import ORDERS
 from dither.privacy._promise import as_neighbours
-from dither.privacy.laws.classes import Concentrated
+from dither.privacy.laws.approximate import Approximate
+from dither.privacy.laws.classes import ApproximateProfile, Concentrated
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian_vector import DiscreteGaussianVector
 from dither.privacy.laws.pair import PmfPair
 from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.rationals import printing_at_least
 
 __all__ = [
     "approximate_class",
+    "approximate_profile",
     "bounded_class",
     "gaussian_pair",
     "laplace_pair",
@@ -81,6 +87,22 @@ def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours
     if epsilon <= _LARGEST:
         return privacy.approximate(epsilon, delta, neighbours=neighbours)
     return pure_class(epsilon, neighbours).with_charge(Charge.approximate(epsilon, delta))
+
+
+def approximate_profile(
+    epsilon: Fraction,
+    delta: Fraction,
+    divergence: Callable[[Fraction], Fraction],
+    neighbours: Neighbours | str,
+) -> Loss:
+    """Any (epsilon, delta)-DP mechanism whose Rényi divergence of an order is at most that."""
+    whole = approximate_class(epsilon, delta, neighbours)
+    ((part, _),) = whole.parts
+    if not isinstance(part, Approximate):
+        return whole
+    values = (printing_at_least(divergence(Fraction(a))) for a in ORDERS.tolist())
+    made = ApproximateProfile(tuple(ORDERS.tolist()), tuple(values), part.epsilon, part.delta)
+    return replace(whole, parts=((made, 1),))
 
 
 def bounded_class(epsilon: Fraction, neighbours: Neighbours | str) -> Loss:

@@ -24,6 +24,9 @@ from dither.privacy.laws.term import Array
 
 __all__ = ["LOOSE", "best_tilt", "invert", "log_kappa"]
 
+_CLOSEST = 1e-12
+"""Steps of a search for an end may grow from this share of where it starts."""
+
 
 LOOSE = 1e-9
 """Relative slack on a log-moment wherever its last digits do not matter.
@@ -108,7 +111,8 @@ def invert(
     step, growth = 1e-12 * max(1.0, high), 8
     if above:
         step, growth = (max(1e-15, 1e-4 * high), 4) if high > 0 else (1e-3, 2)
-    least = 0.2 * tiny * max(1.0, high)
+    # However roughly the end is asked for, the bound may be tight in a narrow place alone.
+    least = 0.2 * min(tiny, _CLOSEST) * max(1.0, high)
     while not f_high <= 0:
         low, f_low, high = high, f_high, high + step
         if high > 1e7 + 100 * start:

@@ -20,7 +20,14 @@ from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_lea
 from dither.privacy.laws.response import RandomResponse
 from dither.privacy.laws.term import EPS, Array, Term
 
-__all__ = ["BoundedRange", "Concentrated", "MomentTerm", "PureProfile", "RenyiProfile"]
+__all__ = [
+    "ApproximateProfile",
+    "BoundedRange",
+    "Concentrated",
+    "MomentTerm",
+    "PureProfile",
+    "RenyiProfile",
+]
 
 
 _LONGEST = 100_000
@@ -195,6 +202,26 @@ class PureProfile(RenyiProfile):
     def charge(self) -> Charge:
         """epsilon."""
         return Charge.pure(self.whole)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateProfile(RenyiProfile):
+    """Any (epsilon, delta)-DP mechanism with D_order <= value at the listed orders.
+
+    It composes by its profile: of the pair of any such mechanism no moment is finite.
+    """
+
+    epsilon: float
+    delta: float
+
+    def grouped(self, size: int) -> Part:
+        """Of the profile nothing is known then."""
+        known = Approximate(self.epsilon, self.delta).grouped(size)
+        return known if isinstance(known, AtMost) else AtMost(known, known.describe())
+
+    def charge(self) -> Charge:
+        """epsilon and delta."""
+        return Charge.approximate(printed(self.epsilon), printed(self.delta))
 
 
 @dataclass(frozen=True, slots=True)
