@@ -98,8 +98,8 @@ def test_one_unit_in_the_last_place_breaks_the_promise(target):
         assert (promise.excess(1.0) <= 0) == kept
 
 
-def test_the_better_direction_is_not_worked_out(monkeypatch):
-    """A unit removed is the worse one here: the other's delta is never asked for."""
+def directions(monkeypatch):
+    """The directions whose delta is asked for from now on, as they are."""
     asked = []
     one_delta = _calibration.one_delta
 
@@ -108,6 +108,12 @@ def test_the_better_direction_is_not_worked_out(monkeypatch):
         return one_delta(loss, this, at)
 
     monkeypatch.setattr(_calibration, "one_delta", spy)
+    return asked
+
+
+def test_the_better_direction_is_not_worked_out(monkeypatch):
+    """A unit removed is the worse one here: the other's delta is never asked for."""
+    asked = directions(monkeypatch)
     found = calibrate(lambda x: 100 * privacy.gaussian(x).poisson(0.01), epsilon=1, delta=1e-6)
     assert set(asked) == {True}
     worst = 100 * privacy.gaussian(found.upper).poisson(0.01)
@@ -116,14 +122,7 @@ def test_the_better_direction_is_not_worked_out(monkeypatch):
 
 def test_one_direction_breaks_a_promise(monkeypatch):
     """Where the first direction breaks it the other one is not asked for, and the sign is right."""
-    asked = []
-    one_delta = _calibration.one_delta
-
-    def spy(loss, this, at):
-        asked.append(this.removal)
-        return one_delta(loss, this, at)
-
-    monkeypatch.setattr(_calibration, "one_delta", spy)
+    asked = directions(monkeypatch)
     monkeypatch.setattr(Side, "below", lambda *_: False)
     promise = _Promise(lambda x: 100 * privacy.gaussian(x).poisson(0.01), 1.0, 1e-6)
     assert promise.excess(0.5) > 0

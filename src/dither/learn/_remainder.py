@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from dither._search import least_integer
 from dither.learn._noise import Moved
 
 __all__ = ["Remainder"]
@@ -65,10 +66,4 @@ class Remainder:
             How far a row moves the part by its weight, rising with it.
         """
         most = math.floor(self.left * Fraction(share))
-        low, high = 1, 2
-        while self._of(part(high)) <= most:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._of(part(middle)) <= most else (low, middle)
-        return low
+        return least_integer(lambda weight: self._of(part(weight)) > most, 2) - 1

@@ -19,6 +19,7 @@ with the largest moduli that are offered 30 bits and more are left for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,13 @@ from dither import _checks as check
 from dither.errors import ArgumentError, RoundError
 
 __all__ = [
-    "LARGEST_SUM",
-    "LONGEST",
     "TOO_FEW",
     "RunningSum",
     "SecureSum",
     "SumKey",
     "checked_counts",
+    "checked_sum",
+    "library",
     "prime_from",
     "secure_sum",
 ]
@@ -44,19 +45,32 @@ Integers = npt.NDArray[np.int64]
 _SMALL, _LARGE = 4096, 8192
 _SMALL_MOST = 1 << 20
 """Moduli beyond it take the larger degree, whose ciphertexts have more room for noise."""
-LARGEST_SUM = 1 << 40
-LONGEST = 1 << 24
+_MOST = 1 << 40
+_LONGEST = 1 << 24
 TOO_FEW = "fewer than {} clients sent counts: the sum is not passed on"
 
 
-def _library() -> Any:
+def library(name: str, sums: str) -> Any:
+    """What the cryptography of these sums is written in, loaded when it is asked for."""
     try:
-        import tenseal
+        return import_module(name)
     except ImportError:
         raise ArgumentError(
-            "secure sums need tenseal, which is not installed: pip install 'dither[secure]'"
+            f"{sums} need {name}, which is not installed: pip install 'dither[secure]'"
         ) from None
-    return tenseal
+
+
+def _tenseal() -> Any:
+    return library("tenseal", "secure sums")
+
+
+def checked_sum(size: int, largest: int, least: int) -> tuple[int, int, int]:
+    """Counters, the most that a sum can be and the fewest clients, once they are in range."""
+    return (
+        check.count("size", size, 1, _LONGEST),
+        check.count("largest", largest, 1, _MOST),
+        check.count("least", least, 1),
+    )
 
 
 def secure_sum(size: int, *, largest: int, least: int = 2) -> SecureSum:
@@ -91,14 +105,12 @@ def secure_sum(size: int, *, largest: int, least: int = 2) -> SecureSum:
     >>> holder.open(server.total())
     array([1, 0, 2])
     """
-    size = check.count("size", size, 1, LONGEST)
-    bound = check.count("largest", largest, 1, LARGEST_SUM)
-    least = check.count("least", least, 1)
-    library = _library()
+    size, bound, least = checked_sum(size, largest, least)
+    tenseal = _tenseal()
     degree = _SMALL if bound < _SMALL_MOST else _LARGE
     modulus = prime_from(bound + 1, 2 * degree)
-    context = library.context(
-        library.SCHEME_TYPE.BFV, poly_modulus_degree=degree, plain_modulus=modulus
+    context = tenseal.context(
+        tenseal.SCHEME_TYPE.BFV, poly_modulus_degree=degree, plain_modulus=modulus
     )
     shared = context.serialize(
         save_public_key=True,
@@ -132,7 +144,7 @@ class SecureSum:
         """
         public = self.public
         try:
-            parts = [_library().bfv_vector_from(self._context, part) for part in total]
+            parts = [_tenseal().bfv_vector_from(self._context, part) for part in total]
             sums = [part.decrypt() for part in parts]
         except Exception:
             raise ArgumentError("total must be what a server of this key has added up") from None
@@ -166,7 +178,7 @@ class SumKey:
         return -(-self.size // self.degree)
 
     def _context(self) -> Any:
-        return _library().context_from(self.shared)
+        return _tenseal().context_from(self.shared)
 
     def encrypt(self, counts: Any) -> list[bytes]:
         """A client's counts, for the server; only their sum with others is ever read.
@@ -182,9 +194,9 @@ class SumKey:
             They are not.
         """
         vector = checked_counts(counts, self.size, self.modulus)
-        context, library = self._context(), _library()
+        context, tenseal = self._context(), _tenseal()
         parts = [vector[i : i + self.degree] for i in range(0, self.size, self.degree)]
-        return [library.bfv_vector(context, part.tolist()).serialize() for part in parts]
+        return [tenseal.bfv_vector(context, part.tolist()).serialize() for part in parts]
 
     def server(self) -> RunningSum:
         """A sum of nothing yet."""
@@ -240,7 +252,7 @@ class RunningSum:
         if not isinstance(message, list | tuple) or len(message) != key.messages:
             return None
         try:
-            parts = [_library().bfv_vector_from(self._context, bytes(part)) for part in message]
+            parts = [_tenseal().bfv_vector_from(self._context, bytes(part)) for part in message]
             sizes = [part.size() for part in parts]
         except Exception:
             return None
@@ -275,9 +287,9 @@ def checked_counts(counts: Any, size: int, modulus: int) -> npt.NDArray[Any]:
 
 def prime_from(least: int, step: int = 1) -> int:
     """The first prime of at least ``least`` that is 1 modulo ``step``."""
-    from dither.numeric._balls import library
+    from dither.numeric._balls import library as flint
 
     found = step * -(-(least - 1) // step) + 1
-    while found < least or found == 1 or not library().fmpz(found).is_prime():
+    while found < least or found == 1 or not flint().fmpz(found).is_prime():
         found += step
     return found

@@ -34,10 +34,10 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither.errors import ArgumentError, RoundError
 from dither.learn._secure_sum import (
-    LARGEST_SUM,
-    LONGEST,
     TOO_FEW,
     checked_counts,
+    checked_sum,
+    library,
     prime_from,
 )
 
@@ -50,14 +50,8 @@ _HEADER = struct.Struct("<I32s")
 """Of a total: which server's it is, and a digest of its clients."""
 
 
-def _library() -> Any:
-    try:
-        import shamirs
-    except ImportError:
-        raise ArgumentError(
-            "shared sums need shamirs, which is not installed: pip install 'dither[secure]'"
-        ) from None
-    return shamirs
+def _shamirs() -> Any:
+    return library("shamirs", "shared sums")
 
 
 def shared_sum(
@@ -100,12 +94,10 @@ def shared_sum(
     >>> plan.open([servers[0].total(), servers[2].total()])
     array([1, 0, 2])
     """
-    size = check.count("size", size, 1, LONGEST)
-    bound = check.count("largest", largest, 1, LARGEST_SUM)
+    size, bound, least = checked_sum(size, largest, least)
     servers = check.whole("servers", servers, 2, most=_MOST_SERVERS)
     needed = servers if needed is None else check.whole("needed", needed, 2, most=servers)
-    least = check.count("least", least, 1)
-    _library()
+    _shamirs()
     return SharedSum(size, prime_from(max(bound, servers) + 1), servers, needed, least)
 
 
@@ -156,9 +148,9 @@ class SharedSum:
         ArgumentError
             They are not.
         """
-        vector, library = checked_counts(counts, self.size, self.modulus), _library()
+        vector, shamirs = checked_counts(counts, self.size, self.modulus), _shamirs()
         shares = [
-            [one.value for one in library.shares(c, self.servers, self.modulus, self.needed)]
+            [one.value for one in shamirs.shares(c, self.servers, self.modulus, self.needed)]
             for c in vector.tolist()
         ]
         return [self._written(values) for values in np.array(shares, np.int64).T]
@@ -209,13 +201,13 @@ class SharedSum:
         raise ArgumentError("totals must be what the servers of this plan have added up")
 
     def _interpolated(self, points: Sequence[tuple[int, Integers]]) -> Integers:
-        library = _library()
+        shamirs = _shamirs()
         each = zip(*(values.tolist() for _, values in points), strict=True)
         return np.array(
             [
-                library.interpolate(
+                shamirs.interpolate(
                     [
-                        library.share(number, value, self.modulus)
+                        shamirs.share(number, value, self.modulus)
                         for (number, _), value in zip(points, values, strict=True)
                     ]
                 )
