@@ -35,7 +35,7 @@ from dither.accounting import rho_of_epsilon
 from dither.learn._noise import Asked, Moved, Noise
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.mechanisms._composable import approximate_profile, pure_class
-from dither.privacy import Charge, Loss
+from dither.privacy import Loss
 
 __all__ = ["FOR_SPLITS", "ForestWay", "ForestWays"]
 
@@ -128,8 +128,7 @@ class ForestWays:
         def divergence(order: Fraction) -> Fraction:
             return max(min(order * purely, epsilon), order * rho)
 
-        found = approximate_profile(epsilon, delta, divergence, neighbours)
-        return found.with_charge(Charge(epsilon, delta, max(rho, purely)))
+        return approximate_profile(epsilon, delta, divergence, max(rho, purely), neighbours)
 
     @property
     def _shares(self) -> tuple[Fraction, Fraction, Fraction]:

@@ -93,16 +93,17 @@ def approximate_profile(
     epsilon: Fraction,
     delta: Fraction,
     divergence: Callable[[Fraction], Fraction],
+    rho: Fraction,
     neighbours: Neighbours | str,
 ) -> Loss:
-    """Any (epsilon, delta)-DP mechanism whose Rényi divergence of an order is at most that."""
+    """Any (epsilon, delta)-DP, rho-zCDP mechanism of at most that Rényi divergence of an order."""
     whole = approximate_class(epsilon, delta, neighbours)
     ((part, _),) = whole.parts
     if not isinstance(part, Approximate):
         return whole
     values = (printing_at_least(divergence(Fraction(a))) for a in ORDERS.tolist())
-    made = ApproximateProfile(tuple(ORDERS.tolist()), tuple(values), part.epsilon, part.delta)
-    return replace(whole, parts=((made, 1),))
+    made = ApproximateProfile(tuple(ORDERS.tolist()), tuple(values), part, printing_at_least(rho))
+    return replace(whole, parts=((made, 1),)).with_charge(Charge(epsilon, delta, rho))
 
 
 def bounded_class(epsilon: Fraction, neighbours: Neighbours | str) -> Loss:

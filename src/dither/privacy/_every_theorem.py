@@ -161,11 +161,11 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
             if side.moments is None:
                 raise ArgumentError("no closed form of a part's Rényi divergence")
             engine = Chernoff(side.moments, log_delta=math.log(d), epsilon=None)
-            if side.infinite >= d:
+            if side.infinite_of_moments >= d:
                 raise ArgumentError("delta is below the chance of failure")
             # Two roundings, of an argument and of a logarithm of up to 745; the search's width is
             # none of them, as what it returns is proved.
-            target = math.log(d - side.infinite) - EPS * (2 + 745)
+            target = math.log(d - side.infinite_of_moments) - EPS * (2 + 745)
             ends.append(
                 invert(
                     lambda e, engine=engine: engine.bounds(e)[1],  # type: ignore[misc]

@@ -126,7 +126,10 @@ def moments_known(loss: Loss) -> bool:
 
 
 def _terms(side: Side) -> Sequence[Term] | None:
-    terms = side.upper_terms if side.upper_terms is not None else side.moments
+    terms = side.upper_terms
+    # What moments say is closer where pairs fail with a chance that is not small beside a delta.
+    if terms is None or side.infinite_of_moments < side.infinite:
+        terms = side.moments
     # A sampled Gaussian's moments are quadratures.
     if terms is None or any(isinstance(t, SampledGaussianTerm) for t in terms):
         return None

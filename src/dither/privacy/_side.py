@@ -134,7 +134,24 @@ class Answer:
 
 
 class Side:
-    """One direction of a total."""
+    """One direction of a total.
+
+    Of a class there may be pairs that dominate, and bounds of the moments. Each is a true statement
+    of its own: all that is asked is answered by both, and the better one holds.
+
+    Attributes
+    ----------
+    upper_terms : list of Term, or None
+        The laws of the dominating pairs; None where one is not known.
+    moments : list of Term, or None
+        What bounds the moments.
+    infinite, infinite_of_moments : float
+        What either leaves out, such as infinite losses: it is added to what that one says of the
+        rest. Of (epsilon, delta)-DP mechanisms the pairs have some, and moments none where they are
+        known.
+    least : float
+        The less of both: no smaller delta is certified.
+    """
 
     def __init__(self, parts: Counted, removal: bool) -> None:
         self.parts, self.removal = merged(parts), removal
@@ -152,14 +169,11 @@ class Side:
             self.upper_terms = terms_of(merged(known), removal) if complete else None
             self.moments = self._moments()
         self.deviation = math.sqrt(2 * sum(t.most_mean for t in self.lower_terms))
-        everything = self.upper_terms if self.upper_terms is not None else self.moments or []
-        self.fails = any(t.infinite > 0 for t in everything)
-        self.infinite = _infinite(everything, lost=True)
-        lift = sum(t.lift for t in everything)
-        if lift > 0:
-            # A sum's rounding, a unit in the exponential's last place, and two products.
-            off = EPS * (4 + len(everything) * lift)
-            self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + off))
+        pairs = self.upper_terms if self.upper_terms is not None else self.moments or []
+        bounded = self.moments if self.moments is not None else pairs
+        self.fails = any(t.infinite > 0 for t in bounded)
+        self.infinite, self.infinite_of_moments = _missed(pairs), _missed(bounded)
+        self.least = min(self.infinite, self.infinite_of_moments)
         self.infinite_lower = _infinite(self.lower_terms, up=False)
         # A Gaussian's losses have no end.
         ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
@@ -190,26 +204,30 @@ class Side:
         else:
             tilt = None if bound is None else bound.tilt
             low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon, tilt=tilt)
-        uppers: list[ProfileEngine] = []
+        # Each with what it leaves out.
+        uppers: list[tuple[ProfileEngine, float]] = []
+        missed = self.infinite_of_moments
         if self.exact:
-            uppers.append(low)
+            uppers.append((low, self.infinite))
         elif self.upper_terms is not None:
-            uppers.append(engine(self.upper_terms, log_delta=log_delta, epsilon=epsilon))
+            pairs = engine(self.upper_terms, log_delta=log_delta, epsilon=epsilon)
+            uppers.append((pairs, self.infinite))
         # A grid's interval is wide in far tails, where a bound of the moments may be closer.
         wide = not self.exact or isinstance(low, Grid)
         if wide and self.moments:
-            uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
+            profile = Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon)
+            uppers.append((profile, missed))
         elif bound is not None and bound is not low:
             ends = low.bounds(bound.start)
             # Far in the tail of tiny losses a contour may not be settled by any precision.
             if not ends[1] - ends[0] <= _WIDE:
-                uppers.append(bound)
+                uppers.append((bound, missed))
         many = sum(count for _, count in self.parts) > _MANY
         if many and math.isfinite(rho := self.rho):
             whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
-            uppers.append(Chernoff(whole, log_delta=log_delta, epsilon=epsilon))
-        starts = [u.start for u in uppers if math.isfinite(u.start)]
-        names = list(dict.fromkeys(u.name for u in uppers))
+            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), missed))
+        starts = [u.start for u, _ in uppers if math.isfinite(u.start)]
+        names = list(dict.fromkeys(u.name for u, _ in uppers))
         if low.name not in names:
             names.append(low.name + " from below")
         if any(isinstance(part, BoundedRange) for part, _ in self.parts):
@@ -227,16 +245,17 @@ class Side:
             return found
 
         def upper(e: float) -> float:
-            found = [bounds(u, e)[1] for u in uppers]
-            best = min((x for x in found if not math.isnan(x)), default=0.0)
-            return _plus(best, self.infinite) + self.rounding(best)
+            found = [(bounds(u, e)[1], rest) for u, rest in uppers]
+            known = [(_plus(x, rest), x) for x, rest in found if not math.isnan(x)]
+            best, finite = min(known, default=(0.0, 0.0))
+            return best + self.rounding(finite)
 
         def lower(e: float) -> float:
             found = bounds(low, e)[0]
             found = -math.inf if math.isnan(found) else found
-            if uppers and isinstance(uppers[0], VectorProfile):
+            if uppers and isinstance(uppers[0][0], VectorProfile):
                 # Of all vectors, as the class is: both of its ends are about the worst of them.
-                found = max(found, bounds(uppers[0], e)[0])
+                found = max(found, bounds(uppers[0][0], e)[0])
             return _plus(found, self.infinite_lower) - self.rounding(found)
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
@@ -312,6 +331,16 @@ def _largest(terms: list[Term]) -> tuple[float, float]:
     return top - off, top + off
 
 
+def _missed(terms: list[Term]) -> float:
+    """What these laws leave out, raised as they are."""
+    found, lift = _infinite(terms, lost=True), sum(t.lift for t in terms)
+    if lift <= 0:
+        return found
+    # A sum's rounding, a unit in the exponential's last place, and two products.
+    off = EPS * (4 + len(terms) * lift)
+    return min(1.0, found * math.exp(lift) * (1 + off))
+
+
 def _plus(log_value: float, extra: float) -> float:
     if extra <= 0:
         return log_value
@@ -383,7 +412,8 @@ def one_delta(
         # Both summands are positive, each with a unit in its last place; 3 operations.
         return max(0.0, low * (1 - 4 * EPS)), min(1.0, high * (1 + 4 * EPS)), method
     extra = _slacked(loss, at)
-    if at >= this.top:
+    most = this.infinite if at >= this.top else 1.0
+    if at >= this.top and this.infinite <= this.infinite_of_moments:
         # Only what is infinite is left; it is as stated, not a logarithm's exponential.
         lower, upper, method = this.infinite_lower - extra, this.infinite, "largest loss"
     else:
@@ -402,6 +432,8 @@ def one_delta(
             lower -= 1e-323
         if 0 < upper < _DENSE:
             upper += 1e-323
+        # Where moments say less than that chance of failure: they may.
+        upper = min(upper, most)
     if extra > 0:
         upper = (upper + extra) * (1 + 2 * EPS)
     return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), method
@@ -412,7 +444,7 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
     ceiling = this.top
     if target == 0 and math.isfinite(ceiling) and not this.infinite and not loss.slack:
         return max(0.0, this.top_lower), max(0.0, ceiling), "largest loss"
-    if target == 0 or target < this.infinite + 2 * loss.slack:
+    if target == 0 or target < this.least + 2 * loss.slack:
         raise ArgumentError(_too_small(loss, this))
     if this.distance + _slacked(loss, 0.0) * (1 + 2 * EPS) <= target:
         return 0.0, 0.0, "sum of total variations"
@@ -454,16 +486,16 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
 
 def _too_small(loss: Composed, this: Side) -> str:
     """Which delta would do, and why no smaller one."""
-    least = this.infinite + 2 * loss.slack
+    least = this.least + 2 * loss.slack
     said = "delta is too small for any finite epsilon: "
     if loss.slack > 0:
         said += f"a sample is cut with a chance of up to {loss_text(loss.slack, 3)}, and "
         if least >= 1:
             return said + "no delta below 1 covers that: truncate less"
         return said + f"that takes a delta above {_above(least)}: truncate less, or allow more"
-    if this.infinite >= 1:
+    if this.least >= 1:
         return said + "the loss is infinite whatever comes out"
-    if this.infinite > 0:
+    if this.least > 0:
         return said + f"it must be at least {_above(least)}, the chance of an infinite loss"
     return said + "it must be above 0"
 

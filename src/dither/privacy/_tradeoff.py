@@ -32,7 +32,7 @@ def one_tpr(
     """
     if fpr == 0:
         # No false alarm at all: only what the other law never gives is evidence.
-        return max(0.0, this.infinite_lower), min(1.0, this.infinite), "the chance of infinite loss"
+        return max(0.0, this.infinite_lower), min(1.0, this.least), "the chance of infinite loss"
     seen: list[tuple[float, float, float]] = [(0.0, 1.0, 1.0)]
 
     def value(e: float, near: float) -> float:

@@ -206,22 +206,55 @@ class PureProfile(RenyiProfile):
 
 @dataclass(frozen=True, slots=True)
 class ApproximateProfile(RenyiProfile):
-    """Any (epsilon, delta)-DP mechanism with D_order <= value at the listed orders.
+    """Any mechanism that ``bound`` dominates, and that is known by its moments besides.
 
-    It composes by its profile: of the pair of any such mechanism no moment is finite.
+    Its D_order is at most ``value`` at the listed orders, and at most order·``amount`` at every
+    one. Of a bound that fails with some chance no moment is finite, so neither says what the other
+    does: a total is answered by both, each by itself, and the better one holds (`Side`).
+
+    Parameters
+    ----------
+    bound : Part
+        Any (epsilon, delta)-DP mechanism, or groups under one.
+    amount : float
+        A rho of its zCDP.
     """
 
-    epsilon: float
-    delta: float
+    bound: Part
+    amount: float
+
+    def log_moment(self, c: Array) -> Array:
+        """The profile's, and at most c(c+1)·rho."""
+        # Two products and a sum.
+        most = c * (c + 1) * (self.amount * (1 + 2 * EPS))
+        value: Array = np.minimum(RenyiProfile.log_moment(self, c), most)
+        return value
+
+    def dominating(self) -> Part | None:
+        """The bound's pair."""
+        return self.bound.dominating()
+
+    def top(self, removal: bool) -> Ends | None:
+        """The bound's, from above."""
+        found = self.bound.top(removal)
+        return None if found is None else (Fraction(0), found[1])
 
     def grouped(self, size: int) -> Part:
-        """Of the profile nothing is known then."""
-        known = Approximate(self.epsilon, self.delta).grouped(size)
-        return known if isinstance(known, AtMost) else AtMost(known, known.describe())
+        """Of both; of the listed orders nothing is known then."""
+        rho = printing_at_least(self.rho() * size**2)
+        return ApproximateProfile((), (), self.bound.grouped(size), rho)
+
+    def rho(self) -> Fraction:
+        """As stated."""
+        return printed(self.amount)
 
     def charge(self) -> Charge:
-        """epsilon and delta."""
-        return Charge.approximate(printed(self.epsilon), printed(self.delta))
+        """The bound's, and rho."""
+        return replace(self.bound.charge(), rho=self.rho(), rho_delta=Fraction(0))
+
+    def describe(self) -> str:
+        """As its bound is written."""
+        return self.bound.describe()
 
 
 @dataclass(frozen=True, slots=True)
