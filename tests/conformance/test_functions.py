@@ -34,7 +34,19 @@ WORDS = (
     *("2020-02-29", "2021-02-29", "1900-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "1 2"),
     *("2020-02-30", "2020-13-01", "2020-02-29 24:00", "2020-02-29T23:59:59.123456", "2020-1-1"),
     *("2020-04-31 00:00", "1999-12-31 10:30", "2020-02-29 10:30:00.1234567", "now", "epoch"),
-    *("2020-01-01 1:00", "x" * 40),
+    *(
+        "2020-01-01 1:00",
+        "x" * 40,
+        "0.30000000000000004",
+        "9007199254740993",
+        "123456789012.345678",
+    ),
+    *(
+        "1" * 30 + "." + "2" * 30 + "e-99",
+        "9" * 30 + "e99",
+        "." + "0" * 29 + "1e-99",
+        "1." + "1" * 31,
+    ),
 )
 REALS = (
     *(0.0, -0.0, 0.5, -0.5, 2.5, -2.5, 1.0, -1.0, 0.49999999999999994, 2.675, 1000.0, 1e15 + 0.5),
@@ -65,7 +77,11 @@ def rows() -> list[dict[str, Any]]:
             known = values[number] if number < len(values) else source.choice(values)
             row[name] = known if number < longest else source.choice((known, None))
         made.append(row | {"h": number, "x": source.choice(REALS), "e": source.choice(DAYS)})
-    return made
+    # One operand alone is NULL, whatever the other is.
+    nothing = dict.fromkeys(SCHEMA.table("visits").columns)
+    made += [{**nothing, "x": x} for x in REALS]
+    made += [{**nothing, "y": 1.5, "i": i, "w": "a", "b": True} for i in WHOLE]
+    return [row | {"h": number} for number, row in enumerate(made)]
 
 
 def _options(name: str) -> list[tuple[Any, ...]]:

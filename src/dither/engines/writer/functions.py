@@ -121,16 +121,18 @@ def _power(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
     none = dialect.null(Kind.REAL)
     whole = binary("=", y.copy(), dialect.half_away(y.copy()))
     negative = binary("<", x.copy(), zero.copy())
+    tiny = binary("<", dialect.absolute(y.copy()), dialect.real(1 / LARGEST))
     power = _short(dialect, dialect.elementary("POWER", x.copy(), y.copy()))
     of_zero = case(
-        (binary(">", y.copy(), zero.copy()), zero.copy()), (binary("=", y.copy(), zero.copy()), one)
+        (binary(">", y.copy(), zero.copy()), zero.copy()),
+        (binary("=", y.copy(), zero.copy()), one.copy()),
     )
     return case(
         (all_of("OR", [beyond(x), beyond(y)]), none),
         (binary("=", x.copy(), zero.copy()), of_zero),
         (all_of("AND", [negative, exp.Not(this=whole)]), none.copy()),
-        # An engine may raise where a product is too small for a double.
-        (binary("<", dialect.absolute(y.copy()), dialect.real(1 / LARGEST)), one.copy()),
+        # An engine may raise where a product is too small for a double. Of NULL it is NULL still.
+        (all_of("AND", [tiny, exp.Not(this=exp.Is(this=x.copy(), expression=exp.Null()))]), one),
         (binary(">", logarithm(), dialect.real(MOST_EXPONENT)), none.copy()),
         (binary("<", logarithm(), dialect.real(-MOST_EXPONENT)), zero.copy()),
         # Where an operand is NULL no branch above is taken, and this is NULL too.

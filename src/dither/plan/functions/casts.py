@@ -3,7 +3,7 @@
 Text is read in few forms, alike on every engine, spaces around it ignored:
 
 - whole numbers: an optional sign and up to 30 digits; NULL where 64 bits do not hold them;
-- reals: an optional sign, up to 30 digits with a point among them, and an exponent of one or two;
+- reals: an optional sign, up to 30 digits, a point and up to 30 more, an exponent of one or two;
 - dates: ``YYYY-MM-DD``; timestamps: a date, or one and a time ``HH:MM``, ``HH:MM:SS`` or with up to
   six digits more, with a space or a ``T`` between them;
 - truth: ``true``, ``t``, ``yes``, ``y``, ``1`` and their opposites, in capitals or not.
@@ -39,7 +39,7 @@ _TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]{1,6})?)?"
 
 FORMS: dict[Kind, str] = {
     Kind.INTEGER: "[+-]?[0-9]{1,30}",
-    Kind.REAL: "[+-]?(?:[0-9]{1,15}(?:[.][0-9]{0,15})?|[.][0-9]{1,15})(?:[eE][+-]?[0-9]{1,2})?",
+    Kind.REAL: "[+-]?(?:[0-9]{1,30}(?:[.][0-9]{0,30})?|[.][0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?",
     Kind.DATE: _DATE,
     Kind.TIMESTAMP: f"{_DATE}(?:[ T]{_TIME})?",
 }
