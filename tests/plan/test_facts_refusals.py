@@ -49,7 +49,12 @@ ONE = ex.Literal(1)
         (ex.Clamp(c("cost"), F(0), F(10) ** 400), BoundsError, "reaches beyond ±1e300"),
         (ex.Clamp(c("age"), F(1, 2), F(9)), BoundsError, "whole bounds"),
         (ex.Bin(c("region"), (F(0), F(1))), QueryError, "not a number"),
-        (ex.Compare("=", c("region"), c("age")), QueryError, "mixes integer and text"),
+        (ex.Compare("=", c("region"), c("age")), QueryError, "integer and text; .* or CAST one"),
+        (
+            ex.Compare("=", c("smoker"), c("age")),
+            QueryError,
+            "boolean and integer; write b or NOT b",
+        ),
         (
             ex.Compare("=", c("region"), ex.Literal("nort")),
             QueryError,

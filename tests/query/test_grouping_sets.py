@@ -283,7 +283,7 @@ def test_consistent_noise_is_less_than_without(session):
         ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region OPTIONS (consistent = TRUE)",
          "there is one"),
         ("SELECT city, COUNT(*) AS n FROM visits GROUP BY ROLLUP (city) OPTIONS (consistent = "
-         "TRUE)", "'city' would be discovered; declare its values"),
+         "TRUE)", "'city' would be discovered; declare its values or bins in the policy, learn"),
         ("SELECT region, MEDIAN(cost) AS m FROM visits GROUP BY ROLLUP (region) OPTIONS "
          "(consistent = TRUE)", "quantiles"),
         ("SELECT region, COUNT(DISTINCT pid) AS m FROM visits GROUP BY ROLLUP (region) OPTIONS "

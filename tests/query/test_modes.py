@@ -151,7 +151,11 @@ def test_a_shortfall_holds(tmp_path):
 @pytest.mark.parametrize(
     ("item", "kind", "said"),
     [
-        ("MODE(city)", BoundsError, "nobody has declared any: declare its values in the policy"),
+        (
+            "MODE(city)",
+            BoundsError,
+            "values in the policy, or learn them for epsilon 0.1 with session.learn",
+        ),
         ("MODE(cost)", BoundsError, r"MODE\(BIN\(cost, e0, e1"),
         ("MODE(pid)", BoundsError, r"who is protected, .* count people with COUNT\(DISTINCT pid\)"),
         ("MODE(pid + 1)", BoundsError, r"write MODE\(CLAMP\(pid \+ 1, low, high\)\)"),

@@ -133,7 +133,11 @@ REFUSED = [
     (C + "cost/step", 0, "columns.cost.step must be above 0"),
     (C + "cost/step", 6000, "columns.cost.step is wider than the bounds"),
     (C + "region/values", [], "columns.region.values must be a list that is not empty"),
-    (C + "region/values", ["a", "a"], "columns.region.values names a value twice"),
+    (
+        C + "region/values",
+        ["a", "a"],
+        "columns.region.values names a value twice: its elements 1 and 2 are equal",
+    ),
     (C + "region/values", ["a", 1], "columns.region.values must all be of kind text"),
     (C + "region/values", [["a"]], "columns.region.values must be a list of plain values"),
     (C + "region/bins", [0, 1], "columns.region declares both bins and values"),

@@ -27,7 +27,7 @@ Q, N, U, B = QueryError, UnknownNameError, UnsupportedError, BoundsError
 TAILS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("HAVING cost > 2", Q, ("HAVING", "raw columns cannot be released ('cost')")),
     ("HAVING RANK() OVER (ORDER BY n, 1", Q, ("cannot be read",)),
-    ("QUALIFY age > 2", U, ("QUALIFY",)),
+    ("QUALIFY age > 2", U, ("QUALIFY", "ORDER BY x DESC LIMIT n")),
     ("WINDOW w AS (ORDER BY age)", U, ("WINDOW",)),
     ("OFFSET -3", Q, ("OFFSET takes a whole number",)),
     ("LIMIT 10%", U, ("LIMIT", "PERCENT")),
@@ -36,7 +36,7 @@ TAILS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("LIMIT -1", Q, ("LIMIT", "whole number")),
     ("FETCH FIRST 3 ROWS ONLY", U, ("FETCH FIRST", "LIMIT")),
     ("FOR UPDATE", U, ("FOR UPDATE",)),
-    ("TABLESAMPLE 10%", U, ("TABLESAMPLE",)),
+    ("TABLESAMPLE 10%", U, ("TABLESAMPLE", "every row is read")),
     ("USING SAMPLE 10", U, ("TABLESAMPLE",)),
     ("PIVOT (SUM(cost) FOR region IN ('north'))", U, ("PIVOT",)),
     ("UNION SELECT COUNT(*) FROM visits", U, ("UNION",)),
@@ -144,12 +144,12 @@ ITEMS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("QUANTILE_CONT(cost)", Q, ("QUANTILE_CONT(x, 0.9)",)),
     ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost, age)", U, ("WITHIN GROUP",)),
     ("MODE(DISTINCT cost)", U, ("DISTINCT",)),
-    ("LIST(cost)", U, ("LIST", "raw values")),
-    ("STRING_AGG(region, ',')", U, ("SELECT",)),
-    ("ANY_VALUE(cost)", U, ("ANY_VALUE", "one person")),
-    ("FIRST(cost)", U, ("FIRST",)),
-    ("ARG_MAX(cost, age)", U, ("ARG_MAX",)),
-    ("APPROX_COUNT_DISTINCT(pid)", U, ("APPROX_COUNT_DISTINCT", "COUNT(DISTINCT unit)")),
+    ("LIST(cost)", U, ("LIST", "values of single people")),
+    ("STRING_AGG(region, ',')", U, ("STRING_AGG", "single people")),
+    ("ANY_VALUE(cost)", U, ("ANY_VALUE", "single people")),
+    ("FIRST(cost)", U, ("FIRST", "single people")),
+    ("ARG_MAX(cost, age)", U, ("ARG_MAX", "single people")),
+    ("APPROX_COUNT_DISTINCT(pid)", U, ("APPROX_COUNT_DISTINCT", "write COUNT(DISTINCT x)")),
     ("APPROX_QUANTILE(cost, 0.5)", U, ("APPROX_QUANTILE",)),
     ("AVGG(cost)", N, ("'AVGG'", "did you mean 'AVG'")),
     ("MEAN(cost, age)", Q, ("MEAN",)),
@@ -225,7 +225,11 @@ PARTS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("EXTRACT(millisecond FROM seen)", U, ("'millisecond'", "second")),
     ("RANDOM()", U, ("expression",)),
     ("CURRENT_DATE", U, ("CURRENT_DATE", "DATE 'YYYY-MM-DD'")),
-    ("NOW()", N, ("'NOW'",)),
+    ("NOW()", N, ("'NOW'", "TIMESTAMP 'YYYY-MM-DD HH:MM:SS'")),
+    ("AGE(day)", N, ("'AGE'", "DATE_DIFF('day', start, end)")),
+    ("TIMESTAMPDIFF(day, seen, seen)", U, ("DATE_DIFF('day', start, end)",)),
+    ("LIST_CONTAINS(tags, 'a')", U, ("UNNEST(x) AS u(y)",)),
+    ("seen AT TIME ZONE 'Europe/Paris'", U, ("AT TIME ZONE", "UTC", "INTERVAL")),
     ("CURRENT_TIMESTAMP", U, ("CURRENT_TIMESTAMP", "TIMESTAMP")),
     ("WIDTH_BUCKET(age, 0, 1, 3)", U, ("WIDTH_BUCKET", "BIN")),
     ("CLAMP(age, 1)", Q, ("CLAMP(x, lower, upper)",)),
@@ -269,7 +273,9 @@ PARTS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("age IN cost", U, ("IN", "constants")),
     ("age IN (SELECT 1)", U, ("subquery",)),
     ("age = ANY (SELECT 1)", U, ("ANY", "IN")),
-    ("EXISTS (SELECT 1)", U, ("EXISTS",)),
+    ("EXISTS (SELECT 1)", U, ("EXISTS", "JOIN (SELECT DISTINCT unit FROM t", "IN (SELECT key")),
+    ("REGEXP_MATCHES(\"group\", '(?i)a')", U, ("LOWER(x)",)),
+    ("REGEXP_MATCHES(\"group\", '\\p{L}')", U, ("[A-Za-z0-9]",)),
     ("age = (SELECT 1)", U, ("subquery",)),
     ("(age, cost) = (1, 2)", U, ("parentheses",)),
     ("age BETWEEN SYMMETRIC 2 AND 1", U, ("SYMMETRIC",)),
@@ -458,6 +464,27 @@ def test_query_in_the_from_is_refused(
         with pytest.raises(DitherError) as error:
             lower(parse_query(whole, SCHEMA), SCHEMA)
         _check(error, kind, ("in the query 'q'", *says))
+
+
+def test_a_list_that_a_query_does_not_hand_on() -> None:
+    """The message says where it is unnested, and that is taken."""
+    told = (
+        r"hands no list on; unnest where the table is read: FROM visits, UNNEST\(tags\) AS t\(x\)"
+    )
+    with pytest.raises(QueryError, match=told):
+        parse_query("SELECT COUNT(*) FROM (SELECT * FROM visits) q, UNNEST(q.tags) AS t(x)", SCHEMA)
+    inner = "SELECT pid, x FROM visits, UNNEST(tags) AS t(x)"
+    assert parse_query(f"SELECT COUNT(x) FROM ({inner}) q", SCHEMA)
+
+
+def test_a_private_table_in_a_list_of_keys_and_what_is_written_instead() -> None:
+    """Those of its units that are wanted are joined, each once, as the message says."""
+    with pytest.raises(
+        QueryError, match=r"JOIN \(SELECT DISTINCT unit FROM drugs WHERE ...\) AS q"
+    ):
+        parse_query("SELECT COUNT(*) FROM visits WHERE pid IN (SELECT pid FROM drugs)", SCHEMA)
+    kept = "(SELECT DISTINCT pid FROM drugs WHERE dose > 1) AS q ON visits.pid = q.pid"
+    assert parse_query(f"SELECT COUNT(*) FROM visits JOIN {kept}", SCHEMA)
 
 
 OVER = (

@@ -102,4 +102,9 @@ def _unlisted(operand: ex.Expression, facts: Facts, scope: Scope) -> str:
         return start + f"{why_unbounded(operand, scope)} write MODE(CLAMP({shown}, low, high))"
     if facts.kind in (Kind.DATE, Kind.TIMESTAMP):
         return start + f"declare its values, or write MODE(MONTH({shown})) and the like"
-    return start + "declare its values in the policy"
+    learn = (
+        scope.learn(operand.table, operand.name, "keys") if isinstance(operand, ex.Column) else ""
+    )
+    return f"{start}declare its values in the policy" + (
+        f", or {learn.rstrip(', ')}" if learn else ""
+    )

@@ -93,14 +93,15 @@ class Scope:
         facts = table.column(column.name)
         return replace(facts, nullable=True) if padded else facts
 
-    def learn(self, alias: str, name: str) -> str:
-        """How bounds of a column can be learned, for a message; nothing for a public table."""
+    def learn(self, alias: str, name: str, kind: str = "bounds") -> str:
+        """How bounds or keys of a column can be learned, for a message; nothing if it is public."""
         table = self._tables[alias][0]
         if not table.private:
             return ""
-        if name in table.learned:
+        if kind == "bounds" and name in table.learned:
             return 'write bounds = "learned" there to use those that were learned already, '
-        asked = f"session.learn({table.name!r}, {name!r}, epsilon=0.1)"
+        of_keys = ', kind="keys"' if kind == "keys" else ""
+        asked = f"session.learn({table.name!r}, {name!r}{of_keys}, epsilon=0.1)"
         return f"learn them for epsilon 0.1 with {asked}, "
 
     def is_unit(self, column: Column) -> bool:
@@ -401,7 +402,12 @@ def _one_kind(parts: Sequence[Facts], node: ex.Expression, scope: Scope) -> Kind
         return Kind.TIMESTAMP
     if len(found) > 1:
         names = " and ".join(sorted(k.value for k in found))
-        raise QueryError(f"{scope.show(node)}: mixes {names}")
+        instead = (
+            "write b or NOT b of a truth value b"
+            if Kind.BOOLEAN in found
+            else "compare with a value of the same kind, or CAST one of them"
+        )
+        raise QueryError(f"{scope.show(node)}: mixes {names}; {instead}")
     return next(iter(found), None)
 
 

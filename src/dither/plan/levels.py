@@ -222,7 +222,9 @@ def levels_of(keys: Sequence[GroupKey], sets: tuple[tuple[int, ...], ...]) -> Le
         if key.values is None:
             raise QueryError(
                 f"consistent: levels add up over public keys, and those of {key.name!r} would be "
-                "discovered; declare its values or bins in the policy, or leave consistent out"
+                "discovered; declare its values or bins in the policy, learn its values for "
+                'epsilon 0.1 with session.learn(table, column, kind="keys", epsilon=0.1), or leave '
+                "consistent out"
             )
     if len(keys) > MOST_AXES:
         raise QueryError(f"consistent: levels of more than {MOST_AXES} keys; group by fewer")

@@ -421,7 +421,11 @@ def _as_number(shown: str, facts: Facts) -> str:
         case Kind.BOOLEAN:
             return f"; write CASE WHEN {shown} THEN 1 ELSE 0 END"
         case Kind.DATE | Kind.TIMESTAMP:
-            return f"; take a part of it, such as YEAR({shown}), or group by it"
+            start = "DATE '2000-01-01'"
+            return (
+                f"; count days, as DATE_DIFF('day', {start}, {shown}), take a part of it, such as "
+                f"YEAR({shown}), or group by it"
+            )
         case Kind.TEXT:
             return '; if it holds numbers, declare type = "integer" or "real" in the policy'
     return ""

@@ -79,12 +79,12 @@ class _ScopeOfQueries(Scope):
             return replace(self._unit(column.table), name=UNIT)
         return super().column(column)
 
-    def learn(self, alias: str, name: str) -> str:
-        """How bounds of a column can be learned: those of a table's, or of a list's elements."""
+    def learn(self, alias: str, name: str, kind: str = "bounds") -> str:
+        """How they can be learned of a column: of a table's, or of a list's elements."""
         named = self._named(alias)
         if isinstance(named, Elements):
-            return super().learn(named.table, named.column)
-        return super().learn(alias, name) if isinstance(named, Scan) else ""
+            return super().learn(named.table, named.column, kind)
+        return super().learn(alias, name, kind) if isinstance(named, Scan) else ""
 
     def is_of_a_table(self, column: Column) -> bool:
         """Not where a query makes it: a list may follow from bounds, which move no value."""

@@ -161,8 +161,14 @@ class Reader:
                 f"{self.name(field)} must be a list of plain values, none in it a list"
             )
         # True equals 1 in Python, so kinds are compared too.
-        if len({(type(v), v) for v in value}) < len(value):
-            raise PolicyError(f"{self.name(field)} names a value twice")
+        places: dict[tuple[type, Any], int] = {}
+        for place, one in enumerate(value, 1):
+            first = places.setdefault((type(one), one), place)
+            if first < place:
+                raise PolicyError(
+                    f"{self.name(field)} names a value twice: its elements {first} and {place} are "
+                    "equal; leave one out"
+                )
         return list(value)
 
     def left(self) -> list[str]:

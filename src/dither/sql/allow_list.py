@@ -62,22 +62,34 @@ _OFFERED_AGGREGATES = {
 
 _PATTERN = "write LIKE, or REGEXP_MATCHES(x, pattern)"
 _SUBQUERY = "write one SELECT over the tables themselves"
+_RAW = "it shows values of single people; count them, or write MODE, MEDIAN or QUANTILE_CONT"
+_SEMI_JOIN = (
+    "write JOIN (SELECT DISTINCT unit FROM t WHERE ...) AS q ON ... with the column of the unit, "
+    "or x IN (SELECT key FROM public)"
+)
+_NOW = "write the moment, as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"
+_BETWEEN = "write DATE_DIFF('day', start, end)"
+_LISTED = "write FROM t, UNNEST(x) AS u(y), and a condition on y"
 _WINDOW = "ask for groups with GROUP BY"
 
 # Where sqlglot's name for a part is not the one that people know, or there is something to advise.
 _KNOWN: dict[str, tuple[str, str]] = {
     "All": ("ALL", "compare with one value"),
     "Any": ("ANY", "write IN (...) with a list of constants"),
-    "AnyValue": ("ANY_VALUE", "it is one person's value"),
-    "ApproxDistinct": ("APPROX_COUNT_DISTINCT", "COUNT(DISTINCT unit) counts the protected units"),
+    "AnyValue": ("ANY_VALUE", _RAW),
+    "ApproxDistinct": ("APPROX_COUNT_DISTINCT", "write COUNT(DISTINCT x)"),
     "ApproxQuantile": ("APPROX_QUANTILE", "write QUANTILE_CONT(x, q)"),
+    "ArgMax": ("ARG_MAX", _RAW),
+    "ArgMin": ("ARG_MIN", _RAW),
     "Array": ("a list [...]", "write one value"),
-    "ArrayAgg": ("ARRAY_AGG", "it lists raw values"),
+    "ArrayAgg": ("ARRAY_AGG", _RAW),
     "BitwiseAnd": ("&", ""),
     "BitwiseLeftShift": ("<<", ""),
     "BitwiseNot": ("~", ""),
     "BitwiseOr": ("|", ""),
     "BitwiseRightShift": (">>", ""),
+    "ArrayContains": ("LIST_CONTAINS", _LISTED),
+    "AtTimeZone": ("AT TIME ZONE", "times are in UTC: write x + INTERVAL 2 HOUR"),
     "Bracket": ("an element of a value (x[...])", "derive a column in the data instead"),
     "ByteString": ("an E'...' string", "write a plain '...' string"),
     "Cast": ("CAST", ""),
@@ -89,13 +101,16 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Distinct": ("DISTINCT", ""),
     "Dot": ("a field of a value (x.y.z)", "write table.column"),
     "Except": ("EXCEPT", _SUBQUERY),
-    "Exists": ("EXISTS", _SUBQUERY),
+    "Exists": ("EXISTS", _SEMI_JOIN),
     "Explode": ("UNNEST of a row", "write FROM t, UNNEST(x) AS u(y), and name y"),
+    "First": ("FIRST", _RAW),
     "Glob": ("GLOB", _PATTERN),
     "Intersect": ("INTERSECT", _SUBQUERY),
     "Interval": ("INTERVAL by itself", "add it to a date, as x + INTERVAL 3 DAY"),
     "JSONExtract": ("-> on JSON", "derive a column in the data instead"),
     "JSONExtractScalar": ("->> on JSON", "derive a column in the data instead"),
+    "GroupConcat": ("STRING_AGG", _RAW),
+    "Last": ("LAST", _RAW),
     "Lateral": ("LATERAL", _SUBQUERY),
     "NullSafeEQ": ("IS NOT DISTINCT FROM", "write x = y OR (x IS NULL AND y IS NULL)"),
     "NullSafeNEQ": ("IS DISTINCT FROM", "write x <> y, and IS NULL where NULL matters"),
@@ -110,12 +125,20 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Subquery": ("a subquery", _SUBQUERY),
     "Select": ("a subquery", _SUBQUERY),
     "TryCast": ("TRY_CAST", ""),
+    "TimestampDiff": ("TIMESTAMPDIFF", _BETWEEN),
     "Tuple": ("a list of values in parentheses", "write one value"),
     "Union": ("UNION", "ask twice, and join the released frames"),
     "Values": ("VALUES", "start FROM a table of the policy"),
     "WidthBucket": ("WIDTH_BUCKET", "write BIN(x, edge, edge, ...), which counts from 0"),
     "Window": ("a window function (OVER)", _WINDOW),
     "With": ("WITH", _SUBQUERY),
+}
+
+# Functions that sqlglot has no node for, and whose nearest name would mislead.
+_FUNCTIONS = {
+    **dict.fromkeys(("NOW", "GETDATE", "SYSDATE"), _NOW),
+    **dict.fromkeys(("AGE", "TIMESTAMPDIFF"), _BETWEEN),
+    **dict.fromkeys(("LIST_HAS", "CARDINALITY", "ARRAY_LENGTH", "LIST_COUNT"), _LISTED),
 }
 
 # Parts of a node, by the node and sqlglot's name for the part, or by the part alone.
@@ -125,7 +148,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "Select.kind": ("SELECT AS STRUCT", ""),
     "Select.laterals": ("LATERAL", _SUBQUERY),
     "Select.locks": ("FOR UPDATE", ""),
-    "Select.qualify": ("QUALIFY", _WINDOW),
+    "Select.qualify": ("QUALIFY", "write ORDER BY x DESC LIMIT n, or filter the released frame"),
     "Select.windows": ("WINDOW", _WINDOW),
     "Count.expressions": ("COUNT of several columns", "count one"),
     "Ceil.decimals": ("CEIL to decimals", "write CEIL(10 * x) / 10"),
@@ -136,6 +159,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "Min.count": ("MIN(x, n)", "write MIN(x)"),
     "Ordered.nulls_first": ("NULLS FIRST", "sort the released frame, which is free"),
     "TableAlias.columns": ("renaming columns behind a table's name", "rename them in SELECT"),
+    "recursive": ("RECURSIVE", "write WITH alone; a query may not read itself"),
     "db": ("a schema before a table's name", "write the table's name in the policy"),
     "catalog": ("a database before a table's name", "write the table's name in the policy"),
     "pivots": ("PIVOT", "ask for groups with GROUP BY"),
@@ -143,7 +167,7 @@ _PARTS: dict[str, tuple[str, str]] = {
         "a subquery",
         "write x IN (SELECT key FROM public) in WHERE, by itself or joined by AND",
     ),
-    "sample": ("TABLESAMPLE", "sampling is chosen by the release, not the query"),
+    "sample": ("TABLESAMPLE", "every row is read; choose rows by a condition"),
     "symmetric": ("SYMMETRIC", "write the smaller bound first"),
 }
 
@@ -198,7 +222,9 @@ def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
     if isinstance(node, exp.Anonymous):
         name = _function(node)
         if name.upper() not in AGGREGATE_NAMES:
-            hint = nearest(name.upper(), (*sorted(FUNCTION_NAMES), *AGGREGATE_NAMES))
+            known = (*sorted(FUNCTION_NAMES), *AGGREGATE_NAMES)
+            instead = _FUNCTIONS.get(name.upper())
+            hint = f"; {instead}" if instead else nearest(name.upper(), known)
             raise UnknownNameError(f"{where}: unknown function {name!r}{hint}")
     if isinstance(node, exp.WithinGroup):
         node = node.this

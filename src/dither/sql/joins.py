@@ -209,6 +209,15 @@ def unnest(
         for match in find(column, schema.table(scan.table).lists, exact=exact)
     ]
     if not found:
+        above = [one for one in visible(source) if not isinstance(one, Scan)]
+        below = [
+            t for t in schema.tables.values() if t.private and find(column, t.lists, exact=exact)
+        ]
+        if above and below:
+            raise QueryError(
+                f"UNNEST({column}): a query in the FROM hands no list on; unnest where the table "
+                f"is read: FROM {below[0].name}, UNNEST({column}) AS t(x)"
+            )
         Names(source, schema).column(column, table, exact=exact)
         raise QueryError(f"UNNEST({column}): the column is not a list")
     if len(found) > 1:

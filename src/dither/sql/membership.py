@@ -100,7 +100,8 @@ def _among(rows: Relation, node: exp.Expr, place: Place) -> KeyFilter:
     if facts.private:
         raise QueryError(
             f"IN (SELECT ... FROM {facts.name}): {facts.name!r} is private; only keys of public "
-            "tables can be listed. JOIN private tables on their unit"
+            "tables can be listed. Of units, write JOIN (SELECT DISTINCT unit FROM "
+            f"{facts.name} WHERE ...) AS q ON ... with the column of the unit"
         )
     if alias is not None:
         raise UnsupportedError(f"IN (SELECT ... FROM {facts.name}): leave AS out")

@@ -199,9 +199,10 @@ class _PatternReader:
     def fault(self, why: str) -> QueryError:
         return QueryError(f"the regular expression {quoted(self.pattern[:60])}: {why}")
 
-    def refused(self, what: str) -> UnsupportedError:
+    def refused(self, what: str, instead: str = "") -> UnsupportedError:
         shown = quoted(self.pattern[:60])
-        return UnsupportedError(f"the regular expression {shown}: {what} is not offered")
+        advice = f"; {instead}" if instead else ""
+        return UnsupportedError(f"the regular expression {shown}: {what} is not offered{advice}")
 
     def next(self, known: str = "") -> str:
         """The next character, taken; where it is one of the known ones, if some are given."""
@@ -242,7 +243,10 @@ class _PatternReader:
 
     def group(self) -> Pattern:
         if self.next("?") and not self.next(":"):
-            raise self.refused("a group that begins with (? and no colon")
+            raise self.refused(
+                "a group that begins with (? and no colon",
+                "of small letters write LOWER(x), or ILIKE",
+            )
         self.depth += 1
         if self.depth > 20:
             raise self.fault("groups are nested too deeply")
@@ -283,7 +287,9 @@ class _PatternReader:
         if found in _CONTROLS:
             found = _CONTROLS[found]
         elif not found or (found.isascii() and found.isalnum()):
-            raise self.refused(f"the escape \\{found}")
+            raise self.refused(
+                f"the escape \\{found}", "write the characters it means, as [A-Za-z0-9]"
+            )
         return ((ord(found), ord(found)),)
 
     def listed(self) -> Ranges:
