@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
 from sqlglot import exp
 
+from dither.engines.duckdb.names import text
 from dither.engines.writer.dialect import LARGEST, Dialect, Seeds, joined
 from dither.engines.writer.forms import all_of, binary, call, case, named, selected
 from dither.plan.functions.matchers import spelled
@@ -34,6 +35,11 @@ SHORT_SUM = "SUM_NO_OVERFLOW"
 """The engine's sum in 64 bits. It wraps around without a word, so it stands only where no sum can
 leave these. The engine says that it is its own, so a connection that lacks it is given another
 under its name (``engines.duckdb.connection``)."""
+
+
+def _written(elements: Iterable[str]) -> exp.Expression:
+    """What stands between a list's brackets, where it is text already."""
+    return exp.Var(this=", ".join(elements))
 
 
 def _base(stored: str) -> str:
@@ -108,7 +114,7 @@ class DuckDBDialect(Dialect):
         tells almost every row, since what has no sign holds nothing below."""
         signed = lower != 0 or upper >= 2**32
         kind = self.whole_type(max(abs(lower), abs(upper))) if signed else "UINTEGER"
-        least, most = (self.cast_to(self.integer(end), kind) for end in (lower, upper))
+        least, most = (self.cast_to(exp.Literal.number(str(end)), kind) for end in (lower, upper))
         whole = self.nearest(value, kind)
 
         def beyond(op: str, end: int) -> exp.Expression:
@@ -201,10 +207,10 @@ class DuckDBDialect(Dialect):
     def listed(self, values: Sequence[tuple[int, Value]], kind: Kind) -> exp.Select:
         held = self._split([value for _, value in values], kind)
         if held is None:
-            held = self._list([self.constant(v, kind) for _, v in values], self.types[kind])
+            held = self._list(self._elements([v for _, v in values], kind), self.types[kind])
         # Positions are what rows are grouped by, so they are as narrow as they can be.
         narrow = "UTINYINT" if all(place < 256 for place, _ in values) else "INTEGER"
-        places = self._list([exp.Var(this=", ".join(str(place) for place, _ in values))], narrow)
+        places = self._list([_written(str(place) for place, _ in values)], narrow)
         return exp.select(
             named(call("UNNEST", held), "value"), named(call("UNNEST", places), "position")
         )
@@ -216,6 +222,16 @@ class DuckDBDialect(Dialect):
             return None
         split = call("STRING_SPLIT", *map(exp.Literal.string, found))
         return self.cast_to(split, f"{self.types[kind]}[]")
+
+    def _elements(self, values: Sequence[Value], kind: Kind) -> list[exp.Expression]:
+        """Constants that stand in a list of their type. Texts and whole numbers need no type of
+        their own there: to write, read and plan one for each took longer than all else in a short
+        question."""
+        if kind is Kind.TEXT:
+            return [_written(text(str(value)) for value in values)]
+        if kind is Kind.INTEGER:
+            return [_written(str(int(value)) for value in values)]  # type: ignore[arg-type]
+        return [self.constant(value, kind) for value in values]
 
     def _list(self, nodes: list[exp.Expression], name: str) -> exp.Expression:
         return self.cast_to(exp.Array(expressions=nodes), f"{name}[]")
