@@ -18,12 +18,35 @@ from dither.privacy._budget import BudgetFilter
 from dither.query._facts import Fact
 from dither.query._policy import Policy
 
-__all__ = ["UNSTORED", "OpenedPolicy", "after_the_charge"]
+__all__ = ["UNSTORED", "OpenedPolicy", "after_the_charge", "check_accounts"]
 
 UNSTORED = (
     "the answer could not be stored in the ledger: keep this copy, since its token cannot replay "
     "it and its certificate cannot be verified"
 )
+
+
+def check_accounts(policy: Policy, caps: Mapping[str, BudgetFilter], ledger: Ledger) -> None:
+    """Hold what a ledger has against a policy: caps, units and neighbours.
+
+    Raises
+    ------
+    LedgerError
+        Where an account that is written down has other caps, or another promise.
+    """
+    for promise in _promises(policy):
+        units = policy.units.items()
+        held = {table: unit.by for table, unit in units if unit.name == promise.unit}
+        ledger.check(promise, accounts=_accounts(caps, promise.unit), tables=held)
+
+
+def _promises(policy: Policy) -> tuple[Promise, ...]:
+    """What a policy promises, once for each of its units."""
+    return tuple(map(policy.promise, dict.fromkeys(unit.name for unit in policy.units.values())))
+
+
+def _accounts(caps: Mapping[str, BudgetFilter], unit: str) -> dict[str, BudgetFilter]:
+    return {f"{whose}:{unit}": budget for whose, budget in caps.items()}
 
 
 class OpenedPolicy:
@@ -48,8 +71,7 @@ class OpenedPolicy:
         self.closed = False
         self.facts: Mapping[tuple[str, str], Fact] = {}
         """By table and field: what the policy has learned, and where the ledger has it."""
-        units = dict.fromkeys(unit.name for unit in policy.units.values())
-        self.promises = tuple(policy.promise(unit) for unit in units)
+        self.promises = _promises(policy)
         # The engine's threads do not live on in a fork.
         self._process = os.getpid()
 
@@ -65,20 +87,7 @@ class OpenedPolicy:
 
         The first charge that they bear opens them: until then the owner may change the policy.
         """
-        return {f"{whose}:{unit}": budget for whose, budget in self.caps.items()}
-
-    def check_accounts(self) -> None:
-        """Hold what the ledger has against the policy: caps, units and neighbours.
-
-        Raises
-        ------
-        LedgerError
-            Where an account that is written down has other caps, or another promise.
-        """
-        for promise in self.promises:
-            units = self.policy.units.items()
-            held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-            self.ledger.check(promise, accounts=self.accounts(promise.unit), tables=held)
+        return _accounts(self.caps, unit)
 
     def balances(self, promises: Iterable[Promise]) -> list[Balance]:
         """The accounts of every promise; one that was never charged has all of its caps left."""

@@ -20,6 +20,7 @@ from dither.plan.lower import lower
 from dither.plan.relations import base, scans
 from dither.plan.schema import Schema, Table
 from dither.privacy._budget import BudgetFilter
+from dither.query._ahead import LedgerAhead
 from dither.query._builder import TableQuery
 from dither.query._facts import (
     Fact,
@@ -31,7 +32,7 @@ from dither.query._facts import (
 )
 from dither.query._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
 from dither.query._learning import KINDS, FactQuestion, learning_query
-from dither.query._opened import OpenedPolicy
+from dither.query._opened import OpenedPolicy, check_accounts
 from dither.query._places import check_places, check_sources
 from dither.query._policy import Policy, read_policy, schema_of
 from dither.query._question import Question
@@ -107,6 +108,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
     check_sources(read.tables, read.units, read.folder, sources)
     told = None if progress is None else heard(progress)
+    ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps))
     engine = connect(read, dict(sources or {}), dict(engines or {}), told)
     try:
         check_places(read.tables, read.units, engine)
@@ -116,10 +118,9 @@ def open(  # noqa: A001 - as users write it: dt.open
         lists = {name: engine.lists(name) for name in read.tables}
         schema = schema_of(read, found, incomplete, unread, lists)
         engine.check(schema)
-        ledger = Ledger.open(read.ledger)
+        ledger = ledger_ahead.opened()
         try:
             session = Session(read, schema, engine, ledger, caps, analyst)
-            session._opened.check_accounts()
             session._learn_from_the_ledger()
         except BaseException:
             ledger.close()
