@@ -216,8 +216,19 @@ def release(
     return prepared
 
 
+RELEASED = "+ 50 ms is held against this one: both open and close an engine in their time"
+RELEASED_OPEN = "+ 50 ms in the strictest reading: here the plain query's engine is open before"
+
+
 def duckdb() -> Comparison:
-    """DuckDB in this process."""
+    """DuckDB in this process.
+
+    A release with the opening of its session is held against two plain queries. One opens and
+    closes an engine as the session does, so what is left over is what protection costs: the ledger,
+    the certificate, a rehearsal before the charge, and exact sums in place of doubles. The other
+    finds its engine open, and the difference to it has DuckDB's own start in it, which nobody can
+    make shorter who opens an engine.
+    """
     return Comparison(
         {
             "plain": query(PLAIN),
@@ -233,8 +244,8 @@ def duckdb() -> Comparison:
         },
         (
             ("row-level", "plain", ""),
-            ("row-level release", "plain", "within 50 ms of plain"),
-            ("row-level release", "plain, opened", ""),
+            ("row-level release", "plain, opened", RELEASED),
+            ("row-level release", "plain", RELEASED_OPEN),
             ("user-level", "by hand", "within .5"),
             ("user-level", "by hand, two terms", ""),
             ("user-level in 1.5 GB", "user-level", "100 million rows within 25 s and 2 GB"),
