@@ -201,6 +201,8 @@ def names_of(table: Any) -> tuple[str, ...]:
     """The names of a table's columns; of an array ``x0``, ``x1``, ..."""
     if hasattr(table, "columns"):
         return tuple(map(str, table.columns))
+    if hasattr(table, "toarray"):
+        raise ArgumentError("X must not be a sparse matrix: give X.toarray()")
     shape = np.shape(table) if isinstance(table, np.ndarray) else np.asarray(table, object).shape
     if len(shape) != 2 or not shape[1]:
         raise ArgumentError("X must be a table: an array of two dimensions, or a data frame")
@@ -232,7 +234,9 @@ def series_of(columns: Sequence[FeatureColumn], table: Any) -> list[Any]:
         known = dict(zip(names, table.columns, strict=True))
         order = wanted if sorted(names) == sorted(wanted) else names
         return [table[known[name]] for name in order]
-    array = table if isinstance(table, np.ndarray) else np.asarray(table, object)
+    if np.ma.isMaskedArray(table):
+        return [table[:, i] for i in range(len(columns))]
+    array = np.asarray(table, None if isinstance(table, np.ndarray) else object)
     return [array[:, i] for i in range(len(columns))]
 
 
@@ -269,11 +273,17 @@ def _day(value: Any) -> float:
 
 
 def _array(values: Any) -> npt.NDArray[Any]:
-    if hasattr(values, "to_numpy"):
+    if np.ma.isMaskedArray(values):
+        # What is masked is missing. Operations on masked arrays skip what lies under the mask, so
+        # that it would be neither moved to the bounds nor cut.
+        found = values.astype(object).filled(None)
+    elif hasattr(values, "__array__"):
+        found = np.asarray(values)
+    elif hasattr(values, "to_numpy"):
         found = np.asarray(values.to_numpy())
     else:
         # A list of numbers and words together must not become a list of words.
-        found = values if isinstance(values, np.ndarray) else _objects(values)
+        found = _objects(values)
     if found.ndim != 1:
         raise ArgumentError("y must be one value for each row: an array of one dimension")
     return found
@@ -291,8 +301,12 @@ def _objects(values: Any) -> npt.NDArray[Any]:
 
 def _number(value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    except Exception:
+        # Whatever a type of somebody's own raises must tell nothing of a row.
         return math.nan
 
 
@@ -306,5 +320,5 @@ def places_in(listed: Sequence[Hashable], values: Any) -> Integers:
 def _place(known: Mapping[Hashable, int], value: Any) -> int:
     try:
         return known.get(value, len(known))
-    except TypeError:
+    except Exception:
         return len(known)

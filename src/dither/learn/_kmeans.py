@@ -386,6 +386,10 @@ class KMeans(Estimator):
         away = [np.sqrt(nearest(points, centre[None])[1]) for centre in self._centres]
         return np.stack(away, axis=1) * self._box.unit
 
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """``fit(X).transform(X)``: the second part gives rows away."""
+        return self.fit(X).transform(X)
+
     def score(self, X: Any, y: Any = None) -> float:
         """Less the sum of squared distances of rows: exact, so it protects nobody in them."""
         self._check_fitted()

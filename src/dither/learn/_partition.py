@@ -67,10 +67,10 @@ def parts_of(rows: int, parts: int, groups: Any = None) -> Integers:
 def _key(group: Any) -> Hashable:
     try:
         hash(group)
+        # NaN is not itself, and pandas' NA says neither: all of them are one unit.
+        return group if group == group else None
     except TypeError:
         return None
-    # NaN is not itself: all of them are one unit.
-    return group if group == group else None
 
 
 def rows_at(table: Any, places: Integers) -> Any:
