@@ -19,9 +19,11 @@ lattice. The vector is a sum over rows, so that a unit with up to m of them move
 much, and m² times where it is squared (`Moved.of_unit`).
 
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says; pure where delta
-is 0. All else is computed from it: means and variances of the classes are drawn to those of all
-rows by what noise makes of their differences (James and Stein, 1961), so that a column that noise
-drowns says nothing.
+is 0. All else is computed from it. Numbers of rows, means and variances of the classes are drawn to
+those of all rows by what noise makes of their differences (James and Stein, 1961); how much they
+differ without it is told by the column and by all columns together. What stays unknown of a mean
+widens its class's law. So a column that noise drowns says nothing, and what is not known of many
+columns does not add up to certainty.
 
 Source. Vaidya, Shafiq, Basu and Hong, "Differentially private naive Bayes classification", WI 2013,
 who add noise to each mean and deviation by itself.
@@ -69,6 +71,9 @@ STEPS = 1 << 8
 _FIRST = 64
 _SECOND = 40
 _LEAST = 1e-4
+_OF_WHOLE = 0.3
+"""The share of a column's variance that lies between classes, at most, where noise is large."""
+_FIRM = 3.0
 _SHOWN = 12
 
 
@@ -167,19 +172,25 @@ class ClassSums:
         """The one step that touches rows; parameters as of `statistic`."""
         seen = self.noisy.leave(self.statistic(points, labels, stands))
         size, numbers, noise = points.shape[1], self.encoding.of_numbers, self.noisy.deviation
-        rows = np.maximum(seen[:, 0] / self.count, 1.0)
+        rows = _sizes(seen[:, 0] / self.count, noise / self.count)
         first = seen[:, 1 : 1 + size] / (self.first * STEPS)
         second = (seen[:, 1 + size :] / (self.second * STEPS) + rows[:, None]) / 2
         mean = np.clip(first / rows[:, None], -1.0, 1.0)
-        off = noise / (self.first * STEPS) / rows[:, None]
-        mean = _drawn(mean, off**2, rows)
-        spread = second / rows[:, None] - mean**2
+        of_rows = mean * noise / self.count
+        off = np.hypot(noise / (self.first * STEPS), of_rows) / rows[:, None]
+        shares = rows[:, None] / rows.sum()
+        whole = second.sum(axis=0) / rows.sum() - (shares * mean).sum(axis=0) ** 2
+        most = _OF_WHOLE * np.clip(whole, _LEAST, 1.0)
+        mean, left = _drawn(mean, off**2, shares, numbers, 1.0, most)
+        spread = np.clip(second / rows[:, None] - mean**2, 0.0, 1.0)
         off2 = (noise / (2 * self.second * STEPS) / rows[:, None]) ** 2 + (2 * mean * off) ** 2
-        spread = np.clip(_drawn(np.clip(spread, 0.0, 1.0), off2, rows), _LEAST, 1.0)
-        shares = self._shares(first * self.first * STEPS / self.cell, rows)
-        return Bayes(self.encoding, numbers, rows, mean, spread, shares)
+        spread, _ = _drawn(spread, off2, shares, numbers, _FIRM, np.ones_like(most))
+        # A value lies about a mean that is itself known so far.
+        spread = np.clip(spread + left, _LEAST, 1.0)
+        cells = self._shares(first * self.first * STEPS / self.cell)
+        return Bayes(self.encoding, numbers, rows, mean, spread, cells)
 
-    def _shares(self, cells: Floats, rows: Floats) -> Floats:
+    def _shares(self, cells: Floats) -> Floats:
         """Logarithms of the shares of categories in each class, drawn to those of all rows."""
         found, ridge = np.zeros_like(cells), 1.0 + 2 * self.noisy.deviation / self.cell
         starts = self.encoding.starts
@@ -224,13 +235,50 @@ def _squared(points: Integers) -> Integers:
     return 2 * points**2 // STEPS - STEPS
 
 
-def _drawn(values: Floats, off: Floats, rows: Floats) -> Floats:
-    """Numbers of the classes, drawn to their mean as far as noise makes them differ."""
-    weights = rows[:, None] / rows.sum()
-    mean = (weights * values).sum(axis=0)
-    apart = (weights * (values - mean) ** 2).sum(axis=0) - (weights * off).sum(axis=0)
-    apart = np.maximum(apart, 0.0)
-    return np.asarray(mean + (values - mean) * apart / np.maximum(apart + off, 1e-300))
+def _sizes(seen: Floats, off: float) -> Floats:
+    """Numbers of rows of classes, drawn to one size as far as noise of that deviation differs."""
+    even = max(float(seen.sum()), off * math.sqrt(len(seen)), len(seen)) / len(seen)
+    gaps = seen - seen.mean()
+    apart, noise = float(gaps @ gaps), (len(seen) - 1) * off**2
+    return np.asarray(np.maximum(even + gaps * apart / (apart + noise), max(min(off, even / 2), 1)))
+
+
+def _drawn(
+    values: Floats,
+    off: Floats,
+    shares: Floats,
+    numbers: npt.NDArray[np.bool_],
+    firm: float,
+    most: Floats,
+) -> tuple[Floats, Floats]:
+    """Numbers of the classes, drawn to their mean as far as noise makes them differ.
+
+    By how much they differ without it each column tells, and all columns together.
+
+    Parameters
+    ----------
+    values, off : array of float, shape (classes, features)
+        And the variance of their noise.
+    shares : array of float, shape (classes, 1)
+        Of rows.
+    numbers : array of bool, shape (features,)
+        Those features that are.
+    firm : float
+        How many times as much as by noise alone a column must differ to speak for itself.
+    most : array of float, shape (features,)
+        What the variance of the classes' numbers is at most.
+
+    Returns
+    -------
+    values, left : array of float, shape (classes, features)
+        And the variance of what is still not known of them.
+    """
+    mean = (shares * values).sum(axis=0)
+    apart, noise = (shares * (values - mean) ** 2).sum(axis=0), (shares * off).sum(axis=0)
+    common = float((apart - noise)[numbers].sum()) / max(int(numbers.sum()), 1)
+    known = np.clip(np.maximum(apart - firm * noise, common), 0.0, most)
+    kept = known / np.maximum(known + off, 1e-300)
+    return np.asarray(mean + (values - mean) * kept), np.asarray(kept * off)
 
 
 @dataclass(frozen=True, eq=False)

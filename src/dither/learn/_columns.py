@@ -276,7 +276,7 @@ def _array(values: Any) -> npt.NDArray[Any]:
     if np.ma.isMaskedArray(values):
         # What is masked is missing. Operations on masked arrays skip what lies under the mask, so
         # that it would be neither moved to the bounds nor cut.
-        found = values.astype(object).filled(None)
+        found = np.asarray(np.ma.filled(values.astype(object), None))
     elif hasattr(values, "__array__"):
         found = np.asarray(values)
     elif hasattr(values, "to_numpy"):
