@@ -298,6 +298,10 @@ def integers(name: str, values: Any) -> list[int]:
         if _kind(values) not in ("i", "u") or values.ndim != 1:
             raise ArgumentError(wanted)
         found: list[int] = values.tolist()
+    elif type(values) in (list, tuple) and set(map(type, values)) == {int}:
+        # Python's own, which are what most have: no other type, a truth value neither, is among
+        # them.
+        found = list(values)
     else:
         if isinstance(values, str | bytes | bytearray | memoryview) or not isinstance(
             values, Iterable

@@ -137,11 +137,14 @@ def test_planted_mistakes_are_seen(monkeypatch: pytest.MonkeyPatch, mistake: str
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "20"])
 @pytest.mark.parametrize("listed", [0, 3])
-def test_all_that_is_spent_adds_up(neighbours: Neighbours, epsilon: str, listed: int) -> None:
+@pytest.mark.parametrize("classes", [2, 0])
+def test_all_that_is_spent_adds_up(
+    neighbours: Neighbours, epsilon: str, listed: int, classes: int
+) -> None:
     """To epsilon, or to the rho that epsilon and delta hold; nothing more, and hardly less."""
     columns = (NUMBER,) * 2 + (LISTED,) * listed
     asked = Asked(Fraction(epsilon), DELTA, neighbours)
-    run = Trees(columns, 2, 7, 4, 2, asked, of_unit=3)
+    run = Trees(columns, classes, 7, 4, 2, asked, of_unit=3)
     ways, table = run.ways, run.moved(1)
     first = table.l1 / ways.rows.scale
     rho = rho_of_epsilon(asked.epsilon, DELTA)
@@ -150,6 +153,10 @@ def test_all_that_is_spent_adds_up(neighbours: Neighbours, epsilon: str, listed:
 
         def spent(way: ForestWay, leaves: Any = leaves, levels: int = levels) -> Fraction:
             tables = [(way.leaves, leaves)] + ([(way.lists, run.moved(listed))] if listed else [])
+            if not classes and levels > leaves.coordinates // run.moved(1).coordinates:
+                # Of each tree one for every level but the first.
+                nodes = levels - leaves.coordinates // run.moved(1).coordinates
+                tables.append((way.centres, run.moved(nodes)))
             gauss = isinstance(way.leaves, DiscreteGaussian)
             found = first**2 / 2 if gauss else first
             found += levels * (way.level**2 / 8 if gauss else way.level)
@@ -169,10 +176,11 @@ def test_all_that_is_spent_adds_up(neighbours: Neighbours, epsilon: str, listed:
     assert ways.loss.neighbours is neighbours
 
 
-def test_rho_covers_every_pure_way() -> None:
+@pytest.mark.parametrize("classes", [2, 0])
+def test_rho_covers_every_pure_way(classes: int) -> None:
     """What is charged by zCDP holds of the ways that are pure, with few splits and with many."""
     asked = Asked(Fraction(1), DELTA, BOTH[0])
-    run = Trees((NUMBER, LISTED), 2, 7, 4, 2, asked)
+    run = Trees((NUMBER, LISTED), classes, 7, 4, 2, asked)
     table, charged = run.moved(1), run.loss.charge.rho
     assert charged is not None
     for trees, depth in itertools.product((1, 7), (1, 4)):
@@ -181,6 +189,8 @@ def test_rho_covers_every_pure_way() -> None:
         assert not isinstance(way.lists, DiscreteGaussian)
         parts = [table.l1 / run.ways.rows.scale, trees * table.l1 / way.leaves.scale]
         parts.append(table.l1 / way.lists.scale)
+        if not classes and depth > 1:
+            parts.append(trees * (depth - 1) * table.l1 / way.centres.scale)
         spent = sum(Fraction(part) ** 2 / 2 for part in parts)
         assert spent + trees * depth * way.level**2 / 8 <= charged
 

@@ -7,33 +7,18 @@ long.
 Statistics. (0) The table of one cell: the numbers of rows by class, or of rows and the sum of their
 targets. They say how many trees there are and how deep they are, down to one tree of one question
 (`dither.learn._ways`). (1) Of each list a table by its categories, which are put in order by their
-targets. (2) Of each node of each level of each tree a split: a column and where its codes are cut.
-Candidates are cuts of some columns that are drawn by chance, without regard to rows. (3) Of each
-tree the table by its leaves. The value of a leaf is drawn to that of the nodes above, whose sums
-are those of their leaves, as far as noise is large.
+targets. (2) Of each tree, level by level: of numbers a table by the nodes of the level, below the
+first, for their centres; and of each node a split, a column and where its codes are cut
+(`dither.learn._growth`, `dither.learn._scores`). (3) Of each tree the table by its leaves. The
+value of a leaf is drawn to that of the nodes above, whose sums are those of their leaves, as far as
+noise is large.
 
 Where splits are to be drawn by chance, all is spent on the leaves: (3) alone.
 
-Choices. A row has scores, integers that follow from its target and from (0) alone, and the utility
-of a split is that of the scores on its left and that of those on its right. Where a row is added to
-the node, it is on one side of each split: if that side's utility then rises by something in an
-interval R long, the same for all splits, so do the utilities of all of them. Where it is removed,
-the same with the sign turned.
-
-- With few rows beside the noise: the largest of the sums of scores. Of classes a row has its
-  ``WEIGHT``, less for a class with more rows, in the place of its class, and 0 elsewhere: the
-  weight of the rows that a split puts right, each side taken for one class. It rises by something
-  from 0 to WEIGHT, which is R. Of numbers it has s and -s, s being the target less the mean by (0),
-  a whole number: what rises does so from -|s| to |s|, and R = 2·(UNIT + |mean|).
-- With many: S²/n, of the n rows and the sums S of their targets v, which are 1 in the place of the
-  class, or a number. It is Σ|v|² less the squares about the mean S/n, so that with one more row v
-  it rises by |v|² - n/(n + 1)·|v - S/n|². |v|² is the same for all splits, and |v - S/n|² at most 2
-  for classes and (2·UNIT)² for numbers: R. Multiplied by K, which is ``WEIGHT`` for classes and 1
-  for numbers, and rounded down, it rises by less than 1 more or less than that: whole numbers that
-  lie less than K·R + 2 apart, K·R + 1 at most.
-
-Which node a row is in depends on its own values, and on what left before. So it is in one node of a
-level; `dither.learn._ways` has what follows for the levels of all trees.
+Choices. Each is made by the exponential mechanism, whose utilities change by numbers that differ by
+at most R for each row that enters or leaves the node, as `dither.learn._scores` proves. Which node
+a row is in depends on its own values, and on what left before. So it is in one node of a level;
+`dither.learn._ways` has what follows for the levels of all trees.
 
 Tables. A row has one cell in each: added or removed it moves a table by 1 (classes), or by at most
 2·UNIT in absolute value and 2·UNIT² squared (numbers). Replaced, it leaves one cell and enters
@@ -71,8 +56,10 @@ from dither import noise as randomness
 from dither._subjects import Subject
 from dither.accounting import epsilon_of_rho
 from dither.learn._columns import FeatureColumn
+from dither.learn._growth import Growth
 from dither.learn._noise import Asked, Moved, Noise, RunNoise, left
-from dither.learn._tree import Ends, Grown, Tree, cuts_of, drawn_tree, halved
+from dither.learn._scores import UNIT, WEIGHT, Scores, of_classes, of_numbers
+from dither.learn._tree import Grown, Tree, drawn_tree
 from dither.learn._ways import FOR_SPLITS, ForestWay, ForestWays
 from dither.mechanisms import Exponential
 from dither.privacy import Loss, Neighbours
@@ -82,47 +69,7 @@ __all__ = ["UNIT", "WEIGHT", "Trees"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-UNIT = 1 << 8
-WEIGHT = 1 << 8
 _FIRM = 2.0
-_MANY_OF_CLASSES, _MANY_OF_NUMBERS = 60, 120
-"""Rows times the epsilon of a level, from which on they are many."""
-_SHARE = 3
-"""One column in so many is tried for a split, where that is more than asked for."""
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """What splits are chosen by.
-
-    Parameters
-    ----------
-    rows : array of int, shape (n, k)
-        The scores.
-    span : int
-        R.
-    utility : callable
-        Of sums of scores on one side, shape (k, splits), for each split.
-    """
-
-    rows: Integers
-    span: int
-    utility: Callable[[Integers], Integers]
-
-
-def _largest(sums: Integers) -> Integers:
-    return np.asarray(sums.max(axis=0))
-
-
-def _squares_of_classes(sums: Integers) -> Integers:
-    # Whole numbers of any size, as squares outgrow 64 bits.
-    exact = sums.astype(object)
-    return np.asarray(WEIGHT * (exact**2).sum(axis=0) // np.maximum(sums.sum(axis=0), 1))
-
-
-def _squares_of_numbers(sums: Integers) -> Integers:
-    exact = sums.astype(object)
-    return np.asarray(exact[1] ** 2 // np.maximum(sums[0], 1))
 
 
 @dataclass(frozen=True)
@@ -165,7 +112,9 @@ class Trees:
     def __post_init__(self) -> None:
         listed = sum(column.categories is not None for column in self.columns)
         units = self.of_unit * (2 if self.asked.replace else 1)
-        ways = ForestWays(self.moved(1), units, listed, self.trees, self.depth, self.asked)
+        ways = ForestWays(
+            self.moved(1), units, listed, self.trees, self.depth, self.asked, not self.classes
+        )
         object.__setattr__(self, "ways", ways)
         if self.drawn:
             object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved(self.trees))))
@@ -233,49 +182,36 @@ class Trees:
         """
         if stands is not None:
             targets = targets * stands[:, None]
-        way, scores = self._opened(targets)
-        orders = self._orders(places, targets, None if self.drawn else way.lists)
+        opened = None if self.drawn else self._opened(targets)
+        orders = self._orders(places, targets, opened and opened[0].lists)
         codes = Grown(self.columns, tuple(orders), (), (), ()).codes(places)
+        if opened is None:
+            growth, count, leaves = None, self.trees, self.noisy.noise
+        else:
+            way, scores = opened
+            most = np.array([int(order.max()) for order in orders])
+            growth = Growth(self, way, codes, targets, scores, most, self.tries)
+            count, leaves = way.trees, way.leaves
         trees, values, sizes = [], [], []
-        for t in range(way.trees):
-            if self.drawn:
-                tree = drawn_tree(orders, self.depth)
-            else:
-                tree = self._chosen_tree(codes, scores, way, orders)
-            found, held = self._values(tree, tree.places(codes), targets, way.leaves)
+        for t in range(count):
+            tree = growth.tree() if growth else drawn_tree(orders, self.depth)
+            found, held = self._values(tree, tree.places(codes), targets, leaves)
             trees.append(tree)
             values.append(found)
             sizes.append(held)
             if seen is not None:
-                seen((t + 1) * self.trees // way.trees)
+                seen((t + 1) * self.trees // count)
         return Grown(self.columns, tuple(orders), tuple(trees), tuple(values), tuple(sizes))
 
-    def _opened(self, targets: Integers) -> tuple[ForestWay, _Scores]:
+    def _opened(self, targets: Integers) -> tuple[ForestWay, Scores]:
         """The way, and what splits are chosen by."""
-        if self.drawn:
-            noise, none = self.noisy.noise, Fraction(0)
-            way = ForestWay(self.trees, self.depth, none, noise, noise)
-            return way, _Scores(targets, 1, _largest)
         whole = self.table(self.ways.rows, np.zeros(len(targets), np.int64), 1, targets)[0]
         off, rows = self.deviation(self.ways.rows), float(self._rows(whole))
         way = self.ways.way(rows)
+        if not self.classes:
+            return way, of_numbers(targets, whole, off)
         clear = rows * float(way.level) / self.ways.units
-        # Of numbers the first of the targets is UNIT for each row.
-        count = targets[:, 0] // UNIT
-        if self.classes and clear > _MANY_OF_CLASSES:
-            return way, _Scores(targets, 2 * WEIGHT + 1, _squares_of_classes)
-        if self.classes:
-            # Where noise is large, as if classes had as many rows.
-            held = np.maximum(whole, 0.0) + 2 * off
-            weights = np.rint(WEIGHT * held.min() / held).astype(np.int64)
-            return way, _Scores(targets * weights, WEIGHT, _largest)
-        if clear > _MANY_OF_NUMBERS:
-            pair = np.column_stack([count, targets[:, 1]])
-            return way, _Scores(pair, 4 * UNIT**2 + 1, _squares_of_numbers)
-        mean = round(UNIT * min(max(whole[1] / max(rows, off, 1.0), -1.0), 1.0))
-        score = targets[:, 1] - mean * count
-        pair = np.column_stack([score, -score])
-        return way, _Scores(pair, 2 * (UNIT + abs(mean)), _largest)
+        return way, of_classes(targets, whole, off, clear)
 
     def _orders(
         self, places: Sequence[Integers], targets: Integers, noise: Noise | None
@@ -300,56 +236,6 @@ class Trees:
         above = (held - rows[:, None] * mean) / (rows + off)[:, None]
         which = int((rows @ above**2).argmax())
         return np.argsort(np.argsort(above[:, which], kind="stable"), kind="stable")
-
-    def _chosen_tree(
-        self, codes: Integers, scores: _Scores, way: ForestWay, orders: Sequence[Integers]
-    ) -> Tree:
-        """A tree whose questions are chosen by noisy utilities."""
-        tree, most = Tree(), np.array([int(order.max()) for order in orders])
-        ends: dict[int, Ends] = {0: (np.zeros_like(most), most)}
-        rows = {0: np.arange(len(codes))}
-        tries = max(self.tries, math.ceil(len(most) / _SHARE))
-        if way.trees * way.depth == 1:
-            tries = len(most)
-        for _ in range(way.depth):
-            below: dict[int, Ends] = {}
-            for node, (low, high) in ends.items():
-                free = np.flatnonzero(high > low)
-                if not len(free):
-                    continue
-                tried = free[randomness.permutation(len(free))[:tries]].tolist()
-                mine = rows.pop(node)
-                column, code = self._split(codes, scores, mine, tried, ends[node], way.level)
-                new = halved(tree, node, ends[node], column, code)
-                right = codes[mine, column] > code
-                rows |= dict(zip(new, (mine[~right], mine[right]), strict=True))
-                below |= new
-            ends = below
-        return tree
-
-    def _split(
-        self,
-        codes: Integers,
-        scores: _Scores,
-        rows: Integers,
-        tried: Sequence[int],
-        ends: Ends,
-        level: Fraction,
-    ) -> tuple[int, int]:
-        """A column and a code of a node, one of the candidates."""
-        held = scores.rows[rows].T.astype(np.float64)
-        asked: list[tuple[int, int]] = []
-        utilities = []
-        for column in tried:
-            low, high = int(ends[0][column]), int(ends[1][column])
-            cuts = cuts_of(low, high)
-            code, size = codes[rows, column], high + 1
-            sums = np.array([np.bincount(code, part, size) for part in held]).astype(np.int64)
-            rising = np.cumsum(sums, axis=1)
-            lefts, rights = rising[:, cuts], rising[:, -1:] - rising[:, cuts]
-            utilities.append(scores.utility(lefts) + scores.utility(rights))
-            asked += [(column, int(cut)) for cut in cuts]
-        return asked[self.choose(level, scores.span, np.concatenate(utilities))]
 
     # --- what leaves say --------------------------------------------------------------------------
 

@@ -4,7 +4,9 @@ Three things leave of the rows, each at its own price, for the unit and the neig
 A row moves one table by at most ``table``, which is what `Moved` says of it; g rows are added or
 removed between neighbours: twice as many as a unit has, where rows are replaced.
 
-- Tables: sums of the targets in cells, with noise of one law. T of them move by T times ``table``.
+- Tables: sums of the targets in cells, with noise of one law. T of them move by T times ``table``:
+  one for each list, one for the leaves of each tree, and where nodes have centres one for the nodes
+  of each level of each tree but the first.
 - Choices: one split for each node of a level, by the exponential mechanism. Its utilities of a node
   change by numbers that differ by at most R for each row that enters or leaves the node. With the
   rate e/(g·R) a choice whose node g' of the g rows enter or leave has a loss of range e·g'/g: it is
@@ -28,6 +30,7 @@ most epsilon, and the order times what the parts' rho add up to.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -41,6 +44,8 @@ __all__ = ["FOR_SPLITS", "ForestWay", "ForestWays"]
 
 _FOR_ROWS, _FOR_LISTS, FOR_SPLITS = Fraction(3, 100), Fraction(6, 100), Fraction(54, 100)
 """Of all: the number of rows; of the rest: the order of lists, and splits. Leaves have the rest."""
+_FOR_CENTRES = Fraction(10, 100)
+"""What centres have of that for splits, where nodes have some."""
 _ONE_SPLIT = 150
 """So many rows times epsilon are too few for more than one split."""
 _CLEAR, _CLEAR_SQUARED = 40, 800
@@ -58,8 +63,8 @@ class ForestWay:
     trees, depth : int
     level : Fraction
         e of the choices of one level of one tree.
-    leaves, lists : DiscreteGaussian or DiscreteLaplace
-        The noise of tables of leaves, and of those that order lists.
+    leaves, lists, centres : DiscreteGaussian or DiscreteLaplace
+        The noise of tables of leaves, of those that order lists, and of those of nodes.
     """
 
     trees: int
@@ -67,6 +72,7 @@ class ForestWay:
     level: Fraction
     leaves: Noise
     lists: Noise
+    centres: Noise
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class ForestWays:
     trees, depth : int
         At most.
     asked : Asked
+    centred : bool
+        Whether nodes have centres.
 
     Attributes
     ----------
@@ -101,6 +109,7 @@ class ForestWays:
     trees: int
     depth: int
     asked: Asked
+    centred: bool = False
     rows: DiscreteLaplace = field(init=False)
     rho: Fraction = field(init=False)
     loss: Loss = field(init=False)
@@ -119,22 +128,26 @@ class ForestWays:
         epsilon, delta, neighbours = self.asked.epsilon, self.asked.delta, self.asked.neighbours
         if rho is None:
             return pure_class(epsilon, neighbours)
-        lists, splits, leaves = self._shares
+        lists, splits, leaves, centres = self._shares(self.depth)
         rest = epsilon - _FOR_ROWS * epsilon
         # Of choices e²/8 is least where they are most, and of tables e²/2 holds in any case.
         tables = (lists * rest) ** 2 + (leaves * rest) ** 2 + (_FOR_ROWS * epsilon) ** 2
-        purely = tables / 2 + (splits * rest) ** 2 / 8
+        # With one level the share of centres is one of the choices.
+        most = max(
+            (splits * rest) ** 2 / 8 + (centres * rest) ** 2 / 2, (FOR_SPLITS * rest) ** 2 / 8
+        )
+        purely = tables / 2 + most
 
         def divergence(order: Fraction) -> Fraction:
             return max(min(order * purely, epsilon), order * rho)
 
         return approximate_profile(epsilon, delta, divergence, max(rho, purely), neighbours)
 
-    @property
-    def _shares(self) -> tuple[Fraction, Fraction, Fraction]:
-        """Of lists, splits and leaves: of what is left after the number of rows."""
+    def _shares(self, depth: int) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """Of lists, splits, leaves and centres: of what is left after the number of rows."""
         lists = _FOR_LISTS if self.listed else Fraction(0)
-        return lists, FOR_SPLITS, 1 - lists - FOR_SPLITS
+        centres = _FOR_CENTRES if self.centred and depth > 1 else Fraction(0)
+        return lists, FOR_SPLITS - centres, 1 - lists - FOR_SPLITS, centres
 
     def way(self, rows: float) -> ForestWay:
         """The way to take with about so many rows, by what left of them with noise."""
@@ -154,24 +167,32 @@ class ForestWays:
 
     def purely(self, trees: int, depth: int) -> ForestWay:
         """By epsilon alone: e of the levels and of the tables add up to what is left."""
-        lists, splits, leaves = self._shares
+        splits = self._shares(depth)[1]
         rest = self.asked.epsilon * (1 - _FOR_ROWS)
-        noise = DiscreteLaplace.for_loss(rest * leaves, l1=trees * self.table.l1)
-        order = noise
-        if self.listed:
-            order = DiscreteLaplace.for_loss(rest * lists, l1=self.listed * self.table.l1)
-        return ForestWay(trees, depth, rest * splits / (trees * depth), noise, order)
+
+        def noise(share: Fraction, tables: int) -> Noise:
+            return DiscreteLaplace.for_loss(rest * share, l1=tables * self.table.l1)
+
+        return self._way(trees, depth, rest * splits / (trees * depth), noise)
 
     def concentrated(self, trees: int, depth: int) -> ForestWay:
         """By zCDP: e²/8 of the levels and rho of the tables add up to what is left."""
-        lists, splits, leaves = self._shares
-        square, rho = self.table.l2_squared, self.rho
-        noise = DiscreteGaussian(trees * square / (2 * rho * leaves))
-        order = noise
-        if self.listed:
-            order = DiscreteGaussian(self.listed * square / (2 * rho * lists))
-        level = _root_below(8 * rho * splits / (trees * depth))
-        return ForestWay(trees, depth, level, noise, order)
+        splits = self._shares(depth)[1]
+
+        def noise(share: Fraction, tables: int) -> Noise:
+            return DiscreteGaussian(tables * self.table.l2_squared / (2 * self.rho * share))
+
+        return self._way(trees, depth, _root_below(8 * self.rho * splits / (trees * depth)), noise)
+
+    def _way(
+        self, trees: int, depth: int, level: Fraction, noise: Callable[[Fraction, int], Noise]
+    ) -> ForestWay:
+        """With noise of a share for so many tables; what has no table has that of leaves."""
+        lists, _, leaves, centres = self._shares(depth)
+        common = noise(leaves, trees)
+        order = noise(lists, self.listed) if lists else common
+        below = noise(centres, trees * (depth - 1)) if centres else common
+        return ForestWay(trees, depth, level, common, order, below)
 
 
 def _root_below(square: Fraction) -> Fraction:

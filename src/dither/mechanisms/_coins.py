@@ -33,6 +33,8 @@ _NEGLIGIBLE = 100
 """exp(-100) < 2**-128: from here on the dominating weight is the smallest, 1."""
 _MANY, _STEPS = 32, 16
 """Of more candidates than this, exponents are rounded down to such parts of 1 for their weights."""
+_LAST = _NEGLIGIBLE * _STEPS
+"""So many of these parts are negligible."""
 
 
 def real_coins(bounds: Bounds, size: int) -> npt.NDArray[np.bool_]:
@@ -78,15 +80,13 @@ def exp_choice(gaps: Sequence[int], rate: Fraction, counts: Sequence[int] | None
     """
     least = min(gaps)
     one, most = 1 << _WEIGHT_BITS, Fraction(_NEGLIGIBLE)
-    known: dict[int, int] = {}
     distinct = {g - least for g in gaps}
-    for gap in distinct:
-        if len(distinct) > _MANY:
-            steps = rate.numerator * gap * _STEPS // rate.denominator
-            known[gap] = _dominating(min(Fraction(steps, _STEPS), most), _WEIGHT_BITS)
-        else:
-            known[gap] = _dominating(min(rate * gap, most), _WEIGHT_BITS)
-    weights = [known[g - least] for g in gaps]
+    if len(distinct) > _MANY:
+        above, below = rate.numerator * _STEPS, rate.denominator
+        weights = [_of_steps(min((g - least) * above // below, _LAST)) for g in gaps]
+    else:
+        known = {gap: _dominating(min(rate * gap, most), _WEIGHT_BITS) for gap in distinct}
+        weights = [known[g - least] for g in gaps]
     many = weights if counts is None else [n * w for n, w in zip(counts, weights, strict=True)]
     while True:
         i = int(noise.choose(many, 1)[0])
@@ -95,7 +95,13 @@ def exp_choice(gaps: Sequence[int], rate: Fraction, counts: Sequence[int] | None
             return i
 
 
-@lru_cache(maxsize=2 * _NEGLIGIBLE * 16)
+@lru_cache(maxsize=_LAST + 1)
+def _of_steps(steps: int) -> int:
+    """The weight of an exponent that was rounded down to so many steps."""
+    return _dominating(Fraction(steps, _STEPS), _WEIGHT_BITS)
+
+
+@lru_cache(maxsize=2 * _LAST)
 def _dominating(exponent: Fraction, bits: int) -> int:
     """A whole number of at least 2**bits·exp(-exponent), at least 1."""
     if exponent >= _NEGLIGIBLE:

@@ -96,7 +96,10 @@ def choose(
     >>> choose([0, 7, 0], 3).tolist()
     [1, 1, 1]
     """
-    cells = WeightedOutcomes([whole("weights", weight) for weight in weights])
+    given = list(weights)
+    # Python's own are whole as they are; that none is below 0 the cells see to.
+    plain = set(map(type, given)) == {int}
+    cells = WeightedOutcomes(given if plain else [whole("weights", w) for w in given])
     return cells.draw(whole("size", size), words or secure_words())
 
 
