@@ -106,6 +106,13 @@ def test_the_order_of_rows_does_not_matter(bench, sql, seed):
         ("SELECT COUNT(*) AS n FROM (SELECT u, MAX(x) AS m FROM visits GROUP BY u UNION ALL SELECT "
          "u, MAX(v) FROM labs GROUP BY u) q", 1, 2),
         ("SELECT COUNT(*) AS n FROM (SELECT u FROM visits UNION ALL SELECT u FROM labs) q", 1, 6),
+        ("SELECT COUNT(*) AS n FROM (SELECT u, COUNT(*) AS c FROM (SELECT u, x FROM visits UNION "
+         "ALL SELECT u, v FROM labs) AS r GROUP BY u) q", 1, 1),
+        ("SELECT COUNT(*) AS n FROM (SELECT o.u AS u, COUNT(*) AS c FROM visits JOIN (SELECT u, "
+         "MAX(v) AS v FROM (SELECT u, v FROM labs WHERE v > 0) AS r GROUP BY u) AS o "
+         "ON visits.u = o.u GROUP BY o.u) q", 1, 1),
+        ("SELECT g, SUM(s) AS s FROM (SELECT u AS w, g, SUM(x) AS s FROM (SELECT u, g, x FROM "
+         "visits) AS r GROUP BY u, g) q GROUP BY g", 2, 1),
     ],
 )  # fmt: skip
 def test_limits_follow_from_the_form(bench, sql, groups, rows):

@@ -299,7 +299,8 @@ def _limits(query: ag.Query, table: Table, schema: Schema) -> tuple[int, int]:
     whole = (tuple(range(len(expressions))),)
     sets = whole if query.consistent else query.sets or whole
     every = [
-        limits(query.relation, {expressions[i] for i in one}, found[0], found[1]) for one in sets
+        limits(query.relation, {expressions[i] for i in one}, found[0], found[1], schema)
+        for one in sets
     ]
     return max(groups for groups, _ in every), max(rows for _, rows in every)
 

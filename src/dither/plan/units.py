@@ -32,6 +32,7 @@ __all__ = [
     "column_names",
     "declared_limits",
     "is_unit",
+    "is_unit_key",
     "join_rows",
     "limits",
     "most_rows",
@@ -174,8 +175,21 @@ def rows_of_unit(relation: Relation, schema: Schema) -> int:
     return 1
 
 
-def most_rows(relation: Relation) -> int | None:
-    """The most rows of one unit, where the form of the query says so."""
+def is_unit_key(key: Expression, groups: UnitAggregate, schema: Schema) -> bool:
+    """Whether a key of groups within a unit is that unit, also under another query's name for it.
+
+    It then tells no two rows of a unit apart.
+    """
+    if key == groups.unit:
+        return True
+    return isinstance(key, Column) and is_unit(key, groups.source, schema)
+
+
+def most_rows(relation: Relation, schema: Schema) -> int | None:
+    """The most rows of one unit, where the form of the query says so.
+
+    Groups within a unit are one where it is their only key.
+    """
     match relation:
         case (
             Filter(source=source)
@@ -183,16 +197,16 @@ def most_rows(relation: Relation) -> int | None:
             | PublicJoin(source=source)
             | Derived(source=source)
         ):
-            return most_rows(source)
-        case UnitAggregate(unit=unit, keys=keys):
-            return 1 if all(key == unit for _, key in keys) else None
+            return most_rows(source, schema)
+        case UnitAggregate(keys=keys):
+            return 1 if all(is_unit_key(key, relation, schema) for _, key in keys) else None
         case Union(parts=parts):
-            each = [most_rows(part) for part in parts]
+            each = [most_rows(part, schema) for part in parts]
             return sum(n for n in each if n is not None) if None not in each else None
     return None
 
 
-def _once_in_each(relation: Relation, keys: Collection[Expression]) -> bool:
+def _once_in_each(relation: Relation, keys: Collection[Expression], schema: Schema) -> bool:
     """Whether a unit has at most one row in each group of these keys.
 
     So it is where rows are one for each inner key, and every inner key is an outer one as it is:
@@ -200,11 +214,15 @@ def _once_in_each(relation: Relation, keys: Collection[Expression]) -> bool:
     """
     match relation:
         case Filter(source=source) | KeyFilter(source=source) | PublicJoin(source=source):
-            return _once_in_each(source, keys)
+            return _once_in_each(source, keys, schema)
         case Derived(source=source, alias=alias, columns=columns):
-            return _once_in_each(source, [x for n, x in columns if Column(alias, n) in keys])
-        case UnitAggregate(alias=alias, unit=unit, keys=inner):
-            return all(key == unit or Column(alias, name) in keys for name, key in inner)
+            passed_on = [x for n, x in columns if Column(alias, n) in keys]
+            return _once_in_each(source, passed_on, schema)
+        case UnitAggregate(alias=alias, keys=inner):
+            return all(
+                is_unit_key(key, relation, schema) or Column(alias, name) in keys
+                for name, key in inner
+            )
     return False
 
 
@@ -240,20 +258,20 @@ def declared_limits(relation: Relation, schema: Schema) -> tuple[int, int]:
 
 
 def limits(
-    relation: Relation, keys: Collection[Expression], groups: int, rows: int
+    relation: Relation, keys: Collection[Expression], groups: int, rows: int, schema: Schema
 ) -> tuple[int, int]:
     """Limits on the groups, and the rows in each, that a unit counts in when a relation is grouped:
     those given, lowered to what a unit can have by the form of the query.
     """
-    if (most := most_rows(relation)) is not None:
+    if (most := most_rows(relation, schema)) is not None:
         groups, rows = min(groups, most), min(rows, most)
-    if _once_in_each(relation, keys):
+    if _once_in_each(relation, keys, schema):
         rows = 1
     return groups, rows
 
 
 def join_rows(relation: Relation, schema: Schema) -> int | None:
     """The rows of a unit that a join uses of one side; ``None`` where nothing says how many."""
-    declared, most = schema.table(base(relation).table).max_join_rows, most_rows(relation)
+    declared, most = schema.table(base(relation).table).max_join_rows, most_rows(relation, schema)
     known = [n for n in (declared, most) if n is not None]
     return min(known, default=None)

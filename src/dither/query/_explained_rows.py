@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dither.plan import relations as rel
-from dither.plan.expressions import Column, Expression
 from dither.plan.schema import Schema, Table
 from dither.plan.text import brief, show
-from dither.plan.units import is_unit, join_rows, unit_of
+from dither.plan.units import is_unit_key, join_rows, unit_of
 from dither.query._display import Node
 from dither.sql import unit_value
 
@@ -103,7 +102,7 @@ def _called(named: rel.Named) -> str:
 def _within(groups: rel.UnitAggregate, schema: Schema) -> Node:
     """Aggregates of one unit's own rows: no noise, no limit, and how they are taken."""
     who = str(schema.table(rel.base(groups.source).table).unit)
-    keys = [name for name, node in groups.keys if not _is_unit_key(node, groups, schema)]
+    keys = [name for name, node in groups.keys if not is_unit_key(node, groups, schema)]
     each = f" and {', '.join(keys)}" if keys else ""
     facts = [
         (
@@ -121,11 +120,6 @@ def _within(groups: rel.UnitAggregate, schema: Schema) -> Node:
     return Node(
         f"one row for each {who}{each}", tuple(facts), (explained_rows(groups.source, schema),)
     )
-
-
-def _is_unit_key(node: Expression, groups: rel.UnitAggregate, schema: Schema) -> bool:
-    """Whether a key of groups within a unit is the unit."""
-    return isinstance(node, Column) and is_unit(node, groups.source, schema)
 
 
 def _scan(table: Table) -> Node:

@@ -28,7 +28,7 @@ from dither.plan.job import Job, Values
 from dither.plan.relations import UNIT, Derived, Relation, Union, UnitAggregate, UnitValue, visible
 from dither.plan.schema import Kind
 from dither.plan.scopes import scope_of
-from dither.plan.units import column_names, unit_of
+from dither.plan.units import column_names, is_unit_key, unit_of
 
 __all__ = ["QuerySource"]
 
@@ -75,14 +75,16 @@ class QuerySource(RowSource):
 
     def _grouped(self, relation: UnitAggregate, read: dict[str, str]) -> exp.Select:
         """Three steps: the rows' keys and integers; their sums by unit and key; the values."""
-        keys = [node for _, node in relation.keys]
+        # A key that is the unit stands there already, whatever query's name it goes by.
+        keys = {
+            node: f"g{i}"
+            for i, (_, node) in enumerate(relation.keys)
+            if not is_unit_key(node, relation, self.schema)
+        }
         values = {name: value for name, value in relation.values if name in read}
         operands = [v.operand for v in values.values() if v.operand is not None]
         below = self._below(relation.source, [*keys, *operands])
-        # A key that is the unit stands there already.
-        grouped = {relation.unit: "u"} | {
-            node: f"g{i}" for i, node in enumerate(keys) if node != relation.unit
-        }
+        grouped = {relation.unit: "u"} | keys
         by = list(grouped.values())
         columns = [named(self._plain(below, node), name) for node, name in grouped.items()]
         taken = {name: f"o{i}" for i, name in enumerate(values)}
@@ -102,7 +104,7 @@ class QuerySource(RowSource):
             *(identifier(name) for name in by), copy=False
         )
         made = []
-        places = {UNIT: "u"} | {name: grouped[node] for name, node in relation.keys}
+        places = {UNIT: "u"} | {name: grouped.get(node, "u") for name, node in relation.keys}
         for name, own in read.items():
             if name in values:
                 made.append(named(self._value(below, values[name], taken[name]), own))
