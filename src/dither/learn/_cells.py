@@ -6,8 +6,8 @@ count was large. A row is in one cell of a level, or in none that is counted: ad
 moves one count of each level by 1, and replaced two.
 
 What follows is made of the noisy counts alone: points with weights, each where the rows of a normal
-law would lie in its cell, so that large cells are drawn to the middle of all; and the k centres
-from which they are nearest, taken greedily, each where it helps most (as k-means++ chooses them by
+law would lie in its cell, or in halves of it where cells are few beside k; and the k centres from
+which they are nearest, taken greedily, each where it helps most (as k-means++ chooses them by
 chance), then improved by Lloyd's steps, and by moving one at a time to where it helps more.
 """
 
@@ -22,7 +22,7 @@ from scipy import special
 
 from dither.learn._noise import Moved, RunNoise
 
-__all__ = ["HalvedCells", "nearest", "weighted_centres"]
+__all__ = ["HalvedCells", "nearest", "spread_out", "weighted_centres"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -57,8 +57,8 @@ class HalvedCells:
 
     def leave(
         self, noisy: RunNoise, points: Floats, reach: Floats, deviations: Floats
-    ) -> tuple[Floats, Floats]:
-        """The one step that touches rows: points of cells, shape (m, q), and their counts.
+    ) -> tuple[Floats, Floats, Floats]:
+        """The one step that touches rows: ends of cells, each of shape (m, q), and their counts.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class HalvedCells:
         low, high = -reach[None], reach[None]
         places = np.zeros(len(points), np.int64)
         held = np.full(1, np.inf)
-        kept: list[tuple[Floats, Floats]] = []
+        kept: list[tuple[Floats, Floats, Floats]] = []
         least = self.least(noisy)
         for _ in range(self.levels):
             axes = (high - low).argmax(axis=1)
@@ -91,14 +91,60 @@ class HalvedCells:
             # Halves that noise alone could be do not split; they keep what they seem to hold.
             split = found > least
             rest = ~split & (found > least / 2)
-            kept.append((_typical(low[rest], high[rest], reach, deviations), found[rest]))
+            kept.append((low[rest], high[rest], found[rest]))
             renamed = np.where(split, np.cumsum(split) - 1, -1)
             places[inside] = renamed[places[inside]]
             low, high, held = low[split], high[split], found[split]
             if not len(low):
                 break
-        kept.append((_typical(low, high, reach, deviations), held[: len(low)]))
-        return np.concatenate([m for m, _ in kept]), np.concatenate([w for _, w in kept])
+        kept.append((low, high, held[: len(low)]))
+        low, high, held = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        return low, high, held
+
+
+def spread_out(
+    low: Floats, high: Floats, weights: Floats, reach: Floats, deviations: Floats, most: int
+) -> tuple[Floats, Floats]:
+    """Points of cells, shape (m, q), and their weights: several of a cell where cells are few.
+
+    Rows within a cell are taken to lie as those of a normal law about 0. Nothing is read of them.
+
+    Parameters
+    ----------
+    low, high : array of float, shape (c, q)
+    weights : array of float, shape (c,)
+    reach, deviations : array of float, shape (q,)
+        As of `HalvedCells.leave`.
+    most : int
+        Cells are halved while they are fewer; the one that would be the largest sum of squares.
+    """
+    if not len(low):
+        low, high, weights = -reach[None], reach[None], np.ones(1)
+    parts = list(zip(low, high, weights.tolist(), strict=True))
+    sizes = [weight * float(((b - a) ** 2).max()) for a, b, weight in parts]
+    while len(parts) < most:
+        at = int(np.argmax(sizes))
+        first, last, weight = parts[at]
+        axis = int((last - first).argmax())
+        left, right = last.copy(), first.copy()
+        left[axis] = right[axis] = (first[axis] + last[axis]) / 2
+        halves = [(first, left), (right, last)]
+        masses = [_mass(a[axis], b[axis], reach[axis], deviations[axis]) for a, b in halves]
+        total = max(sum(masses), 1e-300)
+        made = [(a, b, weight * m / total) for (a, b), m in zip(halves, masses, strict=True)]
+        grown = [w * float(((b - a) ** 2).max()) for a, b, w in made]
+        parts[at], sizes[at] = made[0], grown[0]
+        parts.append(made[1])
+        sizes.append(grown[1])
+    low, high = np.stack([a for a, _, _ in parts]), np.stack([b for _, b, _ in parts])
+    return _typical(low, high, reach, deviations), np.array([w for _, _, w in parts])
+
+
+def _mass(first: float, last: float, reach: float, deviation: float) -> float:
+    """The chance of an interval, whose ends at the reach stand for all beyond."""
+    low = -1.0 if first <= -reach else math.erf(first / deviation / math.sqrt(2))
+    high = 1.0 if last >= reach else math.erf(last / deviation / math.sqrt(2))
+    return max(high - low, 1e-12)
 
 
 def _typical(low: Floats, high: Floats, reach: Floats, deviations: Floats) -> Floats:
@@ -126,8 +172,6 @@ def nearest(points: Floats, centres: Floats) -> tuple[Integers, Floats]:
 
 def weighted_centres(points: Floats, weights: Floats, k: int) -> tuple[Floats, float]:
     """k centres of weighted points, and the weighted mean of squared distances from them."""
-    if not len(points):
-        points, weights = np.zeros((1, points.shape[1])), np.ones(1)
     apart = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     best = np.full(len(points), np.inf)
     chosen: list[int] = []

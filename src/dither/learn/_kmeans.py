@@ -3,7 +3,7 @@
 1. How many rows there are, their mean and their typical length about it leave as of one ball
    (`dither.learn._balls`). Where the mean's noise is large beside that length, it leaves once
    more with a larger weight; where that would take more than ``_MOST`` of what is left, all of it
-   goes there, and every centre is the mean.
+   goes there, and the centres are those of a normal law with that mean and length.
 2. In more than ``PLAIN`` dimensions the products of rows leave (`dither.learn._pca`), and what
    follows is seen along the principal axes that stand above noise, ``AXES`` at most; in fewer
    along the columns.
@@ -45,7 +45,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.learn._balls import Balls
-from dither.learn._cells import HalvedCells, nearest, weighted_centres
+from dither.learn._cells import HalvedCells, nearest, spread_out, weighted_centres
 from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import Estimator
 from dither.learn._noise import Asked, Moved, RunNoise
@@ -68,6 +68,8 @@ _STEPS = 1 << 16
 _EXTENT = 3.0
 _NOISE, _MOST = 0.05, 0.5
 """What a mean's noise may be beside the spread of rows, and the largest share spent on that."""
+_POINTS, _MOST_POINTS = 8, 512
+"""Of how many points, for each of them and in all, first centres are made at least."""
 _EASY = 0.1
 """What its noise may be beside the spread of a cluster, where more than one step is taken."""
 
@@ -147,10 +149,30 @@ class Clusters:
             left.take(balls.moved(self.asked.replace))
             spread = Spread.leave(self.box, balls, self.noisy, points)
         if share > _MOST:
-            sizes = np.append(spread.rows, np.zeros(self.clusters - 1))
-            centres = np.repeat(spread.mean[None], self.clusters, axis=0)
-            return centres, sizes, spread.rows * spread.length**2
+            return self._of_law(spread)
         return self._improved(points, spread, *self._first(points, spread, left), left)
+
+    def _of_law(self, spread: Spread) -> tuple[Floats, Floats, float]:
+        """Centres, sizes and inertia of a normal law with that mean and length, within the box."""
+        size = len(spread.mean)
+        deviations = np.full(size, spread.length / math.sqrt(size))
+        reach = np.minimum(self.box.reach + np.abs(spread.mean), _EXTENT * deviations)
+        none = np.zeros((0, size))
+        points, weights = self._points(none, none, np.zeros(0), reach, deviations)
+        points = self.box.clipped(spread.mean + points)
+        centres, _ = weighted_centres(points, weights, self.clusters)
+        places, away = nearest(points, centres)
+        sizes = np.bincount(places, weights, self.clusters) * spread.rows / weights.sum()
+        # Of a few points for the law; it has more spread than they, by what lies between them.
+        saved = float(weights @ ((points - spread.mean) ** 2).sum(axis=1) - weights @ away)
+        inertia = max(spread.length**2 - max(saved, 0.0) / float(weights.sum()), 0.0)
+        return centres, sizes, spread.rows * inertia
+
+    def _points(
+        self, low: Floats, high: Floats, weights: Floats, reach: Floats, deviations: Floats
+    ) -> tuple[Floats, Floats]:
+        most = min(_POINTS * self.clusters, _MOST_POINTS)
+        return spread_out(low, high, weights, reach, deviations, most)
 
     def _looks_again(self, spread: Spread) -> float:
         """The share of what is left that makes the mean's noise small; 0 where it is already."""
@@ -225,7 +247,8 @@ class Clusters:
         left.take(cells.moved(replace))
         about = points - spread.mean
         seen = np.stack([_along(about, way) for way in ways], axis=1)
-        middles, weights = cells.leave(self.noisy, seen, reach, deviations)
+        low, high, counts = cells.leave(self.noisy, seen, reach, deviations)
+        middles, weights = self._points(low, high, counts, reach, deviations)
         found, square = weighted_centres(middles, weights, self.clusters)
         return self.box.clipped(spread.mean + found @ ways), square + rest, parts
 
@@ -303,7 +326,8 @@ class KMeans(Estimator):
     loss_ : Loss
         What fitting cost.
     cluster_centers_ : array, shape (n_clusters, d)
-        All the same, the mean of the rows, where the budget tells no more than that.
+        Where the budget tells no more than the mean and the spread of the rows, those of a normal
+        law that has them.
     cluster_sizes_ : array, shape (n_clusters,)
         Noisy numbers of rows, at the last step.
     inertia_ : float
