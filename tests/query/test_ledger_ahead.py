@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
 import threading
 
 import polars as pl
@@ -69,3 +72,24 @@ def test_what_is_wrong_with_the_ledger_is_raised_by_open(charged):
     (charged / "visits.ledger").write_bytes(b"no ledger")
     with pytest.raises(LedgerCorruptError, match="restore it from a copy"):
         opened(charged)
+
+
+def test_a_ledger_that_another_process_holds_keeps_nobody_from_interrupting(charged, monkeypatch):
+    """Polars has a handler of its own, under which a signal ends no wait."""
+    real = _ahead.LedgerAhead.opened
+
+    def interrupted(self):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return real(self)
+
+    monkeypatch.setattr(_ahead.LedgerAhead, "opened", interrupted)
+    other = sqlite3.connect(charged / "visits.ledger")
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            opened(charged)
+        waiting = [t for t in threading.enumerate() if t.name == "dither-ledger"]
+    finally:
+        other.close()
+    assert len(waiting) == 1
+    waiting[0].join()

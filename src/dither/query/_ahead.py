@@ -12,6 +12,9 @@ from dither.ledger._place import LedgerSchema
 
 __all__ = ["LedgerAhead"]
 
+TURN = 0.1
+"""Seconds after which Python looks for signals."""
+
 
 class LedgerAhead:
     """Opens a ledger that is there, and holds it against a policy, in a thread of its own.
@@ -51,7 +54,10 @@ class LedgerAhead:
         """
         if self._thread is None:
             return self._open(create=True)
-        self._thread.join()
+        while self._thread.is_alive():
+            # By turns: where a library has a handler of its own, a signal ends no wait, and a
+            # ledger that another process holds is waited for long.
+            self._thread.join(TURN)
         if isinstance(self._found, Ledger):
             return self._found
         assert self._found is not None
