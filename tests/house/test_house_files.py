@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import dither
+from house.parsed import parsed
 
 ROOT = Path(dither.__file__).parent
 TREE = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ def _name(path: Path) -> str:
 
 @cache
 def _trees() -> dict[str, ast.Module]:
-    return {_name(path): ast.parse(path.read_text()) for path in MODULES}
+    return {_name(path): parsed(path) for path in MODULES}
 
 
 def _promised(tree: ast.Module) -> list[str] | None:

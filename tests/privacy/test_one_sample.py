@@ -13,6 +13,8 @@ from dither import privacy
 from dither.accounting import calibrate
 from dither.errors import ArgumentError
 from dither.privacy import Loss
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_line import SampledLineTerm
 
 
 def laplace_truth(b: float, rate: float, epsilon: float) -> Any:
@@ -164,3 +166,16 @@ def test_what_cannot_be_calibrated_says_which_way() -> None:
             epsilon=1.0,
             delta=1e-6,
         )
+
+
+def test_closed_forms_take_no_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One run on a sample is answered without the integrals that its moments are."""
+
+    def integral(*_: Any) -> Any:
+        raise AssertionError("a moment was asked for")
+
+    for law in (SampledLineTerm, SampledGaussianTerm):
+        monkeypatch.setattr(law, "log_moment", integral)
+    for base in (privacy.laplace(1.37), privacy.gaussian(1.37)):
+        for e in (0.0, 0.05, 0.1):
+            assert 0 < base.poisson(0.137).delta(e) < 1

@@ -18,6 +18,7 @@ import numpy as np
 
 from dither._format import loss_text
 from dither.errors import ArgumentError
+from dither.privacy._masses import infinite, largest, missed, plus
 from dither.privacy.engines.choice import (
     NOTHING,
     Chernoff,
@@ -29,7 +30,6 @@ from dither.privacy.engines.choice import (
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
-from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
@@ -172,18 +172,18 @@ class Side:
         pairs = self.upper_terms if self.upper_terms is not None else self.moments or []
         bounded = self.moments if self.moments is not None else pairs
         self.fails = any(t.infinite > 0 for t in bounded)
-        self.infinite, self.infinite_of_moments = _missed(pairs), _missed(bounded)
+        self.infinite, self.infinite_of_moments = missed(pairs), missed(bounded)
         self.least = min(self.infinite, self.infinite_of_moments)
-        self.infinite_lower = _infinite(self.lower_terms, up=False)
+        self.infinite_lower = infinite(self.lower_terms, up=False)
         # A Gaussian's losses have no end.
         ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
         tops = ((part.top(removal), count) for part, count in self.parts)
         self.tops = total(tops) if ends else None
-        least, most = _largest(self.lower_terms)[0], math.inf
+        least, most = largest(self.lower_terms)[0], math.inf
         if self.tops is not None:
             least, most = printing_at_most(self.tops[0]), printing_at_least(self.tops[1])
         elif self.upper_terms is not None:
-            most = _largest(self.upper_terms)[1]
+            most = largest(self.upper_terms)[1]
         self.top_lower, self.top = least, most
 
     def _moments(self) -> list[Term] | None:
@@ -206,7 +206,7 @@ class Side:
             low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon, tilt=tilt)
         # Each with what it leaves out.
         uppers: list[tuple[ProfileEngine, float]] = []
-        missed = self.infinite_of_moments
+        unsaid = self.infinite_of_moments
         if self.exact:
             uppers.append((low, self.infinite))
         elif self.upper_terms is not None:
@@ -216,16 +216,16 @@ class Side:
         wide = not self.exact or isinstance(low, Grid)
         if wide and self.moments:
             profile = Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon)
-            uppers.append((profile, missed))
+            uppers.append((profile, unsaid))
         elif bound is not None and bound is not low:
             ends = low.bounds(bound.start)
             # Far in the tail of tiny losses a contour may not be settled by any precision.
             if not ends[1] - ends[0] <= _WIDE:
-                uppers.append((bound, missed))
+                uppers.append((bound, unsaid))
         many = sum(count for _, count in self.parts) > _MANY
         if many and math.isfinite(rho := self.rho):
             whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
-            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), missed))
+            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), unsaid))
         starts = [u.start for u, _ in uppers if math.isfinite(u.start)]
         names = list(dict.fromkeys(u.name for u, _ in uppers))
         if low.name not in names:
@@ -246,7 +246,7 @@ class Side:
 
         def upper(e: float) -> float:
             found = [(bounds(u, e)[1], rest) for u, rest in uppers]
-            known = [(_plus(x, rest), x) for x, rest in found if not math.isnan(x)]
+            known = [(plus(x, rest), x) for x, rest in found if not math.isnan(x)]
             best, finite = min(known, default=(0.0, 0.0))
             return best + self.rounding(finite)
 
@@ -256,16 +256,23 @@ class Side:
             if uppers and isinstance(uppers[0][0], VectorProfile):
                 # Of all vectors, as the class is: both of its ends are about the worst of them.
                 found = max(found, bounds(uppers[0][0], e)[0])
-            return _plus(found, self.infinite_lower) - self.rounding(found)
+            return plus(found, self.infinite_lower) - self.rounding(found)
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
 
     def _bound(self, epsilon: float) -> Chernoff | None:
         """A quick bound of the moments of samples: of their tails no engine has a closed form."""
-        sampled = (isinstance(t, SampledGaussianTerm | SampledLineTerm) for t in self.lower_terms)
+        sampled = [isinstance(t, SampledGaussianTerm | SampledLineTerm) for t in self.lower_terms]
         if not (self.exact and self.moments and any(sampled)):
             return None
+        if self._once:
+            return None
         return Chernoff(self.moments, log_delta=None, epsilon=epsilon)
+
+    @property
+    def _once(self) -> bool:
+        """Whether it is one run, of which closed forms take far less time than moments."""
+        return len(self.lower_terms) == 1 and self.lower_terms[0].count == 1
 
     def rounding(self, log_delta: float) -> float:
         """Slack on log(delta) for an epsilon and parameters that err in their last places.
@@ -310,6 +317,8 @@ class Side:
             return False
         if epsilon >= self.top:
             return True
+        if self._once:
+            return False
         kinds = SampledGaussianTerm | SampledLineTerm
         if not any(isinstance(term, kinds) for term in self.upper_terms):
             return False
@@ -320,50 +329,6 @@ class Side:
         # Which is more than the target, a logarithm of up to 745, was rounded by.
         log_delta -= self.rounding(log_delta)
         return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
-
-
-def _largest(terms: list[Term]) -> tuple[float, float]:
-    """Ends of the largest finite loss, as far as the terms' doubles know it."""
-    top = sum(t.top() for t in terms)
-    # A product and a sum a term, and what the losses themselves may be off by.
-    off = sum(t.count * t.position for t in terms if isinstance(t, AtomTerm))
-    off += abs(top) * EPS * (4 + len(terms))
-    return top - off, top + off
-
-
-def _missed(terms: list[Term]) -> float:
-    """What these laws leave out, raised as they are."""
-    found, lift = _infinite(terms, lost=True), sum(t.lift for t in terms)
-    if lift <= 0:
-        return found
-    # A sum's rounding, a unit in the exponential's last place, and two products.
-    off = EPS * (4 + len(terms) * lift)
-    return min(1.0, found * math.exp(lift) * (1 + off))
-
-
-def _plus(log_value: float, extra: float) -> float:
-    if extra <= 0:
-        return log_value
-    return float(np.logaddexp(log_value, math.log(extra)))
-
-
-def _infinite(terms: list[Term], *, lost: bool = False, up: bool = True) -> float:
-    """1 - Π(1 - infinite)^count: as it is where there is one, else an upper or a lower end.
-
-    With ``lost``, what the laws leave out counts too.
-    """
-    some = [(t.infinite + (t.lost if lost else 0.0), t.count) for t in terms]
-    some = [(mass, count) for mass, count in some if mass > 0]
-    if not some:
-        return 0.0
-    if len(some) == 1 and some[0][1] == 1:
-        return min(1.0, some[0][0])
-    if any(mass >= 1 for mass, _ in some):
-        return 1.0
-    kept = sum(count * math.log1p(-mass) for mass, count in some)
-    # A logarithm, a product and a sum a term; 1 - e^-x errs by no more of itself than x does.
-    off = EPS * (4 + len(some))
-    return min(1.0, -math.expm1(kept) * (1 + (off if up else -off)))
 
 
 def _instances(parts: Counted) -> Counted:
