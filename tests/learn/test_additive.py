@@ -143,7 +143,7 @@ def test_rows_are_read_where_they_lie() -> None:
     """Each value has its cell, whatever stands beside it; hostile ones have one, too."""
     number = FeatureColumn("x", bounds=(-1.0, 1.0))
     hostile = [-1.0, 1.0, 0.0, -9e99, math.inf, -math.inf, math.nan, None, "one", 10**400]
-    expected = [0, FINE - 1, FINE // 2, 0, FINE - 1, 0, FINE, FINE, FINE, FINE]
+    expected = [0, FINE - 1, FINE // 2, 0, FINE - 1, 0, FINE, FINE, FINE, FINE - 1]
     assert number.places(np.array(hostile, dtype=object)).tolist() == expected
     wide = FeatureColumn("x", bounds=(-1.7e308, 1.7e308))
     assert wide.places(np.array([-1.7e308, 0.0, 1.7e308])).tolist() == [0, FINE // 2, FINE - 1]
@@ -326,3 +326,15 @@ def test_it_stands_the_audit_and_a_planted_bug_does_not() -> None:
         return subject.mechanism(2 * rows - 1, size)
 
     assert audit(doubled, 1, 2, **claim).verdict is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize(("rows", "least", "most"), [(1e9, 0.99, 1.0), (10.0, 0.0, 0.01)])
+def test_noise_of_many_columns_does_not_add_up(rows: float, least: float, most: float) -> None:
+    """A step along what noise alone would give: as it was where rows are many, else far less."""
+    columns = tuple(FeatureColumn(f"x{j}", categories=("a",)) for j in range(50))
+    run = Boosting(
+        columns, Fraction(1, 10), Fraction(1, 10**6), Neighbours.ADD_REMOVE, 1, 0.25, 32, 10
+    )
+    held = np.array([0.0, rows])
+    step = run._step(columns[0], held, np.full((2, 1), run.of_sum))
+    assert least <= 3 * step[0, 0] <= most

@@ -5,8 +5,9 @@ that lie side by side are then joined until each joined cell holds a fair share 
 more than the noise. Then, in each of T rounds, for one column after the other, leave the sums over
 its joined cells of the residuals: of what the rows' labels are, less what the scores that are known
 by then expect of them. Each sum is a step of its cell's score, divided by the curvature that its
-count bounds, plus a ridge as large as the noise, and drawn to those of ranges of numbers beside it;
-since the columns take turns, columns that say the same do not add up. The scores are the means of
+count bounds, plus a ridge as large as the noise (larger where the noise of all columns together is
+large beside the number of rows), and drawn to those of ranges of numbers beside it; since the
+columns take turns, columns that say the same do not add up. The scores are the means of
 those of the later half of the rounds.
 
 Exactness. Counts are integers. A residual vector v, of length at most B, is cut towards 0 to
@@ -230,7 +231,10 @@ class Boosting:
 
     def _step(self, column: FeatureColumn, rows: Floats, sums: Floats) -> Floats:
         """What sums move scores by: less where noise is large, and alike in ranges side by side."""
-        firm = self.curvature * rows + _RIDGE * self.of_sum
+        # The noise of all columns adds up in a row's margin: where that is large beside the rows,
+        # each column says less.
+        among = len(self.columns) * self.of_sum / max(float(rows.sum()), 1.0)
+        firm = self.curvature * rows + _RIDGE * self.of_sum * (1 + among)
         if column.categories is not None or len(rows) < 3:
             return sums / firm[:, None]
         tie = _TIE * self.of_sum
