@@ -13,7 +13,7 @@ from scipy import stats
 from dither import inference
 from dither.inference import _proportion
 from dither.inference._inputs import Target
-from dither.inference._proportion import CanonicalNoise, KnownRows, binomial
+from dither.inference._proportion import CanonicalNoise, KnownRows, MeasuredRows, binomial
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 
@@ -128,3 +128,14 @@ def test_anything_but_zero_is_a_yes() -> None:
         found = inference.proportion(rows, epsilon=5)
         assert 0.8 < found.estimate <= 1.0
         assert found.null == 0.5
+
+
+def test_measured_rows_are_whole_numbers() -> None:
+    """Where the noise of both counts is 0, fractions make no row more or less."""
+    noise, none = (
+        CanonicalNoise(Target(Fraction(8), Fraction(0), Neighbours.ADD_REMOVE)),
+        np.zeros((0, 2)),
+    )
+    for yes, no in ((1.4, 1.4), (0.6, 0.6), (2.0, 0.49), (1.51, -0.49)):
+        assert MeasuredRows(noise, yes, no, none, np.zeros(0)).n == 2
+    assert MeasuredRows(noise, -3.2, 1.0, none, np.zeros(0)).n == 1

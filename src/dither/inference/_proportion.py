@@ -219,8 +219,12 @@ class MeasuredRows(Errors):
 
     @property
     def n(self) -> int:
-        """Rows as measured, at least 1."""
-        return max(1, round(self.yes + self.no))
+        """Rows as measured, at least 1.
+
+        Of each count the whole number alone: its fraction says nothing of the rows, and the sum of
+        two might round to a row more or less.
+        """
+        return max(1, math.floor(self.yes + 0.5) + math.floor(self.no + 0.5))
 
     @property
     def share(self) -> float:
