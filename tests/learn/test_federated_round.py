@@ -373,3 +373,12 @@ def test_other_arguments_refuse() -> None:
         plan.server_loss()
     with pytest.raises(ArgumentError, match="model must be"):
         train("model", data, plan)
+
+
+@pytest.mark.parametrize("hidden", ["X", "y", "client"])
+def test_arrays_with_a_mask_are_refused(hidden: str) -> None:
+    """What lies under a mask would be trained on, or be another client's row."""
+    given: dict[str, Any] = {"X": np.ones((2, 1)), "y": np.zeros(2, int), "client": np.arange(2)}
+    given[hidden] = np.ma.array(given[hidden], mask=False)
+    with pytest.raises(ArgumentError, match="leave masked rows out"):
+        ClientData(**given)

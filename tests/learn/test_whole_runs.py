@@ -151,6 +151,8 @@ def test_what_lies_under_a_mask_is_missing() -> None:
     assert type(found) is np.ndarray
     assert np.isnan(found[0])
     assert places_in([1e9, 1.0], masked).tolist() == [2, 1]
+    texts = np.ma.masked_array(["yes", "no"], mask=[True, False])
+    assert places_in(["yes", "no", "?"], texts).tolist() == [3, 1], "nor is it NumPy's filling"
 
 
 def test_masked_targets_move_no_further_than_others(monkeypatch: pytest.MonkeyPatch) -> None:

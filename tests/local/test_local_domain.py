@@ -104,3 +104,12 @@ def test_domain_refusals(make: Any, message: str) -> None:
     """Each bad argument is named, with what was wanted."""
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_what_lies_under_a_mask_is_missing() -> None:
+    """It would have been reported as somebody's answer."""
+    masked = np.ma.array([1, 0, 3], mask=[False, False, True])
+    with pytest.raises(ArgumentError, match="1 of 3 are None or NaN"):
+        GRR(5, epsilon=1).privatize(masked)
+    whole = Domain(5).encode(np.ma.array([1, 0, 3], mask=False))
+    assert whole.tolist() == [1, 0, 3]

@@ -276,7 +276,8 @@ def _array(values: Any) -> npt.NDArray[Any]:
     if np.ma.isMaskedArray(values):
         # What is masked is missing. Operations on masked arrays skip what lies under the mask, so
         # that it would be neither moved to the bounds nor cut.
-        found = np.asarray(np.ma.filled(values.astype(object), None))
+        found = np.array(values.data, object)
+        found[np.ma.getmaskarray(values)] = None
     elif hasattr(values, "__array__"):
         found = np.asarray(values)
     elif hasattr(values, "to_numpy"):

@@ -239,7 +239,11 @@ def column(values: Any) -> npt.NDArray[Any]:
         isinstance(values, Iterable) or hasattr(values, "to_numpy")
     ):
         raise ArgumentError("values must be a column; give one value as a list of one")
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ma.MaskedArray):
+        # What lies under a mask is nobody's answer.
+        found = np.array(values.data, object)
+        found[np.ma.getmaskarray(values)] = None
+    elif isinstance(values, np.ndarray):
         found = values
     elif hasattr(values, "to_numpy"):
         found = _from_series(values)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -134,6 +135,15 @@ def test_bad_arguments(options: Any, wanted: str, draws: Any) -> None:
 def test_bad_data(data: Any) -> None:
     """Rows that are no numbers, or do not belong together."""
     with pytest.raises(ArgumentError, match=r"data|X|y"):
+        learn.train(nn.Linear(2, 2), data, epsilon=1, delta=1e-5, steps=1)
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_arrays_with_a_mask_are_refused(hidden: int) -> None:
+    """What lies under a mask would be trained on as if it were known."""
+    data = [np.ones((4, 2)), np.zeros(4, int)]
+    data[hidden] = np.ma.array(data[hidden], mask=False)
+    with pytest.raises(ArgumentError, match="must be a plain array"):
         learn.train(nn.Linear(2, 2), data, epsilon=1, delta=1e-5, steps=1)
 
 

@@ -23,7 +23,7 @@ def as_pair(data: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor
     Raises
     ------
     ArgumentError
-        It is not such a pair. What the values are is not looked at.
+        It is not such a pair, or an array has a mask. What the values are is not looked at.
     """
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise ArgumentError("data must be a pair (X, y) of arrays or tensors")
@@ -34,6 +34,11 @@ def as_pair(data: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor
 
 
 def _tensor(name: str, values: Any, device: torch.device) -> torch.Tensor:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{name} must be a plain array: what lies under a mask would be trained on; leave "
+            "masked rows out, or fill them"
+        )
     if isinstance(values, torch.Tensor):
         found = values.detach()
     else:

@@ -54,7 +54,7 @@ class ClientData:
     Raises
     ------
     ArgumentError
-        Shapes differ, or a label or client is not a whole number of at least 0.
+        Shapes differ, an array has a mask, or a label or client is not a whole number from 0 on.
     """
 
     X: Single
@@ -64,6 +64,8 @@ class ClientData:
     starts: Integers = field(init=False)
 
     def __post_init__(self) -> None:
+        if any(isinstance(one, np.ma.MaskedArray) for one in (self.X, self.y, self.client)):
+            raise ArgumentError("X, y and client must be plain arrays: leave masked rows out")
         X, y, client = np.asarray(self.X), np.asarray(self.y), np.asarray(self.client)
         if X.ndim != 2 or y.shape != (len(X),) or client.shape != (len(X),):
             raise ArgumentError(
