@@ -213,9 +213,9 @@ def measured_share(
     noise: Any = CountNoise(law.noise)
 
     def errors(rng: np.random.Generator, size: int) -> Errors:
-        return MeasuredRows(noise, yes, no, noise.draw(rng, (size, 2)), rng.random(size))
+        return MeasuredRows(noise, yes, no, noise.draw(rng, (size, 2)))
 
-    return MeasuredRows(noise, yes, no, np.zeros((0, 2)), np.zeros(0)), errors
+    return MeasuredRows(noise, yes, no, np.zeros((0, 2))), errors
 
 
 # --- tables -----------------------------------------------------------------------------------

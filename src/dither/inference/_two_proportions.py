@@ -127,8 +127,9 @@ class TwoShares(Errors):
         """Sizes, at least 1."""
         if self.rows is not None:
             return max(1, self.rows[0]), max(1, self.rows[1])
-        first, second = self.seen[:2] + self.seen[2:]
-        return max(1, round(first)), max(1, round(second))
+        # The fractions of the noise say nothing of the rows.
+        first, second = np.floor(self.seen[:2] + 0.5) + np.floor(self.seen[2:] + 0.5)
+        return max(1, int(first)), max(1, int(second))
 
     def shares(self, seen: Floats) -> Floats:
         """Released numbers as shares in [0, 1], shape (..., 2)."""
