@@ -26,6 +26,8 @@ Side = Callable[[Path], Work]
 PAGE = resource.getpagesize()
 TICK = 0.02
 """Seconds between two looks at the memory of other processes."""
+SETTLED = 0.2
+"""Seconds between two runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +105,30 @@ class _Memory:
 
 def measure(side: Side, path: Path, *, once: bool = False) -> dict[str, float]:
     """One side in this process: seconds of its second run, or with ``once`` of its only one, and
-    the peak memory of its own and of the processes that it started or names."""
+    the peak memory of its own and of the processes that it started or names.
+
+    Those are watched in the first run: a thread that looks at them would hold up the second. What
+    the first left to threads of its own, such as closing an engine, is no part of the second.
+    """
     work = side(path)
     memory = _Memory(getattr(work, "processes", lambda: ()))
-    if not once:
+    if once:
+        seconds = _seconds(work)
+        others = memory.stop()
+    else:
         work()
-    start = time.perf_counter()
-    work()
-    seconds = time.perf_counter() - start
-    others = memory.stop()
+        others = memory.stop()
+        time.sleep(SETTLED)
+        seconds = _seconds(work)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     own *= 1 if sys.platform == "darwin" else 2**10
     return {"seconds": seconds, "megabytes": (own + others) / 2**20}
+
+
+def _seconds(work: Work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def compare(
