@@ -32,6 +32,7 @@ data", NeurIPS 2018, theorems 4.5 and 5.2.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -146,8 +147,49 @@ class CanonicalNoise:
         yield Subject("proportion of unknown n", of_two, (3, 2), (4, 2))
 
 
+class OneSidedTests(Errors):
+    """Errors of a share by its two one-sided tests, whose p-values rise or fall with the null.
+
+    Attributes
+    ----------
+    steps : int
+        Halvings on the way to an interval's end, as of `inverted`.
+    """
+
+    steps: ClassVar[int] = 40
+
+    @property
+    @abstractmethod
+    def share(self) -> float:
+        """The estimate, within [0, 1]."""
+
+    @abstractmethod
+    def _one_sided(self, p: float, *, above: bool) -> float:
+        """The p-value of p against larger truths, or against smaller ones."""
+
+    def interval(self, confidence: float) -> Floats:
+        """What neither test rejects."""
+        ends = inverted(
+            lambda p: self._one_sided(p, above=True),
+            lambda p: self._one_sided(p, above=False),
+            confidence=confidence,
+            inside=self.share,
+            limits=(0.0, 1.0),
+            steps=self.steps,
+        )
+        return np.array([ends])
+
+    def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
+        """Of one test, or twice the smaller one of both."""
+        p = min(1.0, max(0.0, float(null[0])))
+        above, under = self._one_sided(p, above=True), self._one_sided(p, above=False)
+        if alternative == "two-sided":
+            return np.array([min(1.0, 2.0 * min(above, under))])
+        return np.array([above if alternative == "greater" else under])
+
+
 @dataclass(frozen=True, eq=False)
-class KnownRows(Errors):
+class KnownRows(OneSidedTests):
     """Exact errors where n is public.
 
     Parameters
@@ -181,25 +223,6 @@ class KnownRows(Errors):
         share = (self.share * n + 1.0) / (n + 2.0)
         return np.array([math.sqrt(share * (1.0 - share) / n)])
 
-    def interval(self, confidence: float) -> Floats:
-        """What two exact one-sided tests do not reject."""
-        ends = inverted(
-            lambda p: self._one_sided(p, above=True),
-            lambda p: self._one_sided(p, above=False),
-            confidence=confidence,
-            inside=self.share,
-            limits=(0.0, 1.0),
-        )
-        return np.array([ends])
-
-    def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
-        """Exact p-values."""
-        p = min(1.0, max(0.0, float(null[0])))
-        above, under = self._one_sided(p, above=True), self._one_sided(p, above=False)
-        if alternative == "two-sided":
-            return np.array([min(1.0, 2.0 * min(above, under))])
-        return np.array([above if alternative == "greater" else under])
-
     def _one_sided(self, p: float, *, above: bool) -> float:
         x, law = binomial(self.n, p)
         tail = self.noise.survival(self.yes - x)
@@ -207,7 +230,7 @@ class KnownRows(Errors):
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredRows(Errors):
+class MeasuredRows(OneSidedTests):
     """Simulated errors where n is measured.
 
     Parameters
@@ -218,6 +241,8 @@ class MeasuredRows(Errors):
     draws : array of float, shape (B, 2)
         Simulated noise of the two.
     """
+
+    steps: ClassVar[int] = 24
 
     noise: CanonicalNoise
     yes: float
@@ -253,26 +278,6 @@ class MeasuredRows(Errors):
     def se_sampling(self) -> Floats:
         """As where n is public."""
         return KnownRows(self.noise, self.yes, self.n).se_sampling
-
-    def interval(self, confidence: float) -> Floats:
-        """What two simulated one-sided tests do not reject."""
-        ends = inverted(
-            lambda p: self._one_sided(p, above=True),
-            lambda p: self._one_sided(p, above=False),
-            confidence=confidence,
-            inside=self.share,
-            limits=(0.0, 1.0),
-            steps=24,
-        )
-        return np.array([ends])
-
-    def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
-        """Monte Carlo p-values."""
-        p = min(1.0, max(0.0, float(null[0])))
-        above, under = self._one_sided(p, above=True), self._one_sided(p, above=False)
-        if alternative == "two-sided":
-            return np.array([min(1.0, 2.0 * min(above, under))])
-        return np.array([above if alternative == "greater" else under])
 
     def _one_sided(self, p: float, *, above: bool) -> float:
         """(1 + Σ_draws Pr[X' + N' >= Z])/(B + 1): of yes, or of no where the truth is smaller."""
