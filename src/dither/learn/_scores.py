@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FAR", "UNIT", "WEIGHT", "Scores", "moved_centre", "of_classes", "of_numbers"]
+__all__ = ["FAR", "FIRM", "UNIT", "WEIGHT", "Scores", "moved_centre", "of_classes", "of_numbers"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -41,7 +41,8 @@ WEIGHT = 1 << 8
 FAR = UNIT // 4
 _MANY = 60
 """Rows times the epsilon of a level, from which on they are many."""
-_FIRM = 2.0
+FIRM = 2.0
+"""How firmly a node is drawn to the one above: as by so many deviations of its noise, in rows."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def moved_centre(centre: int, sums: Floats, off: float) -> int:
         As in `of_numbers`.
     """
     rows = max(float(sums[0]), 0.0)
-    mean = (UNIT * float(sums[1]) + centre * _FIRM * off) / (rows + _FIRM * off)
+    mean = (UNIT * float(sums[1]) + centre * FIRM * off) / (rows + FIRM * off)
     return round(min(max(mean, -UNIT), UNIT))
 
 

@@ -58,7 +58,7 @@ from dither.accounting import epsilon_of_rho
 from dither.learn._columns import FeatureColumn
 from dither.learn._growth import Growth
 from dither.learn._noise import Asked, Moved, Noise, RunNoise, left
-from dither.learn._scores import UNIT, WEIGHT, Scores, of_classes, of_numbers
+from dither.learn._scores import FIRM, UNIT, WEIGHT, Scores, of_classes, of_numbers
 from dither.learn._tree import Grown, Tree, drawn_tree
 from dither.learn._ways import FOR_SPLITS, ForestWay, ForestWays
 from dither.mechanisms import Exponential
@@ -68,8 +68,6 @@ __all__ = ["UNIT", "WEIGHT", "Trees"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-_FIRM = 2.0
 
 
 @dataclass(frozen=True)
@@ -259,7 +257,7 @@ class Trees:
         sums, leaves = tree.summed(self.table(noise, at, size, targets))
         rows = np.maximum(self._rows(sums), 0.0)
         held = sums if self.classes else sums[:, 1:]
-        firm = _FIRM * self.deviation(noise) * np.sqrt(leaves)
+        firm = FIRM * self.deviation(noise) * np.sqrt(leaves)
         found = np.full((size, held.shape[1]), 1 / self.classes if self.classes else 0.0)
         found[0] += (held[0] - rows[0] * found[0]) / (rows[0] + firm[0])
         for node in range(size):

@@ -108,7 +108,7 @@ def invert(
     low = high = max(start, 0.0)
     f_low = f_high = over(high)
     # The steps only decide how soon it is found.
-    step, growth = 1e-12 * max(1.0, high), 8
+    step, growth = _CLOSEST * max(1.0, high), 8
     if above:
         step, growth = (max(1e-15, 1e-4 * high), 4) if high > 0 else (1e-3, 2)
     # However roughly the end is asked for, the bound may be tight in a narrow place alone.
