@@ -108,6 +108,30 @@ def test_a_policy_may_cap_them(tmp_path, frames):
             dt.open(policy(tmp_path, visits={field: 2}), sources=frames)
 
 
+def test_caps_of_a_union_are_those_of_its_tables_together(tmp_path, frames):
+    """Rows of all parts count: what they declare together may be asked for, and no more."""
+    declared = policy(tmp_path, visits={"max_groups_cap": 3, "max_rows_cap": 10})
+    visits = declared["tables"]["visits"]
+    limits = {"max_groups": 4, "max_rows": 9, "max_groups_cap": 6, "max_rows_cap": 20}
+    declared["tables"]["others"] = {**visits, **limits}
+    unit = visits["unit"]
+    declared["units"] = {unit: {"columns": {"visits": unit, "others": unit}}}
+    others = frames["visits"].head(100)
+    text = (
+        f"SELECT COUNT(*) AS n FROM (SELECT {unit} FROM visits UNION ALL SELECT {unit} FROM others)"
+    )
+    with dt.open(declared, sources={**frames, "others": others}) as session:
+        asked = session.sql(text)
+        own = asked._plan.job.max_rows
+        assert asked.within(max_rows=own)._plan.job.max_rows == own
+        assert asked.within(max_rows=30)._plan.job.max_rows == 30
+        with pytest.raises(QueryError, match="max_rows = 31 is above 30"):
+            asked.within(max_rows=31)
+        alone = session.sql("SELECT COUNT(*) AS n FROM visits")
+        with pytest.raises(QueryError, match="max_rows = 11 is above 10"):
+            alone.within(max_rows=11)
+
+
 def test_limits_that_mean_nothing_are_refused(session, people):
     """Before anything is spent, and by name."""
     for asked in (people.sql(TEXT), people.table("visits").agg(n=dt.count())):

@@ -360,8 +360,15 @@ def test_sums_of_counts_are_one_recipe():
     assert ratio.numerator == Linear(((0, F(100)),), F(0))
     assert ratio.lower == 0
     assert combined("/", (two, combined("-", (a, b)))).lower is None
-    for op, xs in (("-", (a, a)), ("*", (a, b)), ("+", (a, none))):
+    for op, xs in (("*", (a, b)), ("+", (a, none))):
         assert combined(op, xs) == Applied(op, xs)
+    for op, xs in (
+        ("-", (a, a)),
+        ("/", (a, a)),
+        ("+", (a, combined("*", (Known(Constant(-1)), a)))),
+    ):
+        with pytest.raises(QueryError, match="whatever the rows hold"):
+            combined(op, xs)
     with pytest.raises(QueryError, match="over 0 has no value"):
         combined("/", (a, Known(Constant(0))))
     assert combined("*", (a, Known(Constant(True)))) == Applied("*", (a, Known(Constant(True))))

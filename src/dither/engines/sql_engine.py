@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from sqlglot import exp
 
+from dither._depth import deep
 from dither.engines import FAILED, Engine
 from dither.engines.writer.cells import (
     ELSEWHERE,
@@ -276,6 +277,7 @@ class SQLEngine(Engine):
 
     # --- jobs -------------------------------------------------------------------------------------
 
+    @deep()
     def prepare(self, job: Job, schema: Schema) -> None:
         """Refuse a job that could not run, from public facts alone: before anything is charged.
 
@@ -307,6 +309,7 @@ class SQLEngine(Engine):
                     "charged. Please report the question"
                 )
 
+    @deep()
     def run(self, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
         """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
 

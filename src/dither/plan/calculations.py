@@ -24,9 +24,10 @@ from dither.plan.recipes import (
     Ranked,
     RatioRecipe,
     Recipe,
+    sources,
 )
 from dither.plan.released import Apply, Constant, Grouping, Rank, ReleasedKey
-from dither.plan.text import show
+from dither.plan.text import number, show
 
 __all__ = ["calculated", "combined", "of_rows"]
 
@@ -77,6 +78,11 @@ def combined(op: str, operands: tuple[Recipe, ...]) -> Recipe:
     """The recipe of an operation: a linear one or a ratio where it is one."""
     if len(operands) == 2:
         left, right = operands
+        if op in ("-", "/") and left == right and sources(left):
+            raise QueryError(
+                f"what stands on both sides of the {op} is the same, so that the result is "
+                f"{0 if op == '-' else 1} whatever the rows hold; leave it out"
+            )
         found: Recipe | None = None
         if op in ("+", "-"):
             found = _sum(left, right, 1 if op == "+" else -1)
@@ -123,6 +129,11 @@ def _sum(left: Recipe, right: Recipe, sign: int) -> Linear | None:
     for place, c in second.terms:
         merged[place] = merged.get(place, Fraction(0)) + sign * c
     terms = tuple((place, c) for place, c in merged.items() if c)
+    if merged and not terms:
+        raise QueryError(
+            f"the terms cancel to {number(first.constant + sign * second.constant)}, whatever the "
+            "rows hold; leave them out"
+        )
     if not terms:
         return None
     least, most = (second.lower, second.upper) if sign > 0 else (second.upper, second.lower)

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
+from dither._depth import deep
 from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.ballots import Ballot
+from dither.plan.contradictions import contradiction
 from dither.plan.expanded import expanded
 from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values
 from dither.plan.job import GroupKey, Job, Rows, Units
@@ -41,7 +43,7 @@ from dither.plan.schema import Kind, Schema, Table, Value
 from dither.plan.scopes import scope_of, value_facts
 from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import brief, number, show
-from dither.plan.units import declared_limits, limits, rows_of_unit, unit_of
+from dither.plan.units import declared_limits, limit_caps, limits, rows_of_unit, unit_of
 from dither.plan.valueless import valueless, why_valueless
 
 __all__ = [
@@ -125,6 +127,7 @@ class Plan:
         return self.public_keys is None
 
 
+@deep()
 def lower(query: ag.Query, schema: Schema) -> Plan:
     """Make a query ready.
 
@@ -147,6 +150,8 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
             f"the keys {', '.join(k.name for k in keys)} have {public_keys:,} public combinations, "
             f"more than {MOST_KEYS:,}; group by fewer or coarser keys, or discover them"
         )
+    if 0 in sizes:
+        raise QueryError(_no_keys(keys))
     unit = unit_of(query.relation, schema)
     once = isinstance(query, ag.QueryOfUnits)
     groups, rows = _limits(query, table, schema)
@@ -280,20 +285,20 @@ def _limits(query: ag.Query, table: Table, schema: Schema) -> tuple[int, int]:
     found = []
     declared = declared_limits(query.relation, schema)
     private = [t for s in scans(query.relation) if (t := schema.table(s.table)).private]
-    for name, own in zip(("max_groups", "max_rows"), declared, strict=True):
+    caps = limit_caps(query.relation, schema)
+    for name, own, cap in zip(("max_groups", "max_rows"), declared, caps, strict=True):
         asked = getattr(query, name)
         if asked is not None and (table.unit is None or isinstance(query, ag.QueryOfUnits)):
             why = "each unit counts once here"
             if table.unit is None:
                 why = f"a row of {table.name} is the unit"
             raise QueryError(f"{name} has no meaning where {why}; leave it out")
-        for one in private:
-            cap = getattr(one, f"{name}_cap")
-            if asked is not None and cap is not None and asked > cap:
-                raise QueryError(
-                    f"{name} = {asked:,} is above {cap:,}, the most that the policy lets one "
-                    f"question ask for ({name}_cap of {one.name})"
-                )
+        if asked is not None and cap is not None and asked > cap:
+            tables = " and ".join(dict.fromkeys(t.name for t in private))
+            raise QueryError(
+                f"{name} = {asked:,} is above {cap:,}, the most that the policy lets one "
+                f"question ask for ({name}_cap of {tables})"
+            )
         found.append(own if asked is None else asked)
     expressions = [key.expression for key in query.keys]
     whole = (tuple(range(len(expressions))),)
@@ -311,6 +316,15 @@ def _size(keys: Sequence[GroupKey], one: Iterable[int]) -> int | None:
     return None if None in lists else prod(len(values or ()) for values in lists)
 
 
+def _no_keys(keys: Sequence[GroupKey]) -> str:
+    """What is said where no value that a key may have is left, so that there is no group at all."""
+    none = next(key for key in keys if not key.values)
+    return (
+        f"GROUP BY {none.name}: no value that the policy declares gives a key, so there would be "
+        "no groups; group by something else, or name the keys"
+    )
+
+
 def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[str]) -> None:
     """Every WHERE is a condition, and every join sets equal what can be; also in queries below."""
     match relation:
@@ -320,6 +334,7 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
             never = valueless(predicate, scope)
             if never is not None:
                 raise QueryError(f"WHERE keeps no row: {why_valueless(never, scope)}")
+            _check_some(relation, scope)
             _check_rows(source, schema, scope, notes)
         case Unnest(source=source):
             _check_rows(source, schema, scope, notes)
@@ -349,6 +364,23 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
         case Union(parts=parts):
             for part in parts:
                 _check_rows(part, schema, scope_of(part, schema), notes)
+
+
+def _check_some(kept: Filter, scope: Scope) -> None:
+    """Conditions, one after the other, do not rule one another out."""
+    conditions = [kept.predicate]
+    below = kept.source
+    while isinstance(below, Filter):
+        conditions.append(below.predicate)
+        below = below.source
+    never = contradiction(reversed(conditions), scope)
+    if never:
+        together = " together" if len(never) > 1 else ""
+        shown = " and ".join(scope.show(part) for part in never)
+        raise QueryError(
+            f"WHERE keeps no row: {shown} {'are' if together else 'is'} never true{together}; "
+            "without rows the answer is known, and costs nothing"
+        )
 
 
 def _reach(groups: UnitAggregate, schema: Schema, scope: Scope) -> list[str]:

@@ -6,7 +6,7 @@ declaration, and a limit that it lowers is lowered for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 
 from dither.plan.expressions import Column, Expression
 from dither.plan.relations import (
@@ -24,6 +24,7 @@ from dither.plan.relations import (
     UnitJoin,
     Unnest,
     base,
+    scans,
     visible,
 )
 from dither.plan.schema import Schema
@@ -255,6 +256,27 @@ def declared_limits(relation: Relation, schema: Schema) -> tuple[int, int]:
     """
     found = _declared(relation, schema).values()
     return max(groups for groups, _ in found), sum(rows for _, rows in found)
+
+
+def limit_caps(relation: Relation, schema: Schema) -> tuple[int | None, int | None]:
+    """The most groups, and rows in each, that the policy lets a question of these rows ask for.
+
+    Whose caps add up is as in `declared_limits`, so that what is declared may be asked for. A table
+    that is joined to them caps the question as well.
+    """
+    own = [schema.table(name) for name in _declared(relation, schema)]
+    read = [schema.table(scan.table) for scan in scans(relation)]
+    joined = [table for table in read if table.private and table not in own]
+    groups = [_together(max, (t.max_groups_cap for t in own)), *(t.max_groups_cap for t in joined)]
+    rows = [_together(sum, (t.max_rows_cap for t in own)), *(t.max_rows_cap for t in joined)]
+    least = [min((n for n in caps if n is not None), default=None) for caps in (groups, rows)]
+    return least[0], least[1]
+
+
+def _together(add: Callable[[Iterable[int]], int], caps: Iterable[int | None]) -> int | None:
+    """One cap of several tables; none where one of them has none."""
+    found = list(caps)
+    return None if None in found else add(n for n in found if n is not None)
 
 
 def limits(

@@ -13,8 +13,9 @@ from math import prod
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.aggregates import AggregateFunction
+from dither.plan.contradictions import constant_of, contradiction
 from dither.plan.facts import Scope, infer
-from dither.plan.schema import Kind, Value
+from dither.plan.schema import Kind
 
 __all__ = ["check_values", "most_together", "most_values", "valueless", "why_valueless"]
 
@@ -35,7 +36,7 @@ def valueless(node: ex.Expression, scope: Scope) -> ex.Expression | None:
         case ex.Literal(value=value):
             return node if value is None else None
         case ex.Arithmetic(op=op, left=left, right=right):
-            by_zero = op in ("/", "//", "%") and _constant(right, scope) == 0
+            by_zero = op in ("/", "//", "%") and constant_of(right, scope) == 0
             return node if by_zero else _any((left, right), scope)
         case ex.Compare(left=left, right=right):
             return _any((left, right), scope)
@@ -44,7 +45,7 @@ def valueless(node: ex.Expression, scope: Scope) -> ex.Expression | None:
         case ex.Least(operands=xs) | ex.Greatest(operands=xs):
             return _all(xs, scope)
         case ex.Case(branches=branches, otherwise=other):
-            tests = [valueless(test, scope) for test, _ in branches]
+            tests = [_never(test, scope) for test, _ in branches]
             open_ = [value for (_, value), never in zip(branches, tests, strict=True) if not never]
             why = _all((*open_, other), scope)
             return next((t for t in tests if t is not None), why) if why else None
@@ -62,6 +63,8 @@ def why_valueless(part: ex.Expression, scope: Scope) -> str:
     shown = scope.show(part)
     if isinstance(part, ex.Arithmetic):
         return f"{shown} divides by 0, which is NULL in every row; divide by something else"
+    if contradiction([part], scope):
+        return f"{shown} is never true; leave it out"
     if isinstance(part, ex.Literal):
         return "it is NULL in every row; leave it out, or give it a value"
     return f"{shown} is NULL in every row; leave it out, or give it a value"
@@ -82,6 +85,12 @@ def check_values(aggregate: AggregateFunction, scope: Scope) -> None:
             raise QueryError(why_valueless(part, scope))
 
 
+def _never(test: ex.Expression, scope: Scope) -> ex.Expression | None:
+    """The part of a condition for which it is true in no row."""
+    why = valueless(test, scope)
+    return test if why is None and contradiction([test], scope) else why
+
+
 def _any(operands: Iterable[ex.Expression], scope: Scope) -> ex.Expression | None:
     """Where one that is NULL makes all of it so."""
     return next((why for x in operands if (why := valueless(x, scope)) is not None), None)
@@ -95,19 +104,9 @@ def _all(operands: Iterable[ex.Expression], scope: Scope) -> ex.Expression | Non
     return next((x for x in found if x != ex.Literal(None)), found[0])
 
 
-def _constant(node: ex.Expression, scope: Scope) -> Value | None:
-    """The one value of an expression without columns, where it is known."""
-    if any(True for _ in ex.columns(node)):
-        return None
-    facts = infer(node, scope)
-    if facts.range is not None and facts.range[0] == facts.range[1]:
-        return facts.range[0]
-    return facts.domain[0] if facts.domain is not None and len(facts.domain) == 1 else None
-
-
 def _is_undefined(node: ex.Call, scope: Scope) -> bool:
     """Whether a function has no value of the constants that it is given."""
-    given = [_constant(x, scope) for x in node.operands]
+    given = [constant_of(x, scope) for x in node.operands]
     if None in given:
         return False
     facts = infer(node, scope)

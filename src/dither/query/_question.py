@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from dither import _checks as check
+from dither._depth import deep
 from dither._format import remaining
 from dither.errors import (
     ArgumentError,
@@ -159,6 +160,7 @@ class Question:
         made._facts = self._facts
         return made
 
+    @deep()
     def explain(
         self,
         epsilon: Number | None = None,
@@ -188,6 +190,7 @@ class Question:
         noise_plan = None if epsilon is None else asked._noise_plan(epsilon, delta)
         return explain(asked._plan, noise_plan, [fact.text for fact in asked._facts])
 
+    @deep()
     def preview(
         self,
         epsilon: Number,
@@ -219,6 +222,7 @@ class Question:
         asked = self.within(max_groups=max_groups, max_rows=max_rows)
         return preview(asked._noise_plan(epsilon, delta), sizes, confidence)
 
+    @deep()
     def budget_for(
         self,
         half_width: Number | Mapping[str, Number],
@@ -267,6 +271,7 @@ class Question:
             lambda epsilon: asked._noise_plan(epsilon, delta), wanted, size, confidence
         )
 
+    @deep()
     def loss(self, epsilon: Number, delta: Number | None = None) -> Loss:
         """What a release would lose, before anything is spent or read.
 
@@ -283,6 +288,7 @@ class Question:
         """
         return self._noise_plan(epsilon, delta).loss
 
+    @deep()
     def release(
         self,
         epsilon: Number,
@@ -363,7 +369,7 @@ class Question:
             written = json.dumps(data)
         if not opened.stored(charged, written):
             data["notes"].append(UNSTORED)
-            warnings.warn(UNSTORED, stacklevel=2)
+            warnings.warn(UNSTORED, stacklevel=3)  # behind the decorator
         return Release(data)
 
     def _replayed(self, charged: Charged) -> Release:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dither._depth import deep
 from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
@@ -83,6 +84,7 @@ def parse_expression(text: str, names: Names) -> ex.Expression:
     return parse_written(text, names)[0]
 
 
+@deep()
 def parse_written(text: str, names: Names) -> tuple[ex.Expression, Words]:
     """``parse_expression``, and how each part of the expression was written."""
     reading = read_condition(text)
@@ -91,6 +93,7 @@ def parse_written(text: str, names: Names) -> tuple[ex.Expression, Words]:
     return found, _words(reading, names)
 
 
+@deep()
 def parse_where(text: str, names: Names) -> tuple[Relation, Words]:
     """The rows for which a condition is true, and how each part of it was written."""
     reading = read_condition(text)
@@ -109,6 +112,7 @@ def _words(reading: Reading, names: Names) -> Words:
     return words
 
 
+@deep()
 def parse_query(text: str, schema: Schema) -> Query:
     """Read a query; nothing in it is passed through unread.
 
@@ -193,6 +197,7 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     )
 
 
+@deep()
 def parse_released(
     text: str, names: Names, columns: Columns, grouped: Sequence[ex.Expression]
 ) -> tuple[ag.AggregateFunction, Words]:
@@ -214,6 +219,7 @@ def parse_released(
     return found, _words(reading, names)
 
 
+@deep()
 def parse_order(
     text: str, names: Names, columns: Columns, grouped: Sequence[ex.Expression]
 ) -> tuple[tuple[str | ag.AggregateFunction, bool], ...]:
