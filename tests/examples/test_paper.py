@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,12 @@ from dither.cli import main
 from dither.errors import ArgumentError
 from dither.examples import paper as reproduce
 from dither.examples.paper import numbers
-from dither.examples.paper.claims import (
-    AS_PRINTED,
-    HOLDS,
-    NOT,
-    ONLY_HERE,
-    _means,
-    meets_definition_3,
-)
+from dither.examples.paper.claims import meets_definition_3
+from dither.examples.paper.claims_of_means import claims_of_means
 from dither.examples.paper.figures import EPSILONS, PaperCurve, PaperFigure, PaperPanel, exponent
 from dither.examples.paper.frequencies import MARGINALS, USERS, variance_printed
+from dither.examples.paper.intervals import Gap
+from dither.examples.paper.verdicts import AS_PRINTED, HOLDS, NOT, ONLY_HERE, UNDECIDED
 from dither.local import GRR, SDGRR, URR
 
 REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "local_frequency_mse.csv"
@@ -129,12 +127,15 @@ def test_low_values_are_given_away() -> None:
 
 
 def flat(where: str, **levels: Any) -> PaperPanel:
-    """A panel of level curves; a pair is a first value and the rest."""
+    """A panel of level curves, of 400 surveys each; a pair is a first value and the rest."""
     curves = []
     for label, level in levels.items():
         first, rest = level if isinstance(level, tuple) else (level, level)
         name = label.replace("_", " ").replace("SDPM ", "SDPM-").replace("plus", "+")
-        curves.append(PaperCurve(name, np.array([first] + [rest] * 9, dtype=float)))
+        values = np.array([first] + [rest] * 9, dtype=float)
+        draws = np.outer(10 ** (values / 2), np.tile([1.0, -1.0], 200))
+        how = "exact" if name == "PM" else "simulated"
+        curves.append(PaperCurve(name, values, how, draws=None if name == "PM" else draws))
     return PaperPanel(where, "", tuple(curves))
 
 
@@ -143,12 +144,11 @@ def judged(paper: Any, moved: Any, stayed: Any) -> dict[str, str]:
     panels: list[PaperPanel] = []
     for sdpm in (paper, moved, stayed):
         others = {"SDPM_25": -9.0, "SDPM_75": 0.0, "SDPM_Personalised": sdpm}
-        made = flat("", PM=-3, PM_plus_EM=-3, SDPM_50=sdpm, **others)
-        more = (PaperCurve("one pooled likelihood", np.full(10, -5.0)),)
+        made = flat("", PM=-3, PM_plus_EM=-3, SDPM_50=sdpm, one_pooled_likelihood=-5.0, **others)
         constant = PaperCurve("the constant middle", np.full(10, -4.0), "baseline")
-        panels += [PaperPanel("", "", (*made.curves, *more, constant))] * 2
+        panels += [PaperPanel("", "", (*made.curves, constant))] * 2
     figures = [PaperFigure(number, "", tuple(panels), "") for number in (7, 8)]
-    return {claim.text: claim.verdict for claim in _means(*figures)}
+    return {claim.text: claim.verdict for claim in claims_of_means(*figures)}
 
 
 def test_every_epsilon_is_every_epsilon() -> None:
@@ -167,6 +167,111 @@ def test_every_epsilon_is_every_epsilon() -> None:
     assert judged(-5, (-5, -2), -5)[every] == ONLY_HERE
     assert judged(-5, -4, -2)[two] == ONLY_HERE
     assert judged(-4, -5, -5)[two] == NOT
+
+
+def drawn_figures(runs: int, rng: np.random.Generator, **sizes: float) -> list[PaperFigure]:
+    """Figures 7 and 8 of normal errors drawn here, of those root mean squares; PM's is 1."""
+    panels = []
+    for _ in range(6):
+        curves = [PaperCurve("PM", np.zeros(10))]
+        for label in ("PM + EM", "SDPM-25", "SDPM-50", "SDPM-75", "SDPM-Personalised"):
+            size = sizes.get(label.replace("-", "_").replace(" + ", "_"), 1.0)
+            draws = size * rng.normal(size=(10, runs))
+            values = exponent((draws**2).mean(axis=1))
+            curves.append(PaperCurve(label, values, "simulated", draws=draws))
+        curves.append(replace(curves[-1], label="one pooled likelihood"))
+        curves.append(PaperCurve("the constant middle", np.zeros(10), "baseline"))
+        panels.append(PaperPanel("", "", tuple(curves)))
+    return [PaperFigure(number, "", tuple(panels), "") for number in (7, 8)]
+
+
+@pytest.mark.parametrize("runs", [2, 10])
+def test_equal_methods_are_not_told_apart(runs: int) -> None:
+    """Of equal methods a verdict is false in 5 % of draws at most; false alarm 1e-4."""
+    rng, wrong, families = np.random.default_rng(runs), Counter[str](), 100
+    for _ in range(families):
+        for claim in claims_of_means(*drawn_figures(runs, rng)):
+            allowed = {UNDECIDED, HOLDS} if "about as good" in claim.text else {UNDECIDED}
+            # Equal to PM is not two orders below it.
+            allowed |= {NOT} if "two orders" in claim.text else set()
+            wrong[claim.text] += claim.verdict not in allowed
+    # Binomial(100, 0.05) exceeds 14 with probability 1e-4.
+    assert max(wrong.values()) <= 14, wrong
+
+
+def test_what_is_far_apart_is_decided_by_ten_surveys() -> None:
+    """Two orders below PM, an order of steps between shares: each verdict is then given."""
+    rng = np.random.default_rng(3)
+    sizes = {"SDPM_25": 0.005, "SDPM_50": 0.05, "SDPM_75": 0.5, "SDPM_Personalised": 0.5}
+    found = {c.text: c.verdict for c in claims_of_means(*drawn_figures(10, rng, **sizes))}
+    assert found["SDPM is better than PM at every ε"] == HOLDS
+    assert found["SDPM-50 is two orders of magnitude below PM at ε = 0.1"] == HOLDS
+    assert found["the less is high, the smaller SDPM's error"] == HOLDS
+    assert found["personalised SDPM is about as good as SDPM-50"] == NOT
+
+
+def test_one_survey_decides_nothing() -> None:
+    """However far apart, of one survey every verdict on means is undecided, and says why."""
+    sizes = {"SDPM_25": 1e-6, "SDPM_50": 1e-4, "SDPM_75": 1e-2, "SDPM_Personalised": 1.0}
+    for claim in claims_of_means(*drawn_figures(1, np.random.default_rng(4), **sizes)):
+        assert claim.verdict == UNDECIDED
+        assert "One survey decides nothing" in claim.evidence
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("shared", [False, True])
+def test_intervals_hold_the_ratio(bias: float, shared: bool) -> None:
+    """Each end misses the true ratio in at most its level, biased or not; false alarm 1e-4."""
+    rng, k, level = np.random.default_rng(6), 4000, 0.05
+    for runs in (3, 10, 40):
+        common = rng.normal(size=(k, runs)) * (1.0 if shared else 0.0)
+        first = bias + common + rng.normal(size=(k, runs))
+        second = 3.0 * (bias + common + rng.normal(size=(k, runs)))
+        truth = -np.log10(9.0)
+        low, high = Gap(first, second, shared).ends(level)
+        # Binomial(4000, 0.05) exceeds 254 with probability 1e-4; of a bias, normal errors make the
+        # interval of shared draws right for many surveys only.
+        if shared and bias:
+            assert (low > truth).sum() <= 290
+            assert (high < truth).sum() <= 290
+        else:
+            assert (low > truth).sum() <= 254
+            assert (high < truth).sum() <= 254
+        if not shared:
+            known = np.full(k, bias**2 + 1.0)
+            low, high = Gap(first, known).ends(level)
+            assert max((low > 0).sum(), (high < 0).sum()) <= 254
+            low, high = Gap(known, first).ends(level)
+            assert max((low > 0).sum(), (high < 0).sum()) <= 254
+
+
+def test_shared_draws_say_more() -> None:
+    """Two readings of the same reports are told apart where two of other reports are not."""
+    rng = np.random.default_rng(8)
+    noise = rng.normal(size=(1, 10))
+    one, other = 1.3 * noise, noise + 0.1 * rng.normal(size=(1, 10))
+    assert Gap(one, other, shared=True).ends(0.025)[0][0] > 0
+    assert Gap(one, other).ends(0.025)[0][0] < 0
+
+
+def test_laws_of_diagrams() -> None:
+    """Rows of figure 1 and laws of figure 3 sum to 1; what must not be reported is not."""
+    one, three = reproduce.framework_figure(), reproduce.densities_figure()
+    for law in one.panels:
+        np.testing.assert_allclose(law.chances.sum(axis=1), 1)
+    urr, sdgrr = (law.chances for law in one.panels)
+    assert not urr[:2, 2:].any()
+    assert sdgrr[:2, 2:].all()
+    for chances in (urr, sdgrr):
+        low = chances[2:, 2:]
+        assert not (low - np.diag(np.diag(low))).any()
+    assert [d.point is None for d in three.panels] == [True, False, False, True]
+    for density in three.panels:
+        assert density.mass == pytest.approx(1)
+    for figure in (one, three):
+        for axes in figure.plot().axes:
+            top = max(float(np.max(line.get_ydata())) for line in axes.lines)
+            assert top <= axes.get_ylim()[1]
 
 
 def test_a_series_has_one_colour() -> None:
@@ -221,9 +326,71 @@ def test_mean_figures(survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     names = {c.label for c in seven.panels[0].curves}
     assert {"PM", "PM + EM", "Duchi", "SW + EM", "the constant middle"} <= names
     assert "one pooled likelihood" in names
+    for curve in seven.panels[0].curves:
+        assert (curve.draws is not None) == (curve.how == "simulated")
     # Off the centre the middle is a bad answer: about half the interval away.
     assert seven.panels[2]["the constant middle"][0] > -1
     assert seven.panels[0]["the constant middle"][0] < -2
+
+
+def test_surveys_are_kept(survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run that was stopped goes on with what it has, to the same figures; a torn line is lost."""
+    monkeypatch.setattr(numbers, "EPSILONS", ("1",))
+    rows, path = reproduce.read_survey(survey), tmp_path / "surveys.jsonl"
+    whole = reproduce.mean_figures(rows, 2, np.random.default_rng(2))
+    calls, real = [], numbers._one_run
+
+    def stopped(*args: Any) -> Any:
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        calls.append(1)
+        return real(*args)
+
+    monkeypatch.setattr(numbers, "_one_run", stopped)
+    kept = reproduce.KeptSurveys(path)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce.mean_figures(rows, 2, np.random.default_rng(2), kept=kept)
+    assert len(reproduce.KeptSurveys(path)) == 4
+    path.write_bytes(path.read_bytes()[:-20])
+    calls.clear()
+    monkeypatch.setattr(numbers, "_one_run", lambda *args: (calls.append(1), real(*args))[1])
+    shares: list[float] = []
+    kept = reproduce.KeptSurveys(path)
+    again = reproduce.mean_figures(rows, 2, np.random.default_rng(2), kept=kept, told=shares.append)
+    assert len(calls) == 12 - 3
+    assert shares == [pytest.approx(i / 12) for i in range(1, 13)]
+    for figure, other in zip(whole, again, strict=True):
+        for panel, same in zip(figure.panels, other.panels, strict=True):
+            for curve, like in zip(panel.curves, same.curves, strict=True):
+                np.testing.assert_array_equal(curve.values, like.values)
+    # More runs draw the new ones alone; other data or another seed share nothing.
+    calls.clear()
+    reproduce.mean_figures(rows, 3, np.random.default_rng(2), kept=kept)
+    assert len(calls) == 6
+    reproduce.mean_figures(rows, 1, np.random.default_rng(3), kept=kept)
+    assert len(calls) == 12
+
+
+def test_command_stops_and_goes_on(
+    survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An interrupt leaves the pictures and surveys there are, says so, and exits with 130."""
+    calls, real = [], numbers._one_run
+
+    def stopped(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(numbers, "_one_run", stopped)
+    out = tmp_path / "paper"
+    words = ["local", "reproduce", "--runs", "1", "--data", str(survey), "--out", str(out)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 130
+    assert "stopped: 2 surveys" in result.output
+    assert (out / "figure_5.png").exists()
+    assert len((out / "surveys.jsonl").read_text().splitlines()) == 2
 
 
 def test_command(tmp_path: Path) -> None:
@@ -234,7 +401,7 @@ def test_command(tmp_path: Path) -> None:
     assert "does not hold" in result.output
     assert "--data FILE" in result.output
     pictures = sorted(path.name for path in out.glob("*.png"))
-    assert pictures == [f"figure_{i}.png" for i in (2, 4, 5, 6, 9)]
+    assert pictures == [f"figure_{i}.png" for i in (1, 2, 3, 4, 5, 6, 9)]
     found = json.loads((out / "claims.json").read_text())
     assert {c["verdict"] for c in found} == {HOLDS, NOT, AS_PRINTED}
 

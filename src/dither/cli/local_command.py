@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._format import count_text
 from dither.cli._files import check_targets
 from dither.cli._options import Group
 from dither.cli._terminal import waiting
 from dither.cli.local_reports import COMMANDS, FILE, OUT
 
 if TYPE_CHECKING:
-    from dither.examples.paper import PaperClaim, PaperFigure
+    from dither.examples.paper import PaperClaim, PaperDiagram, PaperFigure
 
 __all__ = ["local"]
+
+KEPT = "surveys.jsonl"
+"""Simulated surveys of means, a line each."""
+
+INTERRUPTED = 130
+"""The code of a program that an interrupt ended."""
 
 
 @click.group(
@@ -94,7 +103,7 @@ for command in COMMANDS:
     short_help="Redo the experiments of SDLDP.",
     epilog="""\b
 Examples:
-  dither local reproduce                           figures 2, 4, 5, 6 and 9
+  dither local reproduce                           figures 1 to 6 and 9
   dither local reproduce --data height_weight.csv  figures 7 and 8 as well
 """,
 )
@@ -123,9 +132,13 @@ Examples:
 def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     """Redo the experiments of SDLDP (Chen, Ye, Zhang and Shu, 2025).
 
-    Draws figures 2 and 4 to 9 beside the corrected theory and the baselines that the paper lacks,
-    and says of each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they
-    take about five minutes.
+    Draws figures 1 to 9 beside the corrected theory and the baselines that the paper lacks, and
+    says of each of its claims whether it holds. What rests on simulated surveys is judged by
+    intervals over them, and is undecided where there are too few; one survey decides nothing.
+
+    Figures 7 and 8 need --data; ten runs take about five minutes. Each survey is kept in the
+    folder as it is drawn: a command that was stopped goes on from there, and so does one with more
+    runs.
     """
     from dither.examples import paper
     from dither.numeric import SimulatedWords
@@ -134,22 +147,43 @@ def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     survey = paper.read_survey(data) if data is not None else None
     out.mkdir(parents=True, exist_ok=True)
     with waiting("shares of values: GRR, URR, SDGRR"):
-        figures = [*paper.frequency_figures(runs, rng), paper.variance_figure()]
+        diagrams = [paper.framework_figure(), paper.densities_figure()]
+        figures = [paper.variance_figure(), *paper.frequency_figures(runs, rng)]
         figures.append(paper.adversary_figure(runs, rng))
+    _draw([*diagrams, *figures], out)
     if survey is not None:
-        with waiting("means: PM, SDPM, on two columns, centred and not"):
-            figures += paper.mean_figures(survey, runs, rng)
-    figures.sort(key=lambda figure: figure.number)
+        figures += _means(survey, out, runs, seed)
+        _draw(figures[-2:], out)
     found = paper.claims(figures)
-    _draw(figures, out)
     (out / "claims.json").write_text(json.dumps([_plain(c) for c in found], indent=2) + "\n")
     _show(found)
-    click.echo(f"\n{len(figures)} figures and claims.json are in {out}")
+    click.echo(f"\n{len(diagrams) + len(figures)} figures and claims.json are in {out}")
     if survey is None:
         click.echo("Figures 7 and 8 need the heights and weights: --data FILE")
 
 
-def _draw(figures: list[PaperFigure], out: Path) -> None:
+def _means(survey: dict[str, Any], out: Path, runs: int, seed: int) -> list[PaperFigure]:
+    """Figures 7 and 8; each survey is kept, so that stopping loses none."""
+    from dither.examples import paper
+    from dither.numeric import SimulatedWords
+
+    kept = paper.KeptSurveys(out / KEPT)
+    there = len(kept)
+    try:
+        with waiting("means: PM, SDPM, on two columns, centred and not") as told:
+            return paper.mean_figures(
+                survey, runs, SimulatedWords(seed).generator(), kept=kept, told=told
+            )
+    except KeyboardInterrupt:
+        click.echo(
+            f"stopped: {count_text(len(kept), 'survey')}, {len(kept) - there:,} of them new, are "
+            f"kept in {out / KEPT}; the same command goes on from there",
+            err=True,
+        )
+        sys.exit(INTERRUPTED)
+
+
+def _draw(figures: Sequence[PaperFigure | PaperDiagram], out: Path) -> None:
     for figure in figures:
         figure.plot(out / f"figure_{figure.number}.png")
 

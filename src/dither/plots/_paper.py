@@ -58,6 +58,8 @@ _SERIES = {
 }
 """One colour a series, in every panel and figure; the same share of high values, the same one."""
 
+AS_PRINTED = "as printed"
+
 _ABREAST = 3
 """Entries of the legend on a line."""
 
@@ -78,6 +80,9 @@ def draw(paper: PaperFigure, x: Sequence[float], path: str | Path | None = None)
         _panel(axes, panel, colours, x)
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
+    if AS_PRINTED in handles:
+        # What is dotted comes last: it is of every colour.
+        handles[AS_PRINTED] = handles.pop(AS_PRINTED)
     foot = figure.add_subplot(grid[rows, :])
     foot.set_axis_off()
     legend = foot.legend(
@@ -113,7 +118,7 @@ def _panel(axes: Axes, panel: PaperPanel, colours: dict[str, str], x: Sequence[f
             axes.plot(x, curve.values, marker, color=colour, markersize=5)
             continue
         style = {"exact": "-", "simulated": "-", "printed": ":", "baseline": "--"}[curve.how]
-        label = "as printed" if curve.how == "printed" else curve.label
+        label = AS_PRINTED if curve.how == "printed" else curve.label
         mark = marker if curve.how == "simulated" else None
         axes.plot(
             x,

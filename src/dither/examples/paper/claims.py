@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dither._format import percent
-from dither.examples.paper.figures import PaperFigure, PaperPanel
+from dither.examples.paper.claims_of_means import claims_of_means
+from dither.examples.paper.figures import PaperFigure
 from dither.examples.paper.formulas import paper_tolerance, sdpm_truth
 from dither.examples.paper.frequencies import histogram_of, variance_printed
+from dither.examples.paper.verdicts import AS_PRINTED, HOLDS, NOT, PaperClaim
 from dither.local._coins import exp_bounds
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._numbers.interval import Interval
@@ -20,41 +21,9 @@ from dither.local._oracles import FiniteChannel
 from dither.local._planning import simulate
 from dither.numeric import SimulatedWords
 
-__all__ = [
-    "AS_PRINTED",
-    "HOLDS",
-    "NOT",
-    "ONLY_HERE",
-    "PaperClaim",
-    "claims",
-    "meets_definition_3",
-]
+__all__ = ["PaperClaim", "claims", "meets_definition_3"]
 
 Array = npt.NDArray[np.float64]
-
-HOLDS, ONLY_HERE, NOT = "holds", "holds on this data only", "does not hold"
-AS_PRINTED = "true as printed"
-
-
-@dataclass(frozen=True, slots=True)
-class PaperClaim:
-    """One claim of the paper.
-
-    Parameters
-    ----------
-    where : str
-        In the paper.
-    text : str
-    verdict : {"holds", "true as printed", "holds on this data only", "does not hold"}
-        A theorem is true as printed where its statement is proved and says less than it seems.
-    evidence : str
-        The figures behind the verdict.
-    """
-
-    where: str
-    text: str
-    verdict: str
-    evidence: str
 
 
 def claims(figures: Sequence[PaperFigure]) -> list[PaperClaim]:
@@ -68,7 +37,7 @@ def claims(figures: Sequence[PaperFigure]) -> list[PaperClaim]:
         *_adversary(known[9]),
     ]
     if 7 in known and 8 in known:
-        found += _means(known[7], known[8])
+        found += claims_of_means(known[7], known[8])
     return found
 
 
@@ -329,90 +298,6 @@ def _adversary(nine: PaperFigure) -> list[PaperClaim]:
     ]
 
 
-def _means(seven: PaperFigure, eight: PaperFigure) -> list[PaperClaim]:
-    """Each claim at every epsilon, on the paper's data and where these lie off the centre."""
-    here, moved, stayed = (_arm(seven, i) for i in range(3))
-    gain, gain_moved, gain_stayed = (
-        [p["PM"] - p["SDPM-50"] for p in arm] for arm in (here, moved, stayed)
-    )
-    still_low = [p["PM"] - p["SDPM-25"] for p in _arm(eight, 2)]
-    constant = [p["PM"] - p["the constant middle"] for p in here]
-    with_em = [p["PM + EM"] - p["SDPM-50"] for p in moved]
-    mixed = [np.abs(p["SDPM-Personalised"] - p["SDPM-50"]).max() for p in here]
-    pooled = [np.mean(p["SDPM-Personalised"] - p["one pooled likelihood"]) for p in here]
-    sorted_at = [
-        [(p["SDPM-25"] < p["SDPM-50"]) & (p["SDPM-50"] < p["SDPM-75"]) for p in _arm(eight, i)]
-        for i in range(3)
-    ]
-    two = [min(g[0] for g in arm) > 1.5 for arm in (gain, gain_moved, gain_stayed)]
-    better = [min(g.min() for g in arm) > 0 for arm in (gain, gain_moved, gain_stayed)]
-    return [
-        PaperClaim(
-            "5.2.2, figure 7",
-            "SDPM-50 is two orders of magnitude below PM at ε = 0.1",
-            _judged(two),
-            f"{_each(gain)} orders; the constant middle, which asks nobody, {_each(constant)}. Off "
-            f"the centre {_each(gain_moved)} where the low range moved with the data, and "
-            f"{_each(gain_stayed)} where people left it; SDPM-25, whose range still holds most of "
-            f"them, {_each(still_low)}",
-        ),
-        PaperClaim(
-            "5.2.2, figure 7",
-            "SDPM is better than PM at every ε",
-            _judged(better),
-            f"at {_times(gain)} of 10 ε (weight and height); off the centre at "
-            f"{_times(gain_moved)} with the low range moved, {_times(gain_stayed)} with it left. "
-            f"In the mean over ε {_mean(gain)}, {_mean(gain_moved)} and {_mean(gain_stayed)} "
-            f"orders; against PM with the same EM, range moved, {_mean(with_em)}",
-        ),
-        PaperClaim(
-            "5.2.2, figure 7",
-            "personalised SDPM is about as good as SDPM-50",
-            HOLDS if max(mixed) < 0.5 else NOT,
-            f"up to {max(mixed):.1f} orders apart at some ε; one pooled likelihood is "
-            f"{np.mean(pooled):+.1f} orders better than weights, in the mean over ε",
-        ),
-        PaperClaim(
-            "5.2.2, figure 8",
-            "the less is high, the smaller SDPM's error",
-            _judged([all(bool(np.all(at)) for at in arm) for arm in sorted_at]),
-            "in that order at "
-            + "; ".join(
-                f"{' and '.join(str(int(at.sum())) for at in arm)} of 10 ε {where}"
-                for arm, where in zip(
-                    sorted_at, ("here", "with the low range moved", "with it left"), strict=True
-                )
-            ),
-        ),
-    ]
-
-
-def _arm(figure: PaperFigure, place: int) -> tuple[PaperPanel, ...]:
-    """Weight and height: as in the paper, with the low range moved, and with it left."""
-    return figure.panels[2 * place : 2 * place + 2]
-
-
-def _judged(arms: list[bool]) -> str:
-    """By the paper's data, and by the same data off the centre with the low range moved along.
-
-    People who leave the low range are another survey, and are reported, and not judged by.
-    """
-    here, moved, _ = arms
-    return HOLDS if here and moved else ONLY_HERE if here else NOT
-
-
-def _times(gains: list[Array]) -> str:
-    return " and ".join(str(int((g > 0).sum())) for g in gains)
-
-
 def _span(values: list[Array], form: str = ".1f") -> str:
     low, high = min(v.min() for v in values), max(v.max() for v in values)
     return f"{low:{form}} to {high:{form}}"
-
-
-def _each(values: list[Array]) -> str:
-    return " and ".join(f"{v[0]:.1f}" for v in values)
-
-
-def _mean(values: list[Array]) -> str:
-    return " and ".join(f"{np.mean(v):.1f}" for v in values)

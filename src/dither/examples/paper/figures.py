@@ -46,23 +46,26 @@ class PaperCurve:
         By formula, by drawing reports, by the paper's own formula, or what needs no reports.
     errors : array of float, shape (10,), optional
         Of simulated values: one standard error over the runs; none where there is one run.
+    draws : array of float, shape (10, runs), optional
+        Of simulated means: the error of each run, with its sign.
     """
 
     label: str
     values: Array
     how: str = "exact"
     errors: Array | None = None
+    draws: Array | None = None
 
 
-def simulated(label: str, runs: Any) -> PaperCurve:
+def simulated(label: str, runs: Any, draws: Array | None = None) -> PaperCurve:
     """A curve of log10 mean squared errors, from each run's, shape (10, runs)."""
     squares = np.asarray(runs, dtype=np.float64)
     means = squares.mean(axis=1)
     if squares.shape[1] < 2:
-        return PaperCurve(label, exponent(means), "simulated")
+        return PaperCurve(label, exponent(means), "simulated", None, draws)
     errors = squares.std(axis=1, ddof=1) / np.sqrt(squares.shape[1])
     # On a scale of log10, a small error is one in proportion.
-    return PaperCurve(label, exponent(means), "simulated", errors / means / np.log(10))
+    return PaperCurve(label, exponent(means), "simulated", errors / means / np.log(10), draws)
 
 
 def runs_text(runs: int) -> str:
@@ -85,6 +88,10 @@ class PaperPanel:
     def of(self, label: str, how: str) -> Array:
         """The values of the curve of that label and kind."""
         return next(c.values for c in self.curves if (c.label, c.how) == (label, how))
+
+    def drawn(self, label: str) -> Array:
+        """Each run's error with its sign, of the simulated curve of that label."""
+        return next(c.draws for c in self.curves if c.label == label and c.draws is not None)
 
 
 @dataclass(frozen=True, slots=True)

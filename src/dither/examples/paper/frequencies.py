@@ -168,7 +168,8 @@ def adversary_figure(runs: int, rng: np.random.Generator) -> PaperFigure:
         "What one report gives away",
         tuple(panel for row in rows for panel in row),
         "Values: no prior, as in the paper, which shows the high ones only; lines by formula, "
-        f"marks simulated ({runs_text(runs)}). Class: by who knows the shares; 0.5 is blind.",
+        f"marks simulated ({runs_text(runs)}). On high values SDGRR and GRR coincide. Class: who "
+        "knows the shares guesses; 0.5 is blind.",
     )
 
 

@@ -13,6 +13,9 @@ SDPM after a few.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,7 @@ from dither.examples.paper.formulas import (
     sdpm_low_variance_printed,
 )
 from dither.examples.paper.frequencies import shared_out
+from dither.examples.paper.kept import KeptSurveys, generator_of
 from dither.local._numbers.duchi import Duchi
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.sdpm import SDPM
@@ -59,6 +63,7 @@ SEVEN = (
     "one pooled likelihood",
 )
 EIGHT = ("PM", "SDPM-25", "SDPM-50", "SDPM-75")
+ESTIMATES = tuple(dict.fromkeys((*SEVEN, *EIGHT)))
 STEPS = 128
 LOW = {25: ("-0.75", "0.75"), 50: ("-0.5", "0.5"), 75: ("-0.25", "0.25")}
 """The low range that leaves this share of the interval high."""
@@ -126,19 +131,51 @@ def variance_figure() -> PaperFigure:
 
 
 def mean_figures(
-    survey: dict[str, Array], runs: int, rng: np.random.Generator
+    survey: dict[str, Array],
+    runs: int,
+    rng: np.random.Generator,
+    *,
+    kept: KeptSurveys | None = None,
+    told: Callable[[float], None] | None = None,
 ) -> list[PaperFigure]:
-    """Figures 7 and 8 on both columns, as in the paper and off the centre; see `ARMS`."""
-    seven, eight = [], []
-    for where, (centred, low) in ARMS.items():
-        for name in COLUMNS:
-            histogram = scaled(survey[name], centred=centred)
-            found, constant = _errors(histogram, low, runs, rng)
-            exact = _by_formula(histogram)
-            title, label = f"{name}, {where}", "log10 mean squared error"
-            curves = (*exact, *(found[n] for n in SEVEN), constant)
-            seven.append(PaperPanel(title, label, curves))
-            eight.append(PaperPanel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
+    """Figures 7 and 8 on both columns, as in the paper and off the centre; see `ARMS`.
+
+    Parameters
+    ----------
+    survey : dict
+        As of `read_survey`.
+    runs : int
+        Simulated surveys a point.
+    rng : numpy.random.Generator
+        One number is drawn from it, from which every survey has a generator of its own.
+    kept : KeptSurveys, optional
+        Surveys that were drawn before and are not drawn again; those drawn now are added.
+    told : callable, optional
+        Called with the share of surveys that is there, after each.
+    """
+    kept = KeptSurveys() if kept is None else kept
+    seed, seven, eight = int(rng.integers(2**62)), [], []
+    panels = [(where, name) for where in ARMS for name in COLUMNS]
+    drawings = [
+        _Drawing(scaled(survey[name], centred=ARMS[where][0]), ARMS[where][1], where, name, seed)
+        for where, name in panels
+    ]
+    # Runs are outermost: what is kept when this is stopped is as many runs of everything.
+    done, total = 0, runs * len(EPSILONS) * len(drawings)
+    for run in range(runs):
+        for drawing in drawings:
+            for epsilon in EPSILONS:
+                drawing.draw(epsilon, run, kept)
+                done += 1
+                if told is not None:
+                    told(done / total)
+    for (where, name), drawing in zip(panels, drawings, strict=True):
+        found, constant = drawing.curves()
+        exact = _by_formula(drawing.histogram)
+        title, label = f"{name}, {where}", "log10 mean squared error"
+        curves = (*exact, *(found[n] for n in SEVEN), constant)
+        seven.append(PaperPanel(title, label, curves))
+        eight.append(PaperPanel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
     note = (
         f"by formula. Marks: simulated, {runs_text(runs)}. Dashed: answering the middle of the "
         "interval, without any report."
@@ -162,34 +199,50 @@ def _by_formula(histogram: npt.NDArray[np.int64]) -> tuple[PaperCurve, PaperCurv
     return PaperCurve("PM", found[0]), PaperCurve("Duchi", found[1])
 
 
-def _errors(
-    histogram: npt.NDArray[np.int64],
-    low: dict[int, tuple[str, str]],
-    runs: int,
-    rng: np.random.Generator,
-) -> tuple[dict[str, PaperCurve], PaperCurve]:
-    """log10 mean squared errors by name, each at all epsilons; and the constant's."""
-    interval = Interval(-1, 1, steps=STEPS)
-    n = int(histogram.sum())
-    truth = float(histogram @ interval.points) / n
-    groups = np.array(list(shared_out(histogram).values()))
-    found: dict[str, list[list[float]]] = {}
-    for epsilon in EPSILONS:
+@dataclass(slots=True)
+class _Drawing:
+    """The simulated surveys of one panel, each estimate's errors by epsilon and run."""
+
+    histogram: npt.NDArray[np.int64]
+    low: dict[int, tuple[str, str]]
+    where: str
+    name: str
+    seed: int
+    errors: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    @property
+    def truth(self) -> float:
+        points = Interval(-1, 1, steps=STEPS).points
+        return float(self.histogram @ points) / int(self.histogram.sum())
+
+    def draw(self, epsilon: str, run: int, kept: KeptSurveys) -> None:
+        """One survey: from those kept, or drawn now and kept."""
+        data = hashlib.sha256(self.histogram.astype("<i8").tobytes()).hexdigest()[:16]
+        key = ("SDLDP means 1", self.seed, data, self.where, self.name, epsilon, run)
+        found = kept.get(key, ESTIMATES)
+        if found is None:
+            found = self._drawn(epsilon, generator_of(key))
+            kept.add(key, found)
+        for name, error in found.items():
+            self.errors.setdefault(name, {}).setdefault(epsilon, []).append(error)
+
+    def _drawn(self, epsilon: str, rng: np.random.Generator) -> dict[str, float]:
+        interval, n = Interval(-1, 1, steps=STEPS), int(self.histogram.sum())
         options = {"bins": STEPS, "tolerance": paper_tolerance(float(epsilon)) / n}
-        graded = {share: SDPM(interval, ends, epsilon) for share, ends in low.items()}
+        graded = {share: SDPM(interval, ends, epsilon) for share, ends in self.low.items()}
         mixed = Personal({f"{share} % high": c for share, c in graded.items()})
-        errors: dict[str, list[float]] = {}
-        for _ in range(runs):
-            here = _one_run(interval, epsilon, graded, mixed, histogram, groups, options, rng)
-            for name, value in here.items():
-                errors.setdefault(name, []).append((value - truth) ** 2)
-        for name, squares in errors.items():
-            found.setdefault(name, []).append(squares)
-    constant = exponent([midpoint_error(truth)] * len(EPSILONS))
-    return (
-        {name: simulated(name, values) for name, values in found.items()},
-        PaperCurve("the constant middle", constant, "baseline"),
-    )
+        groups = np.array(list(shared_out(self.histogram).values()))
+        found = _one_run(interval, epsilon, graded, mixed, self.histogram, groups, options, rng)
+        return {name: value - self.truth for name, value in found.items()}
+
+    def curves(self) -> tuple[dict[str, PaperCurve], PaperCurve]:
+        """log10 mean squared errors by name, each at all epsilons; and the constant's."""
+        found = {}
+        for name, by_epsilon in self.errors.items():
+            draws = np.array([by_epsilon[epsilon] for epsilon in EPSILONS])
+            found[name] = simulated(name, draws**2, draws)
+        constant = exponent([midpoint_error(self.truth)] * len(EPSILONS))
+        return found, PaperCurve("the constant middle", constant, "baseline")
 
 
 def _one_run(
