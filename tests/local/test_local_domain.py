@@ -113,3 +113,20 @@ def test_what_lies_under_a_mask_is_missing() -> None:
         GRR(5, epsilon=1).privatize(masked)
     whole = Domain(5).encode(np.ma.array([1, 0, 3], mask=False))
     assert whole.tolist() == [1, 0, 3]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_lists_of_numpys_scalars_are_what_they_stand_for(mixed: bool) -> None:
+    """A loop over an array gives them; beside Python's they are the same values."""
+    assert Domain(3).encode([np.int64(2), 0 if mixed else np.uint8(0)]).tolist() == [2, 0]
+    large = 2**63 + 1
+    assert Domain([large, 5]).encode([np.uint64(large), 5 if mixed else np.int8(5)]).tolist() == [
+        0,
+        1,
+    ]
+    truths = Domain([True, False]).encode([np.False_, True if mixed else np.True_])
+    assert truths.tolist() == [1, 0]
+    assert Domain(["a", "b"]).encode([np.str_("b"), "a" if mixed else np.str_("a")]).tolist() == [
+        1,
+        0,
+    ]

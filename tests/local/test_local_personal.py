@@ -243,3 +243,13 @@ def test_small_errors_are_shown_in_digits_of_their_own() -> None:
     unknown = replace(sure, standard_errors=np.array([1e-3, np.nan])).summary()
     assert "the error is not known" in unknown
     assert "too few reports decide" not in unknown
+
+
+def test_choices_and_values_may_be_lists_of_numpys_integers() -> None:
+    """As they come out of a loop over an array."""
+    offer = Personal.of(GRR, [1, 2, 3], epsilons=[1, 2])
+    values, choices = [np.int64(1), np.int32(2), 3], [np.int64(0), np.uint8(1), 1]
+    reports = offer.privatize(values, choices)
+    assert {choice: len(mine) for choice, mine in reports.items()} == {0: 1, 1: 2}
+    with pytest.raises(ArgumentError, match="whole numbers, places in channels"):
+        offer.privatize(values, [np.float64(0.5), 0, 1])

@@ -248,18 +248,27 @@ def column(values: Any) -> npt.NDArray[Any]:
     elif hasattr(values, "to_numpy"):
         found = _from_series(values)
     else:
-        listed = list(values)
-        kinds = {type(v) for v in listed}
-        found = (
-            np.array(listed)
-            if len(kinds) == 1
-            and kinds <= {int, bool}
-            and all(-(2**63) <= v < 2**63 for v in listed)
-            else np.fromiter(listed, dtype=object, count=len(listed))
-        )
+        found = _from_list(list(values))
     if found.ndim != 1:
         raise ArgumentError("values must be one-dimensional")
     return found
+
+
+def _from_list(values: list[Any]) -> npt.NDArray[Any]:
+    """An array of whole numbers or of truth values, where all are; else of the objects themselves.
+
+    Numbers of a library are those they stand for: a list of NumPy's integers, or of them and
+    Python's together, is a list of integers.
+    """
+    kinds = {type(v) for v in values}
+    if kinds in ({bool}, {np.bool_}):
+        return np.array(values, dtype=np.bool_)
+    if kinds and all(kind is int or issubclass(kind, np.integer) for kind in kinds):
+        numbers = values if kinds == {int} else [int(v) for v in values]
+        if all(-(2**63) <= v < 2**63 for v in numbers):
+            return np.array(numbers, dtype=np.int64)
+    plain = (v.item() if isinstance(v, np.str_ | np.bool_ | np.integer) else v for v in values)
+    return np.fromiter(plain, dtype=object, count=len(values))
 
 
 def _from_series(values: Any) -> npt.NDArray[Any]:
