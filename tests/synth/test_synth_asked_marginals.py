@@ -279,7 +279,8 @@ def test_tables_without_negative_counts_and_rows(session):
     assert frame["count"].sum() == pytest.approx(local.rows)
     rows = local.sample(500, seed=4)
     assert rows.frame.equals(local.sample(500, seed=4).frame)
-    assert rows.frame.schema == {"region": pl.String, "age": pl.String, "smoker": pl.Boolean}
+    assert rows.frame.schema == {"region": pl.String, "age": pl.Int64, "smoker": pl.Boolean}
+    assert rows.cell_frame.schema == {"region": pl.String, "age": pl.String, "smoker": pl.Boolean}
     assert rows.distances.height <= 3
     assert (rows.distances["distance"] < 0.1).all()
     assert "not unbiased" in local.summary()

@@ -83,7 +83,7 @@ class Pair(ZCDPBudget):
         return picked
 
 
-@pytest.mark.parametrize("method", ["aim", "mst", "independent"])
+@pytest.mark.parametrize("method", ["auto", "aim", "mst", "independent"])
 @pytest.mark.parametrize("rho", [F(1, 50), F(2)])
 def test_no_step_loses_more_than_it_is_charged(method, rho):
     """On every path: each step's divergence between neighbours is at most what it counts, and all
@@ -101,7 +101,8 @@ def test_no_step_loses_more_than_it_is_charged(method, rho):
             assert pair.spent <= rho
             assert pair.spent >= rho * F(99, 100)
     assert kinds["measure"]
-    assert bool(kinds["choose"]) == (method != "independent")
+    if method != "auto":
+        assert bool(kinds["choose"]) == (method != "independent")
 
 
 REACH = 3
@@ -227,6 +228,16 @@ def test_mistakes_in_the_choice_are_seen(monkeypatch, mutant):
     """Half the sensitivity, or no noise at all."""
     monkeypatch.setattr(_spending.Exponential, *mutant)
     assert gap_of_choices() > 27.6
+
+
+@pytest.mark.parametrize(("rows", "chosen"), [(30, "independent"), (30_000, "aim")])
+def test_auto_goes_by_how_many_rows_there_are(rows, chosen):
+    """Few rows: the columns have all of the budget, and nothing else is measured. Many: pairs."""
+    spending = ZCDPBudget(oracle(np.repeat(ROWS, rows // len(ROWS) + 1, axis=0)), F(1, 60), 1, 1)
+    found = measured_by("auto", SIZES, spending, workload={(0, 1, 2): 1}, max_cells=1000)
+    assert found.method == chosen
+    assert any(len(m.clique) > 1 for m in found.measured) == (chosen == "aim")
+    assert spending.spent >= F(99, 100) * spending.rho
 
 
 def noises(method="aim"):

@@ -32,7 +32,7 @@ PEOPLE = pl.DataFrame(
     {"sex": ["f", "m", "f", "m", "m"], "age": [3, 25, 33, 8, 21], "ill": [True, False] * 2 + [True]}
 )
 ONE_MORE = PEOPLE.vstack(pl.DataFrame({"sex": ["f"], "age": [59], "ill": [False]}))
-METHODS = ("aim", "mst", "independent")
+METHODS = ("auto", "aim", "mst", "independent")
 
 
 def scripted(monkeypatch, asked):

@@ -229,13 +229,16 @@ Examples:
   dither attack synthetic               a survey: copies, exact pairs, ours
   dither attack synthetic --epsilon 0.5 --epsilon 4 --plot roc.png
   dither attack synthetic made.csv real.csv held-out.csv
+  dither attack synthetic made.csv real.csv held-out.csv --epsilon 1 --delta 1e-6
 """,
 )
 @click.argument("released", type=TABLE, required=False)
 @click.argument("members", type=TABLE, required=False)
 @click.argument("others", type=TABLE, required=False)
 @click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
-              help="Epsilon of private rows; may be repeated.  [default: 1]")  # fmt: skip
+              help="What RELEASED is said to lose; without files that of private rows, and may be "
+              "repeated.  [default without files: 1]")  # fmt: skip
+@click.option("--delta", type=Amount(), help="The delta of such a claim.  [default: 0]")
 @click.option("--records", type=click.IntRange(50, 6366), default=300, show_default=True,
               help="Women of the survey.")  # fmt: skip
 @click.option("--plays", type=click.IntRange(100), default=200, show_default=True,
@@ -248,6 +251,7 @@ def synthetic(
     members: Path | None,
     others: Path | None,
     epsilons: tuple[Fraction, ...],
+    delta: Fraction | None,
     records: int,
     plays: int,
     confidence: float,
@@ -257,7 +261,8 @@ def synthetic(
     """Tell from synthetic rows who was in the table that they were made of.
 
     With files: RELEASED rows, rows that they were made of (MEMBERS) and rows that they were not
-    made of (OTHERS); candidates are told apart by the closest released row. Without files, one
+    made of (OTHERS); candidates are told apart by the closest released row. A claim, by --epsilon
+    and --delta, is held against that; OTHERS must have been held out by lot. Without files, one
     woman of a survey by the strongest adversary, who knows the others and the generator.
 
     Exit code 1 if a release reveals more than it promises; 3 if a release that promises something
@@ -267,23 +272,33 @@ def synthetic(
     if released is None:
         from dither.examples.survey_attacks import show_synthetic
 
+        refuse_given(("delta",), "files")
         chosen = epsilons or (Fraction(1),)
         leave_by(show_synthetic(chosen, records, plays, confidence, seed, picture))
         return
-    refuse_given(("epsilons", "records", "plays"), "the survey, not with files")
+    refuse_given(("records", "plays"), "the survey, not with files")
+    if len(epsilons) > 1:
+        raise click.UsageError("--epsilon: RELEASED has one claim; give it once")
+    if delta is not None and not epsilons:
+        raise click.UsageError("--delta goes with --epsilon")
     if members is None or others is None:
         raise click.UsageError(
             "give RELEASED, MEMBERS and OTHERS: rows that were not used are the control"
         )
     from dither.lab.attack import closest_record
+    from dither.privacy import approximate
 
+    loss = approximate(epsilons[0], delta or 0) if epsilons else None
     tables = [read_table(path) for path in (released, members, others)]
     with waiting("looking for the closest record"):
-        found = closest_record(*tables, name=released.name, seed=seed, confidence=confidence)
+        found = closest_record(
+            *tables, loss=loss, name=released.name, seed=seed, confidence=confidence
+        )
     click.echo(found.summary())
     if picture is not None:
         found.plot(picture)
         click.echo(f"picture: {picture}")
+    leave_by([found.verdict])
 
 
 @click.command(

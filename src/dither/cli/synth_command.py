@@ -41,9 +41,10 @@ Examples:
 @delta
 @click.option(
     "--method",
-    type=click.Choice(("aim", "mst", "independent")),
-    default="aim",
-    help="How the tables to measure are chosen.  [default: aim]",
+    type=click.Choice(("auto", "aim", "mst", "independent")),
+    default="auto",
+    help="How the tables to measure are chosen.  [default: auto, which is aim where there are rows "
+    "enough]",
 )
 @click.option("--columns", help="Names with commas between; all of them where left out.")
 @click.option(

@@ -395,7 +395,7 @@ class TableQuery(TableRows):
         epsilon: Any,
         delta: Any = None,
         *,
-        method: str = "aim",
+        method: str = "auto",
         workload: Any = None,
         columns: Sequence[str] | None = None,
         cells: Any = 32,
@@ -414,9 +414,10 @@ class TableQuery(TableRows):
         ----------
         epsilon, delta : number
             What it may cost; delta is the policy's ``release_delta`` where left out.
-        method : {"aim", "mst", "independent"}
+        method : {"auto", "aim", "mst", "independent"}
             How the tables to measure are chosen. AIM suits a workload and gives the best tables;
-            MST is a tree of pairs, and quick; "independent" measures each column by itself.
+            MST is a tree of pairs, and quick; "independent" measures each column by itself. "auto"
+            is AIM, or each column by itself where these say that rows are too few for pairs.
         workload : int, list of lists of str, or mapping of tuple of str to int, optional
             The tables to be right: all of so many columns, or those that are named, with weights.
             All triples where left out, of many columns all pairs.

@@ -82,7 +82,7 @@ class Synthesis(Unreleased):
         epsilon: Any,
         delta: Any = None,
         *,
-        method: str = "aim",
+        method: str = "auto",
         workload: Workload | None = None,
         columns: Sequence[str] | None = None,
         cells: int | Mapping[str, int] = CELLS,
@@ -124,7 +124,7 @@ class Synthesis(Unreleased):
             )
         self.rules = rules_of(self.domain, self.max_cells, zeros=zeros, known=known, total=total)
         self.workload = workload_of(workload, self.domain)
-        if method == "aim" and len(candidates_of(self.workload)) > MOST_CANDIDATES:
+        if method in ("auto", "aim") and len(candidates_of(self.workload)) > MOST_CANDIDATES:
             raise ArgumentError(
                 f"workload: {len(candidates_of(self.workload)):,} tables are too many to choose "
                 f"from in every round, at most {MOST_CANDIDATES:,}; ask for pairs (workload=2), "
@@ -198,8 +198,15 @@ class Synthesis(Unreleased):
             )
             for name, number, share, rho in self._steps
         ]
-        if self.method == "aim":
+        if self.method in ("auto", "aim"):
             noise.append(("later tables", "less noise, as rounds with much of it tell too little"))
+        if self.method == "auto":
+            noise.append(
+                (
+                    "where rows are few",
+                    "as the noisy columns tell, each column again, and no table of several",
+                )
+            )
         if self._finer:
             noise.append(
                 (
@@ -228,7 +235,7 @@ class Synthesis(Unreleased):
     def _work(self) -> tuple[tuple[str, str], ...]:
         """What fitting holds and does at most, whatever the data are."""
         passes = f"{LAST_STEPS} passes over the cells for the last fit"
-        if self.method == "aim":
+        if self.method in ("auto", "aim"):
             rounds = ROUNDS * len(self.domain.sizes)
             passes = f"{rounds} rounds, of {STEPS} passes over the cells each; {passes}"
         cells = f"{self.max_cells:,} cells of 8 bytes, as max_bytes says"
@@ -276,7 +283,7 @@ class Synthesis(Unreleased):
 
     def _rho_of(self, order: int) -> Fraction:
         """What one table of so many columns would get."""
-        if self.method == "aim" and order > 1:
+        if self.method in ("auto", "aim") and order > 1:
             return self._of_cells * (1 - CHOOSING) / (2 * len(self.domain.sizes))
         return self._steps[0 if order == 1 else -1][3]
 
@@ -385,7 +392,7 @@ class Synthesis(Unreleased):
         return {
             "kind": "synthetic data",
             "table": question.table,
-            "method": self.method,
+            "method": found.method,
             "domain": self.domain.to_list(),
             "total": total,
             "rules": rules.to_dict(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,8 @@ from dither.query._domain import CellDomain
 from dither.synth._frames import Floats, column_values, laid_out
 from dither.synth._nonnegative import Nonnegative
 from dither.synth._pair_rows import rows_near
+from dither.synth._result import SimulatedRows
+from dither.synth._values import values_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +73,7 @@ class LocalTables(Printable):
 
         Returns
         -------
-        SimulatedRows
+        SimulatedTable
             With how near each pair came.
 
         Notes
@@ -104,25 +107,46 @@ class SimulatedTable(Printable):
         Of the pairs that say more than noise would.
     pairs : int
         How many were asked for.
+    seed : int
+        Decides where values lie inside their cells.
     """
 
     def __init__(
-        self, domain: CellDomain, cells: Integers, far: dict[tuple[int, int], float], pairs: int
+        self,
+        domain: CellDomain,
+        cells: Integers,
+        far: dict[tuple[int, int], float],
+        pairs: int,
+        seed: int,
     ) -> None:
         self.domain, self.cells, self._far, self._pairs = domain, cells, far, pairs
+        self._seed = seed
 
     @classmethod
     def near(
         cls, domain: CellDomain, tables: Nonnegative, n: int, seed: int | None
     ) -> SimulatedTable:
         """So many rows near some tables; the same seed gives the same rows."""
-        rng = np.random.default_rng(None if seed is None else check.whole("seed", seed))
+        rng = SimulatedRows.of(seed)
         rows, far = rows_near(tables, domain.sizes, n, rng)
-        return cls(domain, rows, far, len(tables.pairs))
+        return cls(domain, rows, far, len(tables.pairs), int(rng.integers(2**63)))
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame in the policy's own types, as `SyntheticModel.sample` gives.
+
+        Numbers are spread evenly inside their bins, on the policy's step where it has one, and
+        dates inside their periods. What is missing is null.
+        """
+        import polars as pl
+
+        rng = SimulatedRows.of(self._seed)
+        each = enumerate(self.domain.attributes)
+        return pl.DataFrame([values_of(a, self.cells[:, v], rng) for v, a in each])
 
     @property
-    def frame(self) -> pl.DataFrame:
-        """A Polars frame in the policy's types; bins as text, dates as the first of a period."""
+    def cell_frame(self) -> pl.DataFrame:
+        """A Polars frame of the cells as `LocalTables.frame` names them: bins as text."""
         import polars as pl
 
         each = enumerate(self.domain.attributes)

@@ -40,7 +40,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-METHODS = ("aim", "mst", "independent")
+METHODS = ("auto", "aim", "mst", "independent")
 
 CERTAIN = 3.0
 """MST keeps a value apart whose noisy count is so many deviations above 0."""
@@ -54,6 +54,11 @@ STEPS = 25
 """Steps of the fit within a round of AIM; it goes on from where the last one ended."""
 ROUGH = 0.1
 """The gap at which such a fit stops, in halves of the measured cells."""
+
+PAIRS_TELL = 0.15
+"""Where noise alone moves a pair of median size by so large a share of rows, pairs are left out.
+
+Chosen on a survey and on census rows: below it AIM has the smaller errors, above it the columns."""
 
 _MEAN = math.sqrt(2 / math.pi)
 """The mean size of normal noise, in deviations."""
@@ -103,11 +108,14 @@ class Measurements:
         By attribute: the cell that each value was counted in, where some were counted together.
     shares : dict of int to array
         By attribute with merged values: the part of its cell that each value is taken to have.
+    method : str
+        The one that was run; of "auto" the one that it chose.
     """
 
     measured: list[MeasuredTable] = field(default_factory=list)
     merged: dict[int, Integers] = field(default_factory=dict)
     shares: dict[int, Floats] = field(default_factory=dict)
+    method: str = ""
 
 
 def candidates_of(workload: Mapping[Clique, int]) -> dict[Clique, int]:
@@ -151,7 +159,7 @@ def measured_by(
 
     Parameters
     ----------
-    method : {"aim", "mst", "independent"}
+    method : {"auto", "aim", "mst", "independent"}
     sizes : sequence of int
         Cells of each attribute.
     spending : ZCDPBudget
@@ -169,7 +177,10 @@ def measured_by(
         Told how far it is.
     """
     run = MethodRun(tuple(sizes), spending, known, forbidden or {}, total, tell)
+    run.found.method = method
     match method:
+        case "auto":
+            return run.auto(workload, max_cells)
         case "independent":
             return run.independent()
         case "mst":
@@ -244,6 +255,29 @@ class MethodRun:
         """Each column by itself."""
         self._columns(self.spending.rho)
         return self.found
+
+    def auto(self, workload: Mapping[Clique, int], max_cells: int) -> Measurements:
+        """AIM, where there are rows enough for pairs to say more than noise; else the columns.
+
+        Either begins with the columns, and these tell how many rows there are. The choice follows
+        from what was released, so it costs nothing.
+        """
+        self._columns(self._first(self.spending.rho))
+        if self._pairs_tell():
+            self.found.method = "aim"
+            return self._rounds(workload, max_cells)
+        self.found.method = "independent"
+        self._columns(self.spending.left)
+        return self.found
+
+    def _pairs_tell(self) -> bool:
+        """Whether a pair of median size, measured with all that is left, is mostly rows."""
+        cells = [a * b for a, b in combinations(self.sizes, 2)]
+        left = float(self.spending.left)
+        if not cells or not left:
+            return False
+        sigma = math.sqrt(self.spending.l2_squared / (2 * left))
+        return _MEAN * sigma * float(np.median(cells)) <= PAIRS_TELL * 2 * self.total
 
     # --- MST --------------------------------------------------------------------------------------
 
@@ -343,11 +377,19 @@ class MethodRun:
         Rounds are many and cheap at first. Where one changed the model by no more than its noise
         would, the next ones cost four times as much. The model may grow with what was spent.
         """
+        self._columns(self._first(self.spending.rho))
+        return self._rounds(workload, max_cells)
+
+    def _first(self, rho: Fraction) -> Fraction:
+        """What AIM spends on the columns: a round for each."""
+        return min(rho * (1 - CHOOSING) / ROUNDS, rho / 2)
+
+    def _rounds(self, workload: Mapping[Clique, int], max_cells: int) -> Measurements:
+        """What follows the columns."""
         rho = self.spending.rho
         rounds = ROUNDS * len(self.sizes)
         cost = rho * (1 - CHOOSING) / rounds
         choosing = rho * CHOOSING / rounds
-        self._columns(min(cost * len(self.sizes), rho / 2))
         model = self._model([*self.columns, *(m.clique for m in self.known)])
         offers = candidates_of(workload)
         guesses: dict[Clique, Floats] = {}

@@ -201,3 +201,19 @@ def test_what_cannot_be_read_is_named(files: tuple[str, str], more: list[str], s
     release, public = files
     given = [text.replace("RELEASE", release) for text in more]
     assert said in run("linkage", release, public, "--keys", "age", *given, code=2)
+
+
+def test_a_claim_of_files_is_judged_and_decides_the_exit_code(tmp_path: Path) -> None:
+    """A copy breaks an epsilon of 1; nothing shows that it breaks 20; a claim is one."""
+    paths = [str(tmp_path / f"{name}.csv") for name in ("made", "real", "other")]
+    table = pl.DataFrame({"age": range(200), "sex": ["f", "m"] * 100})
+    table = table.sample(fraction=1, shuffle=True, seed=1)
+    for path, rows in zip(paths, (table[::2], table[::2], table[1::2]), strict=True):
+        rows.write_csv(path)
+    told = run("synthetic", *paths, "--epsilon", "1", "--delta", "1e-6", code=1)
+    assert "VIOLATED" in told
+    assert "promises nothing" not in told
+    assert "CONSISTENT" in run("synthetic", *paths, "--epsilon", "20")
+    for words in (["--epsilon", "1", "--epsilon", "2"], ["--delta", "1e-6"], ["--records", "60"]):
+        assert "Error" in run("synthetic", *paths, *words, code=2)
+    assert "--delta goes with files" in run("synthetic", "--delta", "1e-6", code=2)

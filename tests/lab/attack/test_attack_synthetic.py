@@ -162,6 +162,49 @@ def test_pairs_are_kept_and_nothing_else() -> None:
     assert drawn_again(7)(table).height == 7
 
 
+def people_by_lot(n: int, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """n rows that are in and n that are not, by lot; no two of them alike."""
+    rows = np.random.default_rng(seed).permutation(2 * n)
+    both = pl.DataFrame({"age": rows % 97, "cost": 17 * rows})
+    return both[:n], both[n:]
+
+
+def test_a_claim_is_held_against_the_closest_record() -> None:
+    """Copies refute an epsilon of 1, and one that allows them not; the claim is in the words."""
+    ours, others = people_by_lot(100, 1)
+    found = closest_record(ours, ours, others, loss=privacy.approximate(1, "1e-6"))
+    assert found.verdict.outcome is Outcome.VIOLATED
+    words = " ".join(found.summary().split())
+    assert "promises nothing" not in words
+    assert "lets no attack exceed" in words
+    large = closest_record(ours, ours, others, loss=privacy.pure(20))
+    assert large.verdict.outcome is Outcome.CONSISTENT
+    with pytest.raises(ArgumentError, match="loss must be a Loss"):
+        closest_record(ours, ours, others, loss=1.0)  # type: ignore[arg-type]
+
+
+def test_an_honest_claim_is_not_refuted_by_the_closest_record() -> None:
+    """Each person is named with probability e/(1 + e) where they are in, 1/(1 + e) where not.
+
+    That is an epsilon of 1 to the last bit, used in full: in 60 lots none is accused at 99 %, and
+    that of three times as much is.
+    """
+    accused = {1: 0, 3: 0}
+    for seed in range(60):
+        ours, others = people_by_lot(60, seed)
+        rng = np.random.default_rng(seed)
+        for epsilon in accused if seed < 20 else (1,):
+            chance = 1 / (1 + np.exp(-epsilon))
+            named = [
+                rows.filter(rng.random(60) < p)
+                for rows, p in ((ours, chance), (others, 1 - chance))
+            ]
+            found = closest_record(pl.concat(named), ours, others, loss=privacy.pure(1), seed=seed)
+            accused[epsilon] += found.verdict.outcome is Outcome.VIOLATED
+    assert accused[1] == 0
+    assert accused[3] >= 10
+
+
 def test_the_closest_record_finds_copies() -> None:
     """All members of a table that was published; and nobody where the rows are strangers'."""
     rng = RNG(4)

@@ -14,6 +14,7 @@ run must not be distinguished from others. What refutes a loss is tested in `_ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,10 +106,11 @@ class Membership(Printable):
         Raises
         ------
         ArgumentError
-            For models, whose records are not played one by one, or delta outside [0, 1).
+            For models and for rows that were released, whose records are not played one by one, or
+            delta outside [0, 1).
         """
         if self.cuts is None:
-            raise ArgumentError("certified() is of a statistic, or of synthetic rows")
+            raise ArgumentError("certified() is of a statistic, or of a generator of rows")
         delta = number("delta", delta, least=0, below=1)
         return certified(self.roc, self.cuts, 1.0 - self.verdict.confidence, delta)
 
@@ -335,11 +337,23 @@ def _judged(
 
 def of_scores(
     played: Played, control: Played, null: Played, *, attack: str, name: str, bare: str,
-    confidence: float,
+    loss: Loss | None, confidence: float,
 ) -> Membership:  # fmt: skip
-    """The result of scores of one release that promises nothing, of as many members as others."""
+    """The result of scores of one release, of as many members as others who were held out by lot.
+
+    Of people whose coins are fair it is one run with many canaries. Here m were in and m were not,
+    as fair coins fall with probability C(2m, m)/4^m >= 1/(2√m): whatever has probability p by the
+    coins has at most 2√m·p given that they fell so. The loss is tested at a level that is smaller
+    by this factor.
+    """
     found = [(x[None], m[None], g[None]) for x, m, g in (played, control, null)]
-    return _judged(found[0], found[1], found[2], None, None, None, attack, name, bare, confidence)
+    refuted, allowed = None, None if loss is None else Allowed.of(loss)
+    if loss is not None:
+        even = 1.0 / (2.0 * math.sqrt(played[1].sum()))
+        refuted = refuted_by_models([found[0]], loss, (1.0 - confidence) * even)
+    return _judged(
+        found[0], found[1], found[2], refuted, loss, allowed, attack, name, bare, confidence
+    )
 
 
 def of_two(

@@ -188,6 +188,7 @@ def closest_record(
     members: object,
     others: object,
     *,
+    loss: Loss | None = None,
     name: str = "synthetic rows",
     seed: int | np.random.Generator = 0,
     confidence: float = 0.99,
@@ -201,6 +202,11 @@ def closest_record(
     members, others : DataFrame
         Rows that they were made of, and rows that they were not made of; four of each at least. Of
         the longer one as many are drawn as the other has.
+    loss : Loss, optional
+        What the rows are said to lose under adding or removing one row, such as
+        ``privacy.approximate(1, 1e-6)``. It is held against the guesses where it was decided by lot
+        who of these people was held out, as a holdout is drawn; else people differ from one another
+        before anything is released, and no loss says how well they are told apart.
     name : str
     seed : int or numpy.random.Generator
         Of what is drawn, and of strangers' coins.
@@ -210,12 +216,14 @@ def closest_record(
     Returns
     -------
     Membership
-        Half of the rows set the threshold, the other half are scored.
+        Half of the rows set the threshold, the other half are scored. With a loss, *violated*
+        where so many guesses, by the threshold or by the highest and lowest scores alone, were
+        right that no release of that loss lets them be, but with probability ``1 - confidence``.
 
     Raises
     ------
     ArgumentError
-        For empty tables, or other columns.
+        For empty tables, other columns, or a loss that is none.
 
     Examples
     --------
@@ -224,6 +232,8 @@ def closest_record(
     >>> found.auc.value
     1.0
     """
+    if loss is not None and not isinstance(loss, Loss):
+        raise ArgumentError("loss must be a Loss, such as privacy.approximate(1, 1e-6)")
     confidence = check_confidence(confidence)
     generator = SimulatedWorld.of(seed)
     frames = alike({"released": released, "members": members, "others": others})
@@ -253,6 +263,7 @@ def closest_record(
         attack="closest record",
         name=name,
         bare="the real rows themselves",
+        loss=loss,
         confidence=confidence,
     )
 
