@@ -129,7 +129,6 @@ def test_synthetic_rows_of_files(tmp_path: Path) -> None:
     assert "area under the ROC curve   1.0000" in told
     assert picture.is_file()
     run("synthetic", paths[0], code=2)
-    run("synthetic", *paths, "--epsilon", "1", code=2)
 
 
 def test_synthetic_rows_of_the_survey(tmp_path: Path) -> None:

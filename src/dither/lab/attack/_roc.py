@@ -34,7 +34,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dither._format import at_least, at_most, percent
+from dither._format import at_least, at_most, count_text, percent
 from dither._stats import (
     EPS,
     binomial_tail_above,
@@ -291,8 +291,9 @@ def refuted_by_models(folds: Sequence[Played], loss: Loss, level: float) -> str:
             # Each bounds the same chance, so the least of them does.
             if any(chance_of_guesses(coins.size, r, v, e, d) <= each for e, d in claims):
                 return (
-                    f"{v:,} of {r:,} guesses about {coins.size:,} coins of {len(member)} models "
-                    "were right: no training of the stated loss could be guessed so well."
+                    f"{v:,} of {r:,} guesses about {coins.size:,} coins of "
+                    f"{count_text(len(member), 'run')} were right: nothing of the stated loss "
+                    "could be guessed so well."
                 )
     return ""
 
