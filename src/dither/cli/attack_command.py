@@ -19,7 +19,8 @@ from dither._format import count_text, level, percent
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount, Group, plot, seed
 from dither.cli._terminal import PATIENCE, leave_by, waiting
-from dither.cli.attack_people import differencing, gradients, linkage, membership, synthetic
+from dither.cli.attack_linkage import linkage
+from dither.cli.attack_people import differencing, gradients, membership, synthetic, tracing
 from dither.cli.example_commands import tour
 
 if TYPE_CHECKING:
@@ -346,5 +347,5 @@ def _attacks(verdicts: list[Verdict]) -> str:
     return sentence_of[:1].upper() + sentence_of[1:]
 
 
-for command in (linkage, differencing, membership, synthetic, gradients, tour):
+for command in (linkage, differencing, membership, tracing, synthetic, gradients, tour):
     attack.add_command(command)

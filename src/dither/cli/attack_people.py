@@ -1,4 +1,4 @@
-"""The commands ``dither attack linkage``, ``differencing``, ``membership``, ``synthetic`` and
+"""The commands ``dither attack differencing``, ``membership``, ``tracing``, ``synthetic`` and
 ``gradients``.
 
 Each attacks what it is given, or shows itself on public data where it is given nothing.
@@ -6,114 +6,25 @@ Each attacks what it is given, or shows itself on public data where it is given 
 
 from __future__ import annotations
 
-import json
 import math
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dither._format import loss_text, percent
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, Amount, confidence_of, plot, refuse_given, seed
+from dither.cli._options import Amount, confidence_of, plot, refuse_given, seed
 from dither.cli._terminal import leave_by, waiting
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
-__all__ = ["differencing", "gradients", "linkage", "membership", "synthetic"]
+__all__ = ["differencing", "gradients", "membership", "synthetic", "tracing"]
 
 TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 MODELS = ("forest", "tree", "regression")
-
-
-@click.command(
-    short_help="Find people in released rows.",
-    epilog="""\b
-Examples:
-  dither attack linkage               a real survey, raw and 10-anonymous
-  dither attack linkage release.csv voters.csv --keys age,zip,sex
-  dither attack linkage release.csv --keys age,zip --sensitive illness
-  dither anonymize people.csv --quasi age,zip --mondrian --out - \\
-      | dither attack linkage - people.csv --keys age,zip
-""",
-)
-@click.argument("release", type=TABLE, required=False)
-@click.argument("public", type=TABLE, required=False)
-@click.option("--keys", default="", help="The columns that the attacker knows, with commas.")
-@click.option("--sensitive", help="The column of RELEASE that the attacker wants.")
-@click.option("--value", help="The answer of --sensitive that nobody wants known.")
-@click.option(
-    "--same-order", is_flag=True, help="Row i of both files is one person: score the attack."
-)
-@click.option("--truth", type=FILE,
-              help="What dither anonymize --rows wrote for PUBLIC: score the attack.")  # fmt: skip
-@click.option("--covers", "meanings", multiple=True, metavar="COLUMN=FILE",
-              help="What labels stand for: a hierarchy, as dither anonymize --hierarchy takes it, "
-              "or JSON, {label: [values]}; may be repeated.")  # fmt: skip
-@seed("guesses")
-@plot("what is found")
-def linkage(
-    release: Path | None,
-    public: Path | None,
-    keys: str,
-    sensitive: str | None,
-    value: str | None,
-    same_order: bool,
-    truth: Path | None,
-    meanings: tuple[str, ...],
-    seed: int,
-    picture: Path | None,
-) -> None:
-    """Look the people of a PUBLIC table up in a RELEASE, and read the answers of their classes.
-
-    Labels such as [20, 30), 20-29, <30, 130**, {a, b}, 1984-Q2 and * are understood; others need
-    --covers. RELEASE may be - for CSV from standard input. Without files, it attacks a survey of
-    6,366 women: how many of them does a neighbour find, before and after the survey is made
-    10-anonymous?
-    """
-    check_targets(picture=picture)
-    if release is None:
-        refuse_given(("keys", "sensitive", "value", "same_order", "truth", "meanings"), "RELEASE")
-        from dither.examples.survey_attacks import show_linkage
-
-        show_linkage(seed, picture)
-        return
-    known = [name.strip() for name in keys.split(",") if name.strip()]
-    if not known:
-        raise click.UsageError("--keys must name what the attacker knows, such as age,zip")
-    if public is None and sensitive is None:
-        raise click.UsageError("give PUBLIC, to find people; or --sensitive, to read classes")
-    if sensitive is None:
-        refuse_given(("value",), "--sensitive")
-    if public is None:
-        refuse_given(("same_order", "truth", "meanings"), "PUBLIC")
-    from dither import attack
-
-    if same_order and truth is not None:
-        raise click.UsageError("--truth says whose row is whose: leave out --same-order")
-    covers = _covers(meanings)
-    rows = read_table(release)
-    results: list[Any] = []
-    if public is not None:
-        people = read_table(public)
-        real = _truth(truth, same_order, people.height)
-        with waiting("looking people up"):
-            results.append(
-                attack.linkage(rows, people, known, covers=covers, truth=real, seed=seed)
-            )
-    if sensitive is not None:
-        with waiting("reading classes"):
-            results.append(attack.homogeneity(rows, known, sensitive, seed=seed))
-            results.append(attack.background(rows, known, sensitive, seed=seed))
-            if value is not None:
-                typed = _typed(rows, sensitive, value)
-                results.append(attack.skewness(rows, known, sensitive, value=typed, seed=seed))
-    click.echo("\n\n".join(one.summary() for one in results))
-    if picture is not None:
-        results[0].plot(picture)
-        click.echo(f"picture: {picture}")
 
 
 @click.command(
@@ -220,6 +131,66 @@ def membership(
     if not models and not mus:
         models, mus = MODELS, (0.5, 1.0, 2.0)
     leave_by(show_membership(models, mus, method, records, shadows, confidence, seed, picture))
+
+
+@click.command(
+    short_help="Tell who was in many published means.",
+    epilog="""\b
+Examples:
+  dither attack tracing                          100 people, 2,000 columns
+  dither attack tracing --columns 50 --epsilon 1
+  dither attack tracing genes.parquet --digits 3
+""",
+)
+@click.argument("data", type=TABLE, required=False)
+@click.option("--people", type=click.IntRange(10, 100_000), default=100, show_default=True,
+              help="Simulated people, of whom each is in by a coin.")  # fmt: skip
+@click.option("--columns", type=click.IntRange(1, 1_000_000), default=2000, show_default=True,
+              help="Of zeros and ones that are simulated.")  # fmt: skip
+@click.option("--digits", type=click.IntRange(0, 12), default=2, show_default=True,
+              help="To which means are rounded.")  # fmt: skip
+@click.option(
+    "--epsilon",
+    "epsilons",
+    type=Amount(),
+    multiple=True,
+    help="Epsilon of private means, at delta = 1e-6; may be repeated.  [default: 1]",
+)
+@click.option("--plays", type=click.IntRange(1, 10_000), default=20, show_default=True,
+              help="How often means are published.")  # fmt: skip
+@confidence_of(0.999, "Confidence of the intervals, and that no honest release is accused.")
+@seed("coins and people, not of the noise that protects")
+@plot("the ROC curves")
+def tracing(
+    data: Path | None,
+    people: int,
+    columns: int,
+    digits: int,
+    epsilons: tuple[Fraction, ...],
+    plays: int,
+    confidence: float,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Tell who was in the data of which the mean of each column was published.
+
+    DATA holds zeros and ones, a person a row; without it people are simulated. Means are published
+    exactly, rounded, and with noise.
+
+    Exit code 1 if a release reveals more than it promises; 3 if a release that promises something
+    could not be judged.
+    """
+    check_targets(picture=picture)
+    from dither.examples.traced_means import bits_of, show_tracing, simulated_bits
+
+    if data is None:
+        bits = simulated_bits(people, columns, seed)
+    else:
+        refuse_given(("people", "columns"), "simulated people, not with DATA")
+        bits = bits_of(read_table(data))
+    leave_by(
+        show_tracing(bits, digits, epsilons or (Fraction(1),), plays, confidence, seed, picture)
+    )
 
 
 @click.command(
@@ -353,66 +324,6 @@ def gradients(
         raise click.BadParameter("each of two clients needs --batch images", param_hint="--records")
     chosen = epsilons or (Fraction(1), Fraction(8), Fraction(100))
     leave_by(show_gradients(chosen, records, plays, confidence, seed, picture, batch))
-
-
-def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:
-    """By column, the values under each label: of hierarchies as --hierarchy takes them, or JSON."""
-    found: dict[str, dict[str, list[Any]]] = {}
-    for text in asked:
-        name, sign, file = text.partition("=")
-        path = Path(file)
-        if not sign or not path.is_file():
-            raise click.UsageError(f"--covers {name}=...: there is no such file")
-        if path.suffix == ".json":
-            found[name] = _listed(path)
-            continue
-        from dither.lab.anonymize import hierarchy
-
-        under = found.setdefault(name, {})
-        for value, *labels in hierarchy(path).frame.iter_rows():
-            for label in labels:
-                if label is not None:
-                    under.setdefault(label, []).append(value)
-    return found or None
-
-
-def _listed(path: Path) -> dict[str, list[Any]]:
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"--covers: {str(path)!r} cannot be read as JSON") from error
-    if not isinstance(stored, dict) or not all(isinstance(v, list) for v in stored.values()):
-        raise click.UsageError('--covers: JSON must be {"label": [values], ...}')
-    return stored
-
-
-def _truth(path: Path | None, same_order: bool, people: int) -> Any:
-    """Of each person the row of the release: from what ``dither anonymize --rows`` wrote."""
-    import numpy as np
-
-    if path is None:
-        return "position" if same_order else None
-    rows = read_table(path)
-    if rows.columns != ["row"] or not rows["row"].dtype.is_integer():
-        raise click.UsageError("--truth must be a file that dither anonymize --rows wrote")
-    source = rows["row"].to_numpy()
-    if source.size and not 0 <= source.min() <= source.max() < people:
-        raise click.UsageError("--truth is of another table: PUBLIC has fewer rows")
-    found = np.full(people, -1, dtype=np.int64)
-    found[source] = np.arange(source.size)
-    return found
-
-
-def _typed(rows: pl.DataFrame, column: str, text: str) -> Any:
-    """A value as the column would hold it."""
-    import polars as pl
-
-    if column not in rows.columns:
-        return text
-    try:
-        return pl.Series([text]).cast(rows[column].dtype)[0]
-    except pl.exceptions.PolarsError:
-        return text
 
 
 def _one(

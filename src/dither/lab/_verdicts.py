@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from dither._format import wrapped
 
-__all__ = ["Outcome", "paragraph"]
+__all__ = ["Outcome", "paragraph", "some_names"]
 
 
 class Outcome(StrEnum):
@@ -65,3 +65,15 @@ class Outcome(StrEnum):
 def paragraph(lines: Iterable[str]) -> str:
     """Lines for people, each wrapped."""
     return "\n".join(part for line in lines if line for part in wrapped(line))
+
+
+def some_names(names: Sequence[str], most: int = 8) -> str:
+    """Names with commas, and of a long list the first of them and how many more there are.
+
+    Examples
+    --------
+    >>> some_names(["age", "sex", "zip"], most=2)
+    'age, sex and 1 more'
+    """
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

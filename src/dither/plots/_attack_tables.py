@@ -27,13 +27,21 @@ if TYPE_CHECKING:
     from dither.lab.attack import (
         Background,
         ClassCounts,
+        InexactLinkage,
         Linkage,
         Skewness,
         Uniqueness,
         Verdict,
     )
 
-__all__ = ["draw_background", "draw_classes", "draw_linkage", "draw_skewness", "draw_uniqueness"]
+__all__ = [
+    "draw_background",
+    "draw_classes",
+    "draw_inexact_linkage",
+    "draw_linkage",
+    "draw_skewness",
+    "draw_uniqueness",
+]
 
 
 def draw_uniqueness(found: Uniqueness, path: str | Path | None = None) -> Figure:
@@ -94,6 +102,28 @@ def draw_linkage(found: Linkage, path: str | Path | None = None) -> Figure:
         if found.alone
         else f"Everybody who fits, fits at least {_fewest(found):,} rows"
     )
+    return finish(figure, title=title, foot=foot, path=path)
+
+
+def draw_inexact_linkage(found: InexactLinkage, path: str | Path | None = None) -> Figure:
+    """Draw by how much rows stand out for people, and the success beside its controls."""
+    figure = new_figure(WIDTH, 3.8)
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
+    width = max(found.eccentricity / 3, float(found.leads.max(initial=0.0)) / 24, 0.05)
+    edges = width * np.arange(int(found.leads.max(initial=0.0) / width) + 2)
+    counts, _ = np.histogram(found.leads, edges)
+    claimed = edges[:-1] + 1e-9 >= found.eccentricity
+    colours = [COLOURS[5] if one else COLOURS[0] for one in claimed]
+    left.bar(edges[:-1] + width / 2, counts, width=0.88 * width, color=colours)
+    left.axvline(found.eccentricity, color=INK, linewidth=1, linestyle=":")
+    tidy(left, values="y")
+    left.set_xlabel("lead of the best row, in deviations (dotted: claimed from here on)")
+    left.set_ylabel("people")
+    _success(right, found.verdict)
+    foot = f"{found.people:,} people, roughly known, looked up in {found.rows:,} rows."
+    if found.verdict is not None:
+        foot += f" A blind guess is right once in {found.rows:,} times."
+    title = f"A row stands out for {found.claimed:,} of {found.people:,} people"
     return finish(figure, title=title, foot=foot, path=path)
 
 

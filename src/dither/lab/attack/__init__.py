@@ -6,9 +6,11 @@ control that must succeed and one that must fail. Releases are black boxes.
 
 - `reconstruct_table` finds all databases that agree with published statistics.
 - `subset_sums` guesses one bit of each person from counts over many groups.
-- `uniqueness` and `linkage` find people in rows by what is known of them; `homogeneity`, `skewness`
-  and `background` read their answers from classes in which they hide.
+- `uniqueness`, `linkage` and `inexact_linkage` find people in rows by what is known of them, the
+  last by what is known roughly; `homogeneity`, `similarity`, `skewness` and `background` read their
+  answers from classes in which they hide, and `snapshots` from two releases of a table.
 - `differencing` subtracts two counts that differ in one person.
+- `tracing` tells who was in the data of many published means.
 - `membership` tells who was in the data of a statistic or of a model.
 - `gradient_inversion` and `label_leak` read a client's records and label from its update.
 - `synthetic` tells who was in the table that synthetic rows were made of.
@@ -36,6 +38,8 @@ from dither.lab.attack._generators import drawn_again as drawn_again
 from dither.lab.attack._generators import pairs_kept as pairs_kept
 from dither.lab.attack._homogeneity import Homogeneity as Homogeneity
 from dither.lab.attack._homogeneity import homogeneity
+from dither.lab.attack._inexact import InexactLinkage as InexactLinkage
+from dither.lab.attack._inexact import inexact_linkage
 from dither.lab.attack._inversion import Inversion as Inversion
 from dither.lab.attack._inversion import gradient_inversion
 from dither.lab.attack._label_leak import LabelLeak as LabelLeak
@@ -47,9 +51,13 @@ from dither.lab.attack._membership import membership
 from dither.lab.attack._reconstruct import Reconstruction as Reconstruction
 from dither.lab.attack._reconstruct import reconstruct_table
 from dither.lab.attack._reconstruct import without_each as without_each
+from dither.lab.attack._similarity import Similarity as Similarity
+from dither.lab.attack._similarity import similarity
 from dither.lab.attack._simulated_client import SimulatedClient as SimulatedClient
 from dither.lab.attack._skewness import Skewness as Skewness
 from dither.lab.attack._skewness import skewness
+from dither.lab.attack._snapshots import Snapshots as Snapshots
+from dither.lab.attack._snapshots import snapshots
 from dither.lab.attack._statistics import Statistics as Statistics
 from dither.lab.attack._subset_sums import agreeing as agreeing
 from dither.lab.attack._subset_sums import all_queries as all_queries
@@ -57,6 +65,7 @@ from dither.lab.attack._subset_sums import subset_sums
 from dither.lab.attack._synthetic import closest_record as closest_record
 from dither.lab.attack._synthetic import rarest as rarest
 from dither.lab.attack._synthetic import synthetic
+from dither.lab.attack._tracing import tracing
 from dither.lab.attack._uniqueness import Uniqueness as Uniqueness
 from dither.lab.attack._uniqueness import uniqueness
 from dither.lab.attack._verdict import Score as Score
@@ -69,14 +78,18 @@ __all__ = [
     "differencing",
     "gradient_inversion",
     "homogeneity",
+    "inexact_linkage",
     "label_leak",
     "linkage",
     "membership",
     "reconstruct_table",
     "releases",
     "remaining",
+    "similarity",
     "skewness",
+    "snapshots",
     "subset_sums",
     "synthetic",
+    "tracing",
     "uniqueness",
 ]

@@ -72,7 +72,7 @@ class ClassCounts:
 def in_classes(
     table: object,
     quasi: Sequence[str] | None,
-    sensitive: str | None,
+    sensitive: str | Sequence[str] | None,
     name: str | None,
 ) -> ClassCounts:
     """The classes of a release: rows with equal values of ``quasi``."""

@@ -29,14 +29,14 @@ from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, names, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import paragraph
+from dither.lab._verdicts import paragraph, some_names
 from dither.lab.attack._labels import Mask, coverage
 from dither.lab.attack._verdict import Score, Verdict, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Linkage", "linkage"]
+__all__ = ["Linkage", "covers_of", "linkage", "named", "rows_of_people"]
 
 _CELLS = 4_000_000
 
@@ -80,7 +80,7 @@ class Linkage(Printable):
         """What was found, and the verdict."""
         lines = [
             f"{count_text(self.people, 'person', 'people')} looked up in "
-            f"{count_text(self.rows, 'row')} by {', '.join(self.keys)}.",
+            f"{count_text(self.rows, 'row')} by {some_names(self.keys)}.",
             f"Some row fits {self.found:,}, exactly one row {self.alone:,}"
             + ("." if self.right is None else f"; it is the right one for {self.right:,}."),
         ]
@@ -150,16 +150,10 @@ def linkage(
     by = columns_of("keys", keys, there, release)
     names("keys", by, known)
     level = check_confidence(confidence)
-    for label in (covers or {}).values():
-        if not isinstance(label, Mapping) or not all(
-            isinstance(under, Iterable) and not isinstance(under, str) for under in label.values()
-        ):
-            raise ArgumentError("covers must give, by column, a list of values for each label")
-    if covers is None:
-        covers = getattr(release, "covers", None)
+    meant = covers_of(covers, release)
     generator = SimulatedWorld.of(seed)
-    real = _truth(truth, release, there.height, known.height)
-    candidates, guesses = _looked_up(there, known, by, covers or {}, generator)
+    real = rows_of_people(truth, release, there.height, known.height)
+    candidates, guesses = _looked_up(there, known, by, meant, generator)
     alone = candidates == 1
     verdict = right = None
     if real is not None:
@@ -170,7 +164,7 @@ def linkage(
         stranger = generator.integers(0, there.height, int(here.sum()))
         verdict = judge(
             game=f"whose row is whose, by {len(by)} columns",
-            release=name or _named(release),
+            release=name or named(release),
             attack="linkage",
             score=Score.of_guesses(guesses[here], real[here]),
             control=Score.of_guesses(bare, np.arange(len(bare))),
@@ -191,7 +185,20 @@ def linkage(
     )
 
 
-def _named(release: object) -> str:
+def covers_of(
+    covers: Mapping[str, Mapping[Any, Iterable[Any]]] | None, release: object
+) -> Mapping[str, Mapping[Any, Iterable[Any]]]:
+    """What labels stand for, as given or as the release says itself, checked."""
+    for label in (covers or {}).values():
+        if not isinstance(label, Mapping) or not all(
+            isinstance(under, Iterable) and not isinstance(under, str) for under in label.values()
+        ):
+            raise ArgumentError("covers must give, by column, a list of values for each label")
+    return (getattr(release, "covers", None) if covers is None else covers) or {}
+
+
+def named(release: object) -> str:
+    """What a release is called where nobody names it."""
     k = getattr(release, "k", None)
     return f"rows of a {k}-anonymous release" if isinstance(k, int) else "the released rows"
 
@@ -202,7 +209,8 @@ def _expected(candidates: Ints) -> float:
     return float((1.0 / np.maximum(candidates, 1))[some].sum() / len(candidates))
 
 
-def _truth(given: Any, release: object, rows: int, people: int) -> Ints | None:
+def rows_of_people(given: Any, release: object, rows: int, people: int) -> Ints | None:
+    """Of each person the row in the release, -1 where there is none; None where nobody knows."""
     if given is None:
         kept, left_out = getattr(release, "rows", None), getattr(release, "suppressed", None)
         if kept is None or left_out is None or len(kept) + left_out != people:

@@ -53,7 +53,7 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Membership", "membership", "of_scores", "of_two"]
+__all__ = ["Membership", "membership", "numbers_of", "of_runs", "of_scores", "of_two"]
 
 METHODS = ("lira", "loss")
 
@@ -222,7 +222,7 @@ def membership(
         )
     if undefended is not None and not callable(undefended):
         raise ArgumentError("undefended must be a function of rows, as the statistic is")
-    rows = _rows(data)
+    rows = numbers_of(data)
     plays = whole("plays", plays, 100)
     found = play_statistic(
         model_or_statistic, undefended, rows, _target(target, rows), method, plays, generator
@@ -356,6 +356,23 @@ def of_scores(
     )
 
 
+def of_runs(
+    played: Played, control: Played, null: Played, *, attack: str, name: str, bare: str,
+    loss: Loss | None, confidence: float,
+) -> Membership:  # fmt: skip
+    """The result of scores of several runs, in each of which a fair coin decided who was in.
+
+    Arrays are of shape (runs, people). In each run somebody was in, as is so of fair coins with
+    probability 1 - 2^-people; the loss is tested at a level that is smaller by this factor.
+    """
+    refuted, allowed = None, None if loss is None else Allowed.of(loss)
+    if loss is not None:
+        runs, people = played[1].shape
+        somebody = (1.0 - 0.5**people) ** runs
+        refuted = refuted_by_models([played], loss, (1.0 - confidence) * somebody)
+    return _judged(played, control, null, refuted, loss, allowed, attack, name, bare, confidence)
+
+
 def of_two(
     release: Callable[..., Any], undefended: Callable[..., Any] | None, *, game: str, name: str,
     loss: Loss | None, plays: int, generator: np.random.Generator, confidence: float,
@@ -384,7 +401,8 @@ def of_two(
     )  # fmt: skip
 
 
-def _rows(data: Any) -> Floats:
+def numbers_of(data: Any) -> Floats:
+    """Finite numbers, one record a row, two records at least."""
     held = data.to_numpy() if hasattr(data, "to_numpy") else data
     try:
         found = np.asarray(held, dtype=np.float64)
@@ -399,7 +417,7 @@ def _rows(data: Any) -> Floats:
 def _labelled(data: Any) -> tuple[Floats, npt.NDArray[Any]]:
     if not isinstance(data, tuple) or len(data) != 2:
         raise ArgumentError("data must be (features, labels) for a model")
-    features, labels = _rows(data[0]), np.asarray(data[1])
+    features, labels = numbers_of(data[0]), np.asarray(data[1])
     if labels.shape != (len(features),):
         raise ArgumentError("data must have one label for each row of features")
     return features, labels
