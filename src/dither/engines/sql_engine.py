@@ -185,7 +185,7 @@ class SQLEngine(Engine):
         typed, cleaned = [], []
         for name, facts in zip(names, columns, strict=True):
             kind = self._check_readable(table, facts)
-            value = self.dialect.typed(identifier(facts.name), kind, facts.kind)
+            value = self.dialect.read(identifier(facts.name), kind, facts)
             typed.append(named(value, name))
             cleaned.append(named(self.dialect.cleaned(identifier(name), facts), name))
         rows = subquery(exp.select(*typed).from_(named_table(stored.view)), "s")

@@ -56,6 +56,7 @@ __all__ = [
     "Not",
     "Or",
     "Substring",
+    "Unreadable",
     "Upper",
     "columns",
     "walk",
@@ -130,6 +131,20 @@ class Column(Expression):
 
     table: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable(Expression):
+    """Whether a table's column says something that is NULL once it is read as declared.
+
+    True of a text that is no number where a number is declared, or of a value that is not on the
+    declared list; false of what is read; NULL where the source has NULL, a blank where no text is
+    wanted, or one of the texts that the policy reads as NULL.
+    """
+
+    form = "unreadable"
+
+    column: Column
 
 
 @dataclass(frozen=True, slots=True)

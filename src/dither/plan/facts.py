@@ -156,6 +156,8 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
             return facts_of_column(scope.column(node))
         case ex.Literal():
             return _literal(node, scope)
+        case ex.Unreadable(column=column):
+            return _unreadable(column, scope)
         case ex.Compare(op=op, left=left, right=right):
             return _comparison(node, (left, right), scope, listed=op in ("=", "<>"))
         case ex.Between(operand=x, low=low, high=high):
@@ -192,6 +194,21 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
         case ex.Function(operand=x):
             return node.facts((_text if node.takes == "text" else _number)(x, node, scope))
     return _numeric(node, scope)
+
+
+def _unreadable(column: ex.Column, scope: Scope) -> Facts:
+    scope.column(column)
+    if not scope.is_of_a_table(column):
+        raise QueryError(
+            f"UNREADABLE({column.name}): it is of a column of a table of the policy, and a query "
+            "or a list makes this one; ask it where the table is read"
+        )
+    if scope.is_unit(column):
+        raise QueryError(
+            f"UNREADABLE({column.name}): the column says who is protected, and rows in which it "
+            "cannot be read are nobody's"
+        )
+    return Facts(Kind.BOOLEAN, nullable=True)
 
 
 def _call(node: ex.Call, scope: Scope) -> Facts:

@@ -13,8 +13,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from dither.errors import PolicyError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    from dither.plan.readings import Reading
 
 __all__ = ["ColumnFacts", "Kind", "Schema", "Table", "Value", "kind_of_value", "with_kind"]
 
@@ -108,6 +112,8 @@ class ColumnFacts:
     assumed : bool
         Of a column that a query makes: nobody declared its bounds, which suppose that no unit has
         more than ``max_rows`` rows. ``CLAMP`` may reach beyond them.
+    reading : Reading, optional
+        How its values are written, where they are stored as text.
     """
 
     name: str
@@ -121,6 +127,7 @@ class ColumnFacts:
     unit: str | None = None
     assumed: bool = False
     max_items: int | None = None
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,8 @@ class ExpressionWriter:
         match node:
             case ex.Column():
                 return self._column(node), ATOM
+            case ex.Unreadable(column=column):
+                return f"UNREADABLE({self._column(column)})", ATOM
             case ex.Literal(value=value):
                 return constant(value)
             case ex.Arithmetic(op=op, left=a, right=b):

@@ -51,7 +51,7 @@ def valueless(node: ex.Expression, scope: Scope) -> ex.Expression | None:
             return next((t for t in tests if t is not None), why) if why else None
         case ex.Call(operands=xs):
             return _any(xs, scope) or (node if _is_undefined(node, scope) else None)
-        case ex.Column() | ex.IsNull():
+        case ex.Column() | ex.Unreadable() | ex.IsNull():
             return None
     # All others are of one operand, and NULL where that is; of bounds and lists that is enough.
     operand = getattr(node, "operand", None)

@@ -13,9 +13,9 @@ from dither._format import wrapped
 from dither.errors import DitherError, nearest
 from dither.plan.schema import Kind
 from dither.query._display import html_table
-from dither.query._fields import DeclaredColumn, resolve
+from dither.query._fields import DeclaredColumn
 from dither.query._places import check_sources
-from dither.query._policy import DeclaredTable, Policy, read_policy, schema_of
+from dither.query._policy import DeclaredTable, Policy, read_policy, resolve_in, schema_of
 from dither.query._sources import connect
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _table(
         for column, body in declared.columns.items():
             place = f"{where}.columns.{column}"
             try:
-                facts = resolve(body, known, place, unread)
+                facts = resolve_in(declared, body, known, place, unread)
             except DitherError as error:
                 found.append(Finding("error", place, str(error).removeprefix(f"{place}: ")))
                 continue

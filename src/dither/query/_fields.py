@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from typing import Any, overload
 from dither import _checks as check
 from dither.errors import ArgumentError, PolicyError, QueryError, nearest
 from dither.plan.schema import ColumnFacts, Kind, Value
+from dither.query._readings import read_reading, reading_of
 from dither.sql.dates import read_date, read_timestamp
 
 __all__ = [
@@ -221,6 +222,8 @@ class DeclaredColumn:
     learned: str | None = None
     """The field, ``bounds`` or ``values``, that the ledger's newest answer stands for."""
     max_items: int | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """What is said of how its values are written."""
 
 
 LEARNED = "learned"
@@ -267,6 +270,7 @@ def read_column(name: str, body: Reader) -> DeclaredColumn:
         unit=body.text("unit"),
         learned=learned[0] if learned else None,
         max_items=body.whole("max_items"),
+        reading=read_reading(body),
     )
     body.finish()
     return column
@@ -277,6 +281,7 @@ def resolve(
     found: Mapping[str, Kind | None],
     where: str,
     unread: Mapping[str, str] = MappingProxyType({}),
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> ColumnFacts:
     """Join a declared column with the kind its source has.
 
@@ -289,6 +294,8 @@ def resolve(
         How messages call the column.
     unread : mapping of str to str
         Why a column of the source is not read.
+    reading : mapping of str to value
+        What the table says of how values are written.
 
     Raises
     ------
@@ -300,7 +307,8 @@ def resolve(
         raise PolicyError(f"{where}: the source has no such column" + nearest(declared.name, found))
     if declared.name in unread:
         raise PolicyError(f"{where} is not read: {unread[declared.name]}")
-    kind = declared.kind or found[declared.name]
+    stored = found[declared.name]
+    kind = declared.kind or stored
     if kind is None:
         raise PolicyError(f"{where} is not read: its type is not one that is")
     lower = upper = None
@@ -326,6 +334,20 @@ def resolve(
         )
     if declared.learned == "values" and kind in (Kind.REAL, Kind.TIMESTAMP):
         raise PolicyError(f"{where}.values cannot list values of kind {kind.value}; use bounds")
+    said = None
+    if stored is Kind.TEXT:
+        said = reading_of(reading, declared.reading, kind, where)
+    elif declared.reading and stored is not None:
+        raise PolicyError(
+            f"{where}.{next(iter(declared.reading))} is for values that are stored as text; these "
+            f"are stored as {stored.value}"
+        )
+    for value in values or () if said is not None else ():
+        if isinstance(value, str) and value in said.null_values:
+            raise PolicyError(
+                f"{where}.values lists {value!r}, which null_values reads as NULL; leave it out of "
+                "one of them"
+            )
     return ColumnFacts(
         name=declared.name,
         kind=kind,
@@ -337,6 +359,7 @@ def resolve(
         nullable=declared.nullable,
         unit=declared.unit,
         max_items=declared.max_items,
+        reading=said,
     )
 
 

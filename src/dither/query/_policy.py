@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +31,7 @@ from dither.query._fields import (
     resolve,
 )
 from dither.query._places import DeclaredSource, check_sources, read_engine, read_source
+from dither.query._readings import of_unit, read_reading, reading_of
 from dither.query._units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
@@ -54,6 +55,8 @@ class DeclaredTable:
     max_rows_cap: int | None
     unique: tuple[str | tuple[str, ...], ...]
     columns: Mapping[str, DeclaredColumn]
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """What is said of how all values are written."""
     learned: tuple[str, ...] = ()
     """The limits, ``max_groups`` and ``max_rows``, that the ledger's newest answer stands for."""
 
@@ -209,7 +212,7 @@ def schema_of(
                 if column is not None:
                     _check_column(column, kinds, f"tables.{name}.{field}", reasons)
         columns: dict[str, ColumnFacts] = {
-            column: ColumnFacts(column, kind)
+            column: _undeclared(column, kind, declared)
             for column, kind in kinds.items()
             if kind is not None and column not in declared.columns
         }
@@ -219,7 +222,7 @@ def schema_of(
             of, into = (elements, unnested) if column in elements else (kinds, columns)
             if facts.max_items is not None and column not in elements:
                 raise PolicyError(f"{where}.max_items is for columns that hold lists")
-            into[column] = resolve(facts, of, where, reasons)
+            into[column] = resolve_in(declared, facts, of, where, reasons)
         tables[name] = Table(
             name=name,
             columns=columns,
@@ -238,6 +241,29 @@ def schema_of(
             unit_rows=policy.units[name].rows if declared.private else 1,
         )
     return Schema(tables, policy.replace_one)
+
+
+def resolve_in(
+    table: DeclaredTable,
+    declared: DeclaredColumn,
+    found: Mapping[str, Kind | None],
+    where: str,
+    unread: Mapping[str, str] = MappingProxyType({}),
+) -> ColumnFacts:
+    """As ``resolve``, of a column of a table: what the table says of all values holds there too."""
+    reading = table.reading
+    if declared.name == table.unit:
+        reading, _ = of_unit(reading, declared.reading, where)
+    return resolve(declared, found, where, unread, reading)
+
+
+def _undeclared(column: str, kind: Kind, table: DeclaredTable) -> ColumnFacts:
+    """A column of which the policy says nothing but what its table does."""
+    reading = table.reading
+    if column == table.unit:
+        reading, _ = of_unit(reading, {}, column)
+    said = reading_of(reading, {}, kind, f"tables.{table.name}") if kind is Kind.TEXT else None
+    return ColumnFacts(column, kind, reading=said)
 
 
 def _check_column(
@@ -357,6 +383,7 @@ def _table(
         max_rows_cap=caps["max_rows_cap"],
         unique=unique,
         columns=columns,
+        reading=read_reading(body),
         learned=learned,
     )
     body.finish()

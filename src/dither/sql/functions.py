@@ -358,6 +358,11 @@ def _named(node: exp.Anonymous, place: Place) -> ex.Expression:
             _usage("BIN(x, edge, edge, ...)", place)
         edges = tuple(Fraction(place.number(x, "an edge of BIN")) for x in arguments[1:])
         return place.make(ex.Bin, place.read(arguments[0]), edges)
+    if name == "UNREADABLE":
+        column = place.read(arguments[0]) if len(arguments) == 1 else None
+        if not isinstance(column, ex.Column):
+            _usage("UNREADABLE(x), of a column x of a table", place)
+        return place.make(ex.Unreadable, column)
     if name in ("DATE_PART", "DATEPART"):
         if len(arguments) != 2:
             _usage("DATE_PART('year', x)", place)
@@ -465,5 +470,5 @@ FUNCTION_NAMES.update(
     ("LENGTH", "LN", "LOG", "LOG10", "LOG2", "LOWER", "LTRIM", "MINUTE", "MONTH", "NULLIF"),
     ("POSITION", "POWER", "QUARTER", "REGEXP_FULL_MATCH", "REGEXP_MATCHES", "REPLACE", "ROUND"),
     ("RTRIM", "SECOND", "SQRT", "STARTS_WITH", "STRFTIME", "STRPOS", "SUBSTRING", "TRIM"),
-    ("TRY_CAST", "UPPER", "WEEK", "YEAR"),
+    ("TRY_CAST", "UNREADABLE", "UPPER", "WEEK", "YEAR"),
 )

@@ -14,6 +14,7 @@ from dither.engines.writer.dialect import LARGEST, Dialect, Seeds, joined
 from dither.engines.writer.forms import all_of, binary, call, case, named, selected
 from dither.plan.functions.matchers import spelled
 from dither.plan.functions.patterns import Pattern
+from dither.plan.readings import Shape
 from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["DUCKDB", "SHORT_SUM", "DuckDBDialect"]
@@ -160,6 +161,13 @@ class DuckDBDialect(Dialect):
         """RE2, whose time is linear in the text whatever the pattern."""
         shown = spelled(pattern, start=r"\A", end=r"\z", point=r"\x{{{:x}}}", every=r"(?s:.)")
         return call("REGEXP_MATCHES", value, exp.Literal.string(shown))
+
+    def shaped(self, value: exp.Expression, shape: Shape) -> exp.Expression:
+        """RE2, whose time is linear in the text."""
+        pattern = exp.Literal.string(rf"\A(?:{shape.pattern})\z")
+        made = "".join(part if isinstance(part, str) else rf"\{part}" for part in shape.made)
+        found = call("REGEXP_REPLACE", value.copy(), pattern, exp.Literal.string(made))
+        return case((call("REGEXP_MATCHES", value, pattern.copy()), found))
 
     def like(self, value: exp.Expression, pattern: str) -> exp.Expression:
         if "_" in pattern or "\\" in pattern:

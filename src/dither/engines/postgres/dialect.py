@@ -34,6 +34,7 @@ from dither.engines.writer.forms import (
 from dither.errors import UnsupportedError
 from dither.plan.functions.matchers import spelled
 from dither.plan.functions.patterns import Pattern
+from dither.plan.readings import Shape
 from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["POSTGRES", "READ_AS", "PostgresDialect"]
@@ -268,6 +269,14 @@ class PostgresDialect(Dialect):
         # Computed by the planner: a pattern that is too complex is refused over empty tables too.
         tried = exp.RegexpLike(this=self.text(""), expression=self.text(shown))
         return all_of("AND", [exp.Paren(this=found), is_not_null(exp.Paren(this=tried))])
+
+    def shaped(self, value: exp.Expression, shape: Shape) -> exp.Expression:
+        """What is captured is captured of texts that match, whose length has an end."""
+        pattern = f"^(?:{shape.pattern})$"
+        made = "".join(part if isinstance(part, str) else rf"\{part}" for part in shape.made)
+        found = call("REGEXP_REPLACE", value.copy(), self.text(pattern), self.text(made))
+        matches = exp.RegexpLike(this=value, expression=self.text(pattern))
+        return case((matches, _bytewise(found)))
 
     def digits(self, value: exp.Expression, width: int = 0) -> exp.Expression:
         return _bytewise(super().digits(value, width))

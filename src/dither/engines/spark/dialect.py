@@ -27,6 +27,7 @@ from dither.engines.writer.forms import binary, call, case, named
 from dither.errors import UnsupportedError
 from dither.plan.functions.matchers import one_pass
 from dither.plan.functions.patterns import Pattern
+from dither.plan.readings import Shape
 from dither.plan.schema import ColumnFacts, Kind, Value
 
 __all__ = ["SPARK", "SparkDialect"]
@@ -189,6 +190,13 @@ class SparkDialect(Dialect):
                 "alone; write one of a bounded length without + and *, or LIKE"
             )
         return call("RLIKE", value, self.text(shown))
+
+    def shaped(self, value: exp.Expression, shape: Shape) -> exp.Expression:
+        """Java's matcher goes back by a number of steps that the pattern bounds."""
+        pattern = rf"\A(?:{shape.pattern})\z"
+        made = "".join(part if isinstance(part, str) else f"${part}" for part in shape.made)
+        found = call("REGEXP_REPLACE", value.copy(), self.text(pattern), self.text(made))
+        return case((call("RLIKE", value, self.text(pattern)), found))
 
     def day_number(self, value: exp.Expression) -> exp.Expression:
         day = self.cast(value, Kind.DATE)

@@ -27,9 +27,20 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
+from dither.engines.writer.forms import (
+    binary,
+    call,
+    case,
+    identifier,
+    is_not_null,
+    named,
+    selected,
+    subquery,
+)
+from dither.engines.writer.readings import held, plain
 from dither.errors import UnsupportedError
 from dither.plan.functions.patterns import Pattern, of_like
+from dither.plan.readings import Shape
 from dither.plan.schema import ColumnFacts, Kind, Value, kind_of_value
 
 __all__ = ["FIRST_DAY", "LARGEST", "LAST_MOMENT", "LONG", "Dialect", "Seeds", "joined"]
@@ -384,6 +395,18 @@ class Dialect(ABC):
         """Whether a text is like a pattern of ``patterns.of_like``."""
         return self.matches(value, of_like(pattern))
 
+    def shaped(self, value: exp.Expression, shape: Shape) -> exp.Expression:
+        """What a shape makes of a text that its pattern matches as a whole; NULL of any other.
+
+        Raises
+        ------
+        UnsupportedError
+            Where the engine has no form of it.
+        """
+        raise UnsupportedError(
+            f"thousands, decimal, date_format and trim of numbers are not read on {self.name}"
+        )
+
     def day_number(self, value: exp.Expression) -> exp.Expression:
         """The days since the first of January of the year 1, of a date or timestamp."""
         day = self.cast_to(value, self.types[Kind.DATE])
@@ -524,6 +547,20 @@ class Dialect(ABC):
     @abstractmethod
     def typed(self, raw: exp.Expression, stored: str, kind: Kind) -> exp.Expression:
         """A column of the stored type as a value of the kind, or NULL; read as declared."""
+
+    def read(self, raw: exp.Expression, stored: str, facts: ColumnFacts) -> exp.Expression:
+        """As ``typed``, where a policy may say how what is stored as text is written."""
+        if facts.reading is None or self.kind_of_type(stored) is not Kind.TEXT:
+            return self.typed(raw, stored, facts.kind)
+        text = plain(self, self.typed(raw, stored, Kind.TEXT), facts.reading, facts.kind)
+        # A text of the engine's own type by now, whatever it was.
+        return self.typed(text, self.types[Kind.TEXT].lower(), facts.kind)
+
+    def held(self, raw: exp.Expression, stored: str, facts: ColumnFacts) -> exp.Expression:
+        """Whether the source says anything: not NULL, and no text that stands for it."""
+        if self.kind_of_type(stored) is not Kind.TEXT:
+            return case((is_not_null(raw), exp.true()), otherwise=exp.false())
+        return held(self, self.typed(raw, stored, Kind.TEXT), facts.reading, facts.kind)
 
     @abstractmethod
     def largest(self, stored: str, kind: Kind) -> Fraction | None:

@@ -39,7 +39,10 @@ from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.schema import Kind
 
-__all__ = ["Emitter", "Shared", "unscaled"]
+__all__ = ["MARK", "Emitter", "Shared", "marked", "unscaled"]
+
+MARK = "\x02"
+"""Before the name of a column, its test for what cannot be read. No source has a name with it."""
 
 MOST_NODES = 100_000
 """Where a guard needs its operand twice, deep nesting would grow without bound."""
@@ -280,6 +283,9 @@ class Emitter:
     def column(self, node: ex.Column) -> exp.Expression:
         return self._resolve(node)
 
+    def unreadable(self, node: ex.Unreadable) -> exp.Expression:
+        return self._resolve(marked(node))
+
     def arithmetic(self, node: ex.Arithmetic) -> exp.Expression:
         dialect = self._dialect
         if self.facts(node).kind is Kind.INTEGER:
@@ -440,6 +446,11 @@ class Emitter:
         return self._dialect.nearest_integer(int(value)) if whole else self._dialect.real(value)
 
 
+def marked(node: ex.Unreadable) -> ex.Column:
+    """The column under which rows hold whether another one cannot be read."""
+    return ex.Column(node.column.table, MARK + node.column.name)
+
+
 def _nodes(node: exp.Expression) -> int:
     return sum(1 for _ in node.walk())
 
@@ -466,6 +477,7 @@ def unscaled(dialect: Dialect, value: exp.Expression, step: Fraction) -> exp.Exp
 
 _EMIT: dict[type[ex.Expression], Callable[..., exp.Expression]] = {
     ex.Column: Emitter.column,
+    ex.Unreadable: Emitter.unreadable,
     ex.Arithmetic: Emitter.arithmetic,
     ex.Compare: Emitter.compare,
     ex.Between: Emitter.between,

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect, Seeds
-from dither.engines.writer.expressions import Emitter
+from dither.engines.writer.expressions import MARK, Emitter, marked
 from dither.engines.writer.forms import (
     all_of,
     case,
@@ -193,6 +193,8 @@ class RowSource:
         return named(exp.true(), f"n{self._aliases.index(alias)}")
 
     def _facts(self, column: ex.Column) -> ColumnFacts:
+        if column.name.startswith(MARK):
+            return ColumnFacts(column.name, Kind.BOOLEAN)
         return self.schema.table(self._tables[column.table]).column(column.name)
 
     def _largest(self, column: ex.Column) -> Fraction | None:
@@ -209,18 +211,25 @@ class RowSource:
         raw: list[exp.Expression] = []
         read: list[exp.Expression] = []
         for column in self._own(scan.alias):
-            facts, name = self._facts(column), self._names[column]
-            kind = stored.types.get(column.name)
+            suspect, source = column.name.startswith(MARK), column.name.removeprefix(MARK)
+            facts, name = self._facts(ex.Column(scan.alias, source)), self._names[column]
+            kind = stored.types.get(source)
             if kind is None or not self.dialect.readable(kind, facts.kind):
                 raise PolicyError(
-                    f"column {column.name!r} of table {scan.table!r} cannot be read as "
+                    f"column {source!r} of table {scan.table!r} cannot be read as "
                     f"{facts.kind.value}"
                 )
             if column == self._job.unit and column.name in stored.computed:
                 raise PolicyError(
                     f"the unit {column.name!r} of table {scan.table!r} is not read as it is stored"
                 )
-            typed = self.dialect.typed(identifier(column.name), kind, facts.kind)
+            typed = self.dialect.read(identifier(source), kind, facts)
+            if suspect:
+                raw.append(named(self.dialect.held(identifier(source), kind, facts), "h" + name))
+                raw.append(named(typed, name))
+                lost = exp.Is(this=self.dialect.cleaned(identifier(name), facts), expression=exp.Null())
+                read.append(named(case((identifier("h" + name), exp.Paren(this=lost))), name))
+                continue
             raw.append(named(typed, name))
             value = identifier(name)
             if column in self._cleaned:
@@ -257,7 +266,7 @@ class RowSource:
                 f"column {elements.column!r} of table {scan!r} does not hold lists whose elements "
                 f"can be read as {facts.kind.value}"
             )
-        typed = self.dialect.typed(identifier(one), element, facts.kind)
+        typed = self.dialect.read(identifier(one), element, facts)
         values = selected([exp.Star(), named(typed, f"t{one}")], subquery(rows, "e"))
         value = self.dialect.cleaned(identifier(f"t{one}"), facts)
         return selected([exp.Star(), named(value, self._names[column])], subquery(values, "t"))
@@ -388,18 +397,24 @@ def _common_kind(kinds: set[Kind | None]) -> Kind | None:
 # --- which columns a job reads, and which as they are before they are cleaned ------------------
 
 
+def read_in(node: ex.Expression) -> tuple[ex.Column, ...]:
+    """The columns that an expression reads, those among them that say what cannot be read."""
+    suspect = (marked(part) for part in ex.walk(node) if isinstance(part, ex.Unreadable))
+    return tuple(dict.fromkeys([*ex.columns(node), *suspect]))
+
+
 def read_columns(job: Job) -> tuple[ex.Column, ...]:
     """Every column that a job reads, each once."""
     found: list[ex.Column] = [] if job.unit is None else [job.unit]
     for key in job.keys:
-        found.extend(ex.columns(key.expression))
+        found.extend(read_in(key.expression))
     for measurement in read_by(job.measurements):
         if isinstance(measurement, Values | Total | Leaves):
-            found.extend(ex.columns(measurement.operand))
+            found.extend(read_in(measurement.operand))
         if isinstance(measurement, Distinct):
-            found.extend(c for part in measurement.operands for c in ex.columns(part))
+            found.extend(c for part in measurement.operands for c in read_in(part))
         if isinstance(measurement, UnitSizeHistogram):
-            found.extend(c for key in measurement.by for c in ex.columns(key))
+            found.extend(c for key in measurement.by for c in read_in(key))
     found.extend(_columns_of(job.relation))
     return tuple(dict.fromkeys(found))
 
@@ -418,18 +433,18 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
     found.extend(_columns_of(job.relation))
     for key in job.keys:
         if not reads_unchecked(key, job, schema):
-            found.extend(ex.columns(key.expression))
+            found.extend(read_in(key.expression))
     for measurement in read_by(job.measurements):
         match measurement:
             case Values(operand=operand) if operand not in totals:
-                found.extend(ex.columns(operand))
+                found.extend(read_in(operand))
             case UnitSizeHistogram(by=by):
-                found.extend(c for key in by for c in ex.columns(key))
+                found.extend(c for key in by for c in read_in(key))
             case Distinct(operands=parts):
-                found.extend(c for part in parts for c in ex.columns(part))
+                found.extend(c for part in parts for c in read_in(part))
             case Total(operand=operand) | Leaves(operand=operand):
                 if not (isinstance(operand, ex.Column) and is_raw_real(operand, job, schema)):
-                    found.extend(ex.columns(operand))
+                    found.extend(read_in(operand))
     return frozenset(found)
 
 
@@ -476,14 +491,14 @@ def _columns_of(relation: Relation) -> list[ex.Column]:
         case Unnest(source=source):
             return _columns_of(source)
         case Filter(source=source, predicate=predicate):
-            return [*_columns_of(source), *ex.columns(predicate)]
+            return [*_columns_of(source), *read_in(predicate)]
         case KeyFilter(source=source, operand=operand):
-            return [*_columns_of(source), *ex.columns(operand)]
+            return [*_columns_of(source), *read_in(operand)]
         case PublicJoin(source=source, on=on):
             return [
                 *_columns_of(source),
-                *(c for left, right in on for c in (*ex.columns(left), right)),
+                *(c for left, right in on for c in (*read_in(left), right)),
             ]
         case UnitJoin(left=left, equal=equal):
-            return [*_columns_of(left), *(c for pair in equal for x in pair for c in ex.columns(x))]
+            return [*_columns_of(left), *(c for pair in equal for x in pair for c in read_in(x))]
     return []
