@@ -121,7 +121,8 @@ def biased(tmp_path):
 
 def test_the_owner_sees_exactly_what_is_cut(biased):
     """Values of each side, how far the mean moves, rows beyond the limits."""
-    values, rows, by = biased[0].frame.rows(named=True)
+    no_key, values, rows, by = biased[0].frame.rows(named=True)
+    assert (no_key["cut"], no_key["of"], no_key["number"]) == ("no key", "g", 0)
     assert (values["of"], values["below"], values["above"]) == ("x", 0.25, 0.25)
     # 50 becomes 10 and -9 becomes 0: (-40 + 9)/4.
     assert values["moved"] == pytest.approx(-31 / 4)

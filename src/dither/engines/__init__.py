@@ -22,18 +22,42 @@ from importlib import import_module
 from typing import Any, Self
 
 from dither.engines.files import Named, sample_names
-from dither.errors import PolicyError, nearest
+from dither.errors import PolicyError, UnsupportedError, nearest
 from dither.plan.answers import ExactAnswer
 from dither.plan.job import Job
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
-__all__ = ["Backend", "Engine", "Format", "TableSource", "backend", "register"]
+__all__ = ["Backend", "Engine", "Format", "Lost", "TableSource", "backend", "register"]
 
 FAILED = (
     "the engine could not compute the answer; what was charged stays charged. "
     "Ask the data owner to check the source and the engine's memory limit"
 )
 """What an engine says of any failure, whatever it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """How much of a column is lost as it is read: exact, for the owner of the data alone.
+
+    Parameters
+    ----------
+    column : str
+    file : str, optional
+        Of which file, where a table has several that the engine can tell apart.
+    said : int
+        Values that are there: not NULL, and no text that stands for it.
+    unread : int
+        Those of them that cannot be read as the column's kind.
+    unlisted : int
+        Those that can, and match no key: not one of the declared values, or in none of the bins.
+    """
+
+    column: str
+    file: str | None
+    said: int
+    unread: int
+    unlisted: int
 
 
 class Engine(ABC):
@@ -99,6 +123,17 @@ class Engine(ABC):
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
         """Every value of a column of a *public* table, one for each row, in no order."""
         return tuple(value for (value,) in self.public_rows(table, [facts]))
+
+    def lost(self, table: str, columns: Sequence[ColumnFacts]) -> list[Lost]:
+        """How much of each column is lost as it is read, by file where that can be told.
+
+        Exact figures of the data, without noise: for its owner alone.
+        """
+        raise UnsupportedError("what cannot be read is not counted on this engine")
+
+    def left_out(self, table: str) -> Mapping[str, tuple[int, int]]:
+        """By file of lines: how many are not read, and how many there are. For the owner alone."""
+        return {}
 
     @abstractmethod
     def check(self, schema: Schema) -> None:
@@ -217,8 +252,9 @@ class Backend:
     formats : mapping of str to Format
     open : callable
         From the engine's tables and the other fields of ``[engine]`` (``memory``, ``threads``
-        and ``temp``, ``None`` where left out; ``options`` that are given; and ``progress``, a
-        function that may be called with the share done of a job, or ``None``) to an engine.
+        and ``temp``, ``None`` where left out; ``options`` that are given; ``progress``, a
+        function that may be called with the share done of a job, or ``None``; and ``owner``,
+        whether the owner of the data asks, who may be told files apart) to an engine.
         Raises ``PolicyError`` where it cannot be.
     options : mapping of str to callable
         Fields of ``[engine]`` that are this engine's own: from the field's full name and its value
@@ -227,6 +263,8 @@ class Backend:
         Whether an object in memory is a table of this engine; others are of ``[engine] name``.
     is_connection : callable
         Whether an object is a connection that ``open`` can use, as the field ``given``.
+    differences : callable
+        For the owner of the data alone: what sets files of a table apart from most of them.
     """
 
     name: str
@@ -235,6 +273,7 @@ class Backend:
     options: Mapping[str, Callable[[str, Any], Any]] = field(default_factory=dict)
     is_frame: Callable[[Any], bool] = lambda _: False
     is_connection: Callable[[Any], bool] = lambda _: False
+    differences: Callable[[TableSource], Sequence[str]] = lambda _: ()
 
     def format_of(self, source: Named, declared: str | None, where: str) -> str:
         """The format of a source: as declared, else by its ending.

@@ -26,9 +26,12 @@ from urllib.parse import unquote_to_bytes
 from dither.errors import PolicyError
 from dither.plan.text import unwritable
 
-__all__ = ["Files", "Named", "find_files", "is_many", "sample_names", "shown_name"]
+__all__ = ["OWNER", "Files", "Named", "find_files", "is_many", "sample_names", "shown_name"]
 
 MOST_FILES = 10_000
+
+OWNER = "'dither owner bias'"
+"""What names to the owner of the data the files that no message may name."""
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive and Spark call the folder of rows whose key is NULL."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from dither.engines import Engine
+from dither.engines import Engine, Lost
 from dither.errors import PolicyError, UnsupportedError, nearest
 from dither.plan.answers import ExactAnswer
 from dither.plan.job import Job
@@ -60,6 +60,12 @@ class SeveralEngines(Engine):
         self, table: str, columns: Sequence[ColumnFacts]
     ) -> list[tuple[Value | None, ...]]:
         return self._of(table).public_rows(table, columns)
+
+    def lost(self, table: str, columns: Sequence[ColumnFacts]) -> list[Lost]:
+        return self._of(table).lost(table, columns)
+
+    def left_out(self, table: str) -> Mapping[str, tuple[int, int]]:
+        return self._of(table).left_out(table)
 
     def check_together(self, tables: Collection[str]) -> None:
         first, *others = tables

@@ -12,7 +12,9 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
+from math import ceil, floor
 from operator import add
 from typing import Any, ClassVar, Protocol
 
@@ -20,7 +22,7 @@ import numpy as np
 from sqlglot import exp
 
 from dither._depth import deep
-from dither.engines import FAILED, Engine
+from dither.engines import FAILED, Engine, Lost
 from dither.engines.writer.cells import (
     ELSEWHERE,
     MOST_SETS,
@@ -30,10 +32,14 @@ from dither.engines.writer.cells import (
 )
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import (
+    all_of,
+    binary,
+    case,
     identifier,
     is_not_null,
     named,
     named_table,
+    selected,
     subquery,
 )
 from dither.engines.writer.grouped import DistinctQuery, HistogramQuery
@@ -62,6 +68,9 @@ UNREAD = (
     "its type is not one that is read; store it as text, numbers of at most 64 bits, truth values, "
     "dates or timestamps"
 )
+
+AT_ONCE = 40
+"""Columns whose losses are counted in one query."""
 
 CHUNK = 100_000
 """Rows of a histogram that are Python objects at a time."""
@@ -197,6 +206,63 @@ class SQLEngine(Engine):
         found = self._execute(self.dialect.sql(self._read(table, *columns)))
         kinds = [facts.kind for facts in columns]
         return [tuple(map(self.dialect.value_of, row, kinds)) for row in found]
+
+    def lost(self, table: str, columns: Sequence[ColumnFacts]) -> list[Lost]:
+        return [
+            found
+            for first in range(0, len(columns), AT_ONCE)
+            for found in self._lost(table, columns[first : first + AT_ONCE])
+        ]
+
+    def _lost(self, table: str, columns: Sequence[ColumnFacts]) -> list[Lost]:
+        stored = self._table(table)
+        view, file = stored.by_file or (stored.view, None)
+        places = [] if file is None else [named(identifier(file), "file")]
+        read, counted = [*places], [identifier("file")] if places else []
+        for i, facts in enumerate(columns):
+            kind = self._check_readable(table, facts)
+            raw = identifier(facts.name)
+            read.append(named(self.dialect.held(raw.copy(), kind, facts), f"h{i}"))
+            read.append(named(self.dialect.read(raw, kind, facts), f"v{i}"))
+            counted += [
+                named(exp.Count(this=case((test, self.dialect.integer(1)))), f"n{i}{name}")
+                for name, test in self._losses(facts, f"h{i}", f"v{i}").items()
+            ]
+        asked = selected(counted, subquery(selected(read, named_table(view)), "s"))
+        if places:
+            asked = asked.group_by(identifier("file"), copy=False)
+        found = []
+        for row in self._execute(self.dialect.sql(asked)):
+            of, numbers = (row[0], row[1:]) if places else (None, row)
+            for i, facts in enumerate(columns):
+                found.append(Lost(facts.name, of, *map(int, numbers[3 * i : 3 * i + 3])))
+        return found
+
+    def _losses(self, facts: ColumnFacts, held: str, value: str) -> dict[str, exp.Expression]:
+        """Conditions: something is said; it cannot be read; it can, and is none of the keys."""
+        known = self.dialect.cleaned(identifier(value), replace(facts, values=None))
+        unread = exp.Paren(this=exp.Is(this=known.copy(), expression=exp.Null()))
+        if facts.values is not None:
+            kept: exp.Expression = self.dialect.cleaned(identifier(value), facts)
+        elif facts.edges is not None:
+            ends = facts.edges[0], facts.edges[-1]
+            low, high = (self._end(end, facts.kind, up=i == 0) for i, end in enumerate(ends))
+            within = exp.Between(this=known.copy(), low=low, high=high)
+            kept = case((within, known.copy()))
+        else:
+            kept = known
+        lost = exp.Paren(this=exp.Is(this=kept.copy(), expression=exp.Null()))
+        return {
+            "s": identifier(held),
+            "u": binary("AND", identifier(held), unread),
+            "k": all_of("AND", [identifier(held), exp.Paren(this=exp.Not(this=unread.copy())), lost]),
+        }
+
+    def _end(self, end: Fraction, kind: Kind, *, up: bool) -> exp.Expression:
+        """The first or the last value that a bin holds."""
+        if kind is Kind.INTEGER:
+            return self.dialect.nearest_integer(ceil(end) if up else floor(end))
+        return self.dialect.real(end)
 
     def check(self, schema: Schema) -> None:
         """Hold the sources against the schema: kinds that can be read, public keys unique.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither._format import number_text, percent
 from dither.engines import Engine
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, DitherError, PolicyError
 from dither.ledger import Ledger
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
@@ -30,8 +30,9 @@ from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.scopes import scope_of
 from dither.query._display import html_table, table
 from dither.query._facts import facts_in, learned_of, with_facts
-from dither.query._policy import Policy, read_policy, schema_of
-from dither.query._sources import connect
+from dither.query._owner_losses import losses
+from dither.query._policy import DeclaredTable, Policy, read_policy, schema_of
+from dither.query._sources import connect, differences
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,9 +56,13 @@ class Bias:
     Parameters
     ----------
     rows : tuple of mapping
-        Each names a ``table``, what was ``cut`` (``"values"`` or ``"rows"``) and ``of`` what, and
-        says the ``share`` that is cut; of values also how much is ``below`` and ``above``, and by
-        how much the mean ``moved``.
+        Each names a ``table``, what was ``cut`` and ``of`` what, and says the ``share`` and the
+        ``number`` that is cut. ``"unreadable"``: values of a column that are there and cannot be
+        read as it is declared, which are NULL. ``"no key"``: values that can be read, and are not
+        declared, or lie in no bin. ``"lines"``: lines of files that are left out. Of these three,
+        where a table has several files, also by ``file``. ``"values"``: values that are read and
+        lie outside of the bounds, with how much is ``below`` and ``above``, and by how much the
+        mean ``moved``. ``"rows"``: rows that limits leave out.
     kept_away : tuple of Path
         Folders in which published files may lie.
     """
@@ -70,7 +75,8 @@ class Bias:
         """A Polars frame of the rows. NOT FOR PUBLICATION."""
         import polars as pl
 
-        kinds: dict[str, Any] = dict.fromkeys(("table", "cut", "of"), pl.String)
+        kinds: dict[str, Any] = dict.fromkeys(("table", "cut", "of", "file"), pl.String)
+        kinds["number"] = pl.Int64
         kinds |= dict.fromkeys(("share", "below", "above", "moved"), pl.Float64)
         return pl.DataFrame([dict(row) for row in self.rows], schema=kinds)
 
@@ -80,7 +86,8 @@ class Bias:
 
     def summary(self) -> str:
         """The figures as text, between two warnings."""
-        return "\n".join([WARNING, "", *table(_HEADS, self._shown(), left=3), "", WARNING])
+        shown = table(self._heads, self._shown(), left=self._texts)
+        return "\n".join([WARNING, "", *shown, "", WARNING])
 
     def save(self, path: str | Path) -> Path:
         """Write the figures to a JSON file, with the warning in it.
@@ -105,23 +112,36 @@ class Bias:
     def _shown(self) -> list[list[str]]:
         made = []
         for row in self.rows:
-            moved = row["moved"]
+            moved, file = row["moved"], row["file"]
             sides = [percent(row[s]) if row[s] is not None else "" for s in ("below", "above")]
+            named = [row["table"], row["cut"], row["of"]]
+            if self._texts > len(named):
+                named.append("" if file is None else Path(file).name)
             made.append(
-                [row["table"], row["cut"], row["of"], percent(row["share"]), *sides,
+                [*named, f"{row['number']:,}", percent(row["share"]), *sides,
                  "" if moved is None else number_text(moved, 3)]
             )  # fmt: skip
         return made
+
+    @property
+    def _texts(self) -> int:
+        """How many columns of texts are shown: with files where any has one."""
+        return 4 if any(row["file"] is not None for row in self.rows) else 3
+
+    @property
+    def _heads(self) -> list[str]:
+        return [*_TEXTS[: self._texts], *_NUMBERS]
 
     def __repr__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
         said = f"<p><b>{html.escape(WARNING)}</b></p>"
-        return f"<div>{said}{html_table(_HEADS, self._shown(), left=3)}{said}</div>"
+        return f"<div>{said}{html_table(self._heads, self._shown(), left=self._texts)}{said}</div>"
 
 
-_HEADS = ["table", "cut", "of", "share", "below", "above", "mean moves by"]
+_TEXTS = ["table", "cut", "of", "file"]
+_NUMBERS = ["number", "share", "below", "above", "mean moves by"]
 
 
 def owner_bias(
@@ -143,14 +163,19 @@ def owner_bias(
     Returns
     -------
     Bias
-        By column with bounds: the share of values that are moved, and by how much that moves the
-        mean of all values. By table with a unit, and by each column that can be grouped by: the
-        share of rows that ``max_rows`` and ``max_groups`` leave out.
+        By column, and by file where there are several: the share of values that cannot be read,
+        and of those that match no key. By column with bounds: the share of values that are moved,
+        and by how much that moves the mean of all values that are read. By table with a unit, and
+        by each column that can be grouped by: the share of rows that ``max_rows`` and
+        ``max_groups`` leave out.
 
     Raises
     ------
     ArgumentError
         ``not_for_publication`` is not true.
+    PolicyError
+        The policy cannot be opened. Where files of a table differ in their columns, the message
+        names the files and the columns, and is not for publication either.
 
     Notes
     -----
@@ -163,7 +188,14 @@ def owner_bias(
             "which protect nobody; they are for the owner of the data alone"
         )
     read = read_policy(policy)
-    engine = connect(read, dict(sources or {}), dict(engines or {}))
+    given = dict(sources or {})
+    try:
+        engine = connect(read, given, dict(engines or {}), owner=True)
+    except PolicyError as error:
+        apart = differences(read, given)
+        if not apart:
+            raise
+        raise PolicyError("\n".join([f"{error}.", WARNING, *apart, WARNING])) from None
     try:
         found = {name: engine.describe(name) for name in read.tables}
         unread = {name: engine.unread(name) for name in read.tables}
@@ -171,7 +203,9 @@ def owner_bias(
         schema = schema_of(read, found, (), unread, lists)
         engine.check(schema)
         schema = _learned(schema, read)
-        rows = [row for name in read.tables for row in _of_table(schema, name, engine)]
+        rows = [
+            row for table in read.tables.values() for row in _of_table(schema, table, engine)
+        ]
     finally:
         engine.close()
     return Bias(tuple(rows), _folders(read))
@@ -205,10 +239,13 @@ def _has_certificates(folder: Path) -> bool:
     return False
 
 
-def _of_table(schema: Schema, name: str, engine: Engine) -> Iterator[dict[str, Any]]:
-    held = schema.table(name)
+def _of_table(
+    schema: Schema, declared: DeclaredTable, engine: Engine
+) -> Iterator[dict[str, Any]]:
+    held = schema.table(declared.name)
     if not held.private:
         return
+    yield from losses(declared, held, engine)
     for facts in held.columns.values():
         if isinstance(facts.lower, Fraction) and isinstance(facts.upper, Fraction):
             row = _values(schema, held, facts, engine)
@@ -248,6 +285,8 @@ def _values(
         "table": held.name,
         "cut": "values",
         "of": facts.name,
+        "file": None,
+        "number": int(found["below"] + found["above"]),
         "share": float(below + above),
         "below": float(below),
         "above": float(above),
@@ -283,6 +322,8 @@ def _rows(schema: Schema, held: Table, engine: Engine) -> Iterator[dict[str, Any
                 "table": held.name,
                 "cut": "rows",
                 "of": said,
+                "file": None,
+                "number": every - kept,
                 "share": 1 - kept / every,
                 "below": None,
                 "above": None,

@@ -29,6 +29,7 @@ from dither.query._policy import DeclaredTable, Policy
 __all__ = [
     "PublicKeys",
     "connect",
+    "differences",
 ]
 
 
@@ -37,10 +38,13 @@ def connect(
     given: Mapping[str, Any],
     connections: Mapping[str, Any],
     progress: Callable[[float], None] | None = None,
+    *,
+    owner: bool = False,
 ) -> Engine:
     """The policy's engine over its sources; several, where its tables name several.
 
-    ``progress`` is called with the share done while one of them runs a job.
+    ``progress`` is called with the share done while one of them runs a job. ``owner``: the owner of
+    the data asks, who may be told files apart.
 
     Raises
     ------
@@ -62,7 +66,7 @@ def connect(
     opened: dict[str, Engine] = {}
     try:
         for engine, held in tables.items():
-            given_too = {"given": connections.get(engine), "progress": progress}
+            given_too = {"given": connections.get(engine), "progress": progress, "owner": owner}
             opened[engine] = backend(engine).open(held, {**policy.engine, **given_too})
     except BaseException:
         for one in opened.values():
@@ -71,6 +75,15 @@ def connect(
     if len(opened) == 1:
         return next(iter(opened.values()))
     return SeveralEngines(opened, {t: engine for engine, held in tables.items() for t in held})
+
+
+def differences(policy: Policy, given: Mapping[str, Any]) -> list[str]:
+    """For the owner of the data alone: what sets files of the tables apart from most of them."""
+    found = []
+    for name, table in policy.tables.items():
+        engine, source = _table_source(table, given.get(name), policy)
+        found += [f"{name}: {line}" for line in backend(engine).differences(source)]
+    return found
 
 
 def _check_connection(name: str, connection: Any, used: Mapping[str, Any]) -> None:

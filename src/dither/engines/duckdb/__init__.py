@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dither.engines import Backend, TableSource
+from dither.engines.duckdb.drift import differences
 from dither.engines.duckdb.engine import DuckDBEngine
 from dither.engines.duckdb.sources import FORMATS, FileSource, FrameSource
 from dither.errors import ArgumentError, PolicyError
@@ -21,6 +22,7 @@ def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Duck
             threads=options.get("threads"),
             temp_directory=options.get("temp"),
             progress=options.get("progress"),
+            owner=bool(options.get("owner")),
         )
     except ArgumentError as error:
         if not str(error).startswith(("memory_limit", "temp_directory")):
@@ -38,4 +40,9 @@ def _source(table: TableSource) -> FileSource | FrameSource:
     return FileSource(table.source, table.format, table.table, delimiter, table.unit, table.columns)
 
 
-BACKEND = Backend("duckdb", _open, FORMATS)
+def _differences(table: TableSource) -> list[str]:
+    source = _source(table)
+    return differences(source) if isinstance(source, FileSource) else []
+
+
+BACKEND = Backend("duckdb", _open, FORMATS, differences=_differences)

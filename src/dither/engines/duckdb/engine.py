@@ -23,6 +23,7 @@ import numpy as np
 from dither.engines import FAILED
 from dither.engines.duckdb.connection import lock, open_unlocked, second, shut, shut_meanwhile
 from dither.engines.duckdb.dialect import DUCKDB
+from dither.engines.duckdb.lines import lines_left_out
 from dither.engines.duckdb.names import quoted
 from dither.engines.duckdb.sources import (
     FileSource,
@@ -97,6 +98,8 @@ class DuckDBEngine(SQLEngine):
         as private as its source.
     progress : callable, optional
         Called about twice a second with the share done, between 0 and 1, while a job runs.
+    owner : bool
+        Whether ``lost`` tells the files of a table apart.
 
     Raises
     ------
@@ -122,7 +125,9 @@ class DuckDBEngine(SQLEngine):
         threads: int | None = None,
         temp_directory: str | None = None,
         progress: Callable[[float], None] | None = None,
+        owner: bool = False,
     ) -> None:
+        self._owner = owner
         self._sources: dict[str, Source] = {n: as_source(s) for n, s in sources.items()}
         self._options = (memory_limit, threads)
         self._progress = progress
@@ -151,7 +156,7 @@ class DuckDBEngine(SQLEngine):
             stored: dict[str, Stored] = {}
             for number, (name, source) in enumerate(self._sources.items()):
                 view = f"source_{number}"
-                stored[name] = replace(attach(connection, view, source), empty=view)
+                stored[name] = replace(attach(connection, view, source, by_file=self._owner), empty=view)
             files = {path for table in stored.values() for path in _files(table)}
             lock(connection, sorted(files))
             for name, table in stored.items():
@@ -205,6 +210,15 @@ class DuckDBEngine(SQLEngine):
             if stored.route is not None:
                 with self._running:
                     stored.route.register(self._open(), arrow_name(stored.view))
+
+    def left_out(self, table: str) -> Mapping[str, tuple[int, int]]:
+        stored, source = self._table(table), self._sources[table]
+        if not isinstance(source, FileSource) or source.format not in ("csv", "jsonl"):
+            return {}
+        names = source.format == "csv"
+        return {
+            str(path): lines_left_out(path, names=names) for path in stored.layout[0].paths
+        }
 
     def _rehearse(self, sql: str) -> Sequence[str]:
         digest = hashlib.sha256(sql.encode()).hexdigest()

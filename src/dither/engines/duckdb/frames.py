@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.engines.files import Files
+from dither.engines.files import OWNER, Files
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.text import unwritable
 
@@ -84,7 +84,7 @@ def from_arrow_files(files: Files, unit: str | None, shown: str) -> tuple[Any, t
         if not table.schema.equals(first):
             raise PolicyError(
                 f"the files of {shown} do not all have the same columns, in one order and of the "
-                "same types; write those that differ anew"
+                f"same types; write those that differ anew, which {OWNER} names"
             )
         _check_names(table)
         for key, value in zip(files.keys, files.values[number] if files.keys else (), strict=True):

@@ -31,7 +31,7 @@ from dither.engines.files import Files
 from dither.errors import PolicyError
 from dither.plan.schema import Kind
 
-__all__ = ["compression_of", "csv_rows", "header", "json_rows"]
+__all__ = ["compression_of", "csv_rows", "header", "json_rows", "lines_left_out"]
 
 LONGEST = 2_000_000
 
@@ -81,7 +81,7 @@ def _opened(path: Path, kind: str) -> Any:
     return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), kind))
 
 
-def _lines(files: Files, skip: int) -> str:
+def _lines(files: Files, skip: int, *, named: bool) -> str:
     """Each line as the column ``line``, and beside it the file that it is of where this matters."""
     kinds = {compression_of(path) for path in files.paths}
     if len(kinds) > 1:
@@ -95,21 +95,46 @@ def _lines(files: Files, skip: int) -> str:
         " columns = {'line': 'VARCHAR'}, delim = '\x02', quote = '', escape = '', nullstr = '\x03',"
         " new_line = '\\n', strict_mode = false, null_padding = true, ignore_errors = true,"
         f" compression = '{kinds.pop()}'"
-        + (f", hive_partitioning = false, filename = {text(FILE)})" if files.keys else ")")
+        + (f", hive_partitioning = false, filename = {text(FILE)})" if named else ")")
     )
 
 
-def csv_rows(files: Files, names: list[str], delimiter: str) -> str:
-    """The rows of CSV files that all have these columns."""
+def lines_left_out(path: Path, *, names: bool) -> tuple[int, int]:
+    """How many lines of a file are not read, as they are not UTF-8 or too long, and how many are
+    there; ``names``: the first line names columns, and is none of them.
+
+    The whole file is read, for its owner alone.
+    """
+    lost = lines = 0
+    with _opened(path, compression_of(path)) as file:
+        for block in iter(lambda: file.readline(), b""):
+            # What is read by LF may hold lines that end at CR.
+            for line in block.rstrip(b"\r\n").split(b"\r"):
+                lines += bool(line)
+                lost += len(line) > LONGEST or not _is_utf8(line)
+    return lost, max(lines - names, 0)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def csv_rows(files: Files, names: list[str], delimiter: str, *, named: bool = False) -> str:
+    """The rows of CSV files that all have these columns; ``named``: and the file of each."""
     escaped = "\\" + delimiter if not delimiter.isalnum() and delimiter.isascii() else delimiter
     pattern = text(f'("(?:[^"]|"")*"|[^{escaped}]*)({escaped}|$)')
-    own = f", {quoted(FILE)}" if files.keys else ""
+    held = named or bool(files.keys)
+    own = f", {quoted(FILE)}" if held else ""
     fields = (
         f"""SELECT CASE WHEN contains(line, '"') THEN regexp_extract_all(line, {pattern}, 1)"""
-        f" ELSE string_split(line, {text(delimiter)}) END AS fields{own} FROM {_lines(files, 1)}"
+        f" ELSE string_split(line, {text(delimiter)}) END AS fields{own} FROM {_lines(files, 1, named=held)}"
     )
     columns = ", ".join(f"{_field(i)} AS {quoted(name)}" for i, name in enumerate(names, start=1))
-    return keyed(f"SELECT {columns}{own} FROM ({fields})", files)
+    return keyed(f"SELECT {columns}{own} FROM ({fields})", files, named=named)
 
 
 def _field(position: int) -> str:
@@ -121,21 +146,24 @@ def _field(position: int) -> str:
     )
 
 
-def json_rows(files: Files, columns: Mapping[str, Kind | None], unit: str | None) -> str:
-    """The rows of files of JSON lines, as texts."""
+def json_rows(
+    files: Files, columns: Mapping[str, Kind | None], unit: str | None, *, named: bool = False
+) -> str:
+    """The rows of files of JSON lines, as texts; ``named``: and the file of each."""
     if unit is not None and columns.get(unit) not in (None, Kind.TEXT):
         raise PolicyError(
             f'the unit {unit!r} of JSON lines is read as text: declare type = "text" of it, or no '
             'type; a whole number is then its digits, and 7, 7.0 and "7" are one unit'
         )
-    own = f", {quoted(FILE)}" if files.keys else ""
+    held = named or bool(files.keys)
+    own = f", {quoted(FILE)}" if held else ""
     # A cast that is tried gives NULL where a line is not JSON; all below has JSON before it.
-    rows = f"SELECT TRY_CAST(line AS JSON) AS row{own} FROM {_lines(files, 0)}"
+    rows = f"SELECT TRY_CAST(line AS JSON) AS row{own} FROM {_lines(files, 0, named=held)}"
     objects = f"SELECT CASE WHEN json_type(row) = 'OBJECT' THEN row END AS row{own} FROM ({rows})"
     read = ", ".join(
         f"{_unit(name) if name == unit else _member(name)} AS {quoted(name)}" for name in columns
     )
-    return keyed(f"SELECT {read}{own} FROM ({objects})", files)
+    return keyed(f"SELECT {read}{own} FROM ({objects})", files, named=named)
 
 
 def _place(name: str) -> str:

@@ -29,8 +29,9 @@ def listed(paths: Sequence[Path]) -> str:
     return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
 
 
-def keyed(rows: str, files: Files) -> str:
-    """The rows of files, each with the keys of its folders in place of the column ``FILE``.
+def keyed(rows: str, files: Files, *, named: bool = False) -> str:
+    """The rows of files, each with the keys of its folders in place of the column ``FILE``, or,
+    where ``named``, beside it.
 
     Each file stands in the list once, so that no row is lost or doubled.
     """
@@ -46,7 +47,8 @@ def keyed(rows: str, files: Files) -> str:
         for name, values in columns
     )
     keys = ", ".join(f"k.{quoted(key)}" for key in files.keys)
+    own = "r.*" if named else f"r.* EXCLUDE ({quoted(FILE)})"
     return (
-        f"SELECT r.* EXCLUDE ({quoted(FILE)}), {keys} FROM ({rows}) AS r "
+        f"SELECT {own}, {keys} FROM ({rows}) AS r "
         f"JOIN (SELECT {made}) AS k ON r.{quoted(FILE)} = k.{quoted(FILE)}"
     )

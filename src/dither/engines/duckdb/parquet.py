@@ -149,7 +149,7 @@ def footers(paths: Sequence[Path]) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def direct(files: Files, unit: str | None = None) -> str:
+def direct(files: Files, unit: str | None = None, *, named: bool = False) -> str:
     """The rows as the engine's own reader gives them.
 
     Parameters
@@ -157,15 +157,18 @@ def direct(files: Files, unit: str | None = None) -> str:
     files : Files
     unit : str, optional
         A name in SQL, of the unit where it is text: NULL where it holds what a bad byte is read as.
+    named : bool
+        Whether the rows say which file they are of, as the column ``FILE``.
     """
     rows = "*"
     if unit is not None:
         rows = f"* REPLACE (CASE WHEN contains({unit}, '?') THEN NULL ELSE {unit} END AS {unit})"
-    own = f", filename = {text(FILE)}" if files.keys else ""
+    own = f", filename = {text(FILE)}" if files.keys or named else ""
     return keyed(
         f"SELECT {rows} FROM read_parquet({listed(files.paths)}, hive_partitioning = false, "
         f"utf8_validation = 'replace'{own})",
         files,
+        named=named,
     )
 
 

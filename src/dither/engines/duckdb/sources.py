@@ -24,9 +24,9 @@ from dither.engines.duckdb import parquet
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN, from_arrow_files, to_arrow
 from dither.engines.duckdb.lines import csv_rows, header, json_rows
-from dither.engines.duckdb.names import listed, quoted, text
+from dither.engines.duckdb.names import FILE, listed, quoted, text
 from dither.engines.duckdb.views import Rowwise, rowwise
-from dither.engines.files import Files, Named, find_files, is_many, shown_name
+from dither.engines.files import OWNER, Files, Named, find_files, is_many, shown_name
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.schema import Kind
@@ -169,8 +169,12 @@ def files_of(source: FileSource) -> Files:
     return found
 
 
-def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
+def attach(
+    connection: DuckDBPyConnection, view: str, source: Source, *, by_file: bool = False
+) -> Stored:
     """Make ``view`` read the source. Runs before the connection is locked.
+
+    ``by_file``: another view says of each row which file it is of, where there are several.
 
     Raises
     ------
@@ -235,7 +239,26 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     if source.format == "duckdb":
         # Elsewhere a type lists what its writer met among the values.
         stored = replace(stored, labels=_labels(found))
+    if by_file and len(files.paths) > 1 and route is None:
+        named = _by_file(files, list(now[1]), source)
+        connection.execute(f"CREATE VIEW {quoted(by_file_name(view))} AS {named}")
+        stored = replace(stored, by_file=(by_file_name(view), FILE))
     return _with_names(stored, shown)
+
+
+def by_file_name(view: str) -> str:
+    """What the rows of a view are called beside the names of their files."""
+    return f"{view}_by_file"
+
+
+def _by_file(files: Files, names: list[Any], source: FileSource) -> str:
+    """The rows of a source, each with the name of its file."""
+    if source.format == "csv":
+        return csv_rows(files, names, source.delimiter, named=True)
+    if source.format == "jsonl":
+        columns = {n: k for n, k in source.columns.items() if n not in files.keys}
+        return json_rows(files, columns, source.unit, named=True)
+    return parquet.direct(files, named=True)
 
 
 def _labels(types: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
@@ -323,7 +346,7 @@ def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]
     if len(set(each)) > 1:
         raise PolicyError(
             f"the files of {shown} do not all have the same columns, in one order and of the same "
-            "types; write those that differ anew"
+            f"types; write those that differ anew, which {OWNER} names"
         )
     columns = each[0] if each else ()
     own = {str(c if isinstance(c, str) else c[0]).casefold() for c in columns}

@@ -84,6 +84,8 @@ class Stored:
         name where queries are tried on a connection on which it stands for such a table.
     labels : mapping of str to tuple of str
         By column whose type lists its own values: these.
+    by_file : tuple of str, optional
+        A view of the same rows that also says which file each is of, and the column that does.
     """
 
     view: str
@@ -96,6 +98,7 @@ class Stored:
     route: Any = field(default=None, compare=False)
     empty: str = ""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_file: tuple[str, str] | None = None
 
 
 def without_negative_zero(
