@@ -35,7 +35,7 @@ from itertools import pairwise, product
 from math import prod
 from typing import Any, Self
 
-from dither.plan.expressions import Bin, Column, Expression, Literal
+from dither.plan.expressions import Bin, Case, Column, Expression, Literal, Unreadable
 from dither.plan.relations import Relation
 from dither.plan.schema import Kind, Value
 
@@ -300,15 +300,18 @@ class Sides(Measurement):
     """A histogram of a few cells, whose edges are found in another one once that is released.
 
     Of numbers it has three cells, below, within and above two ends; of sizes of units two, up to an
-    end and above. An engine is handed what ``between`` gives.
+    end and above. Of a table's own column there is a last one, of the rows in which it is
+    ``unreadable``: they have no value, so that each row is still in one cell at most. An engine is
+    handed what ``between`` gives.
     """
 
     of: Leaves | UnitSizeHistogram
+    unreadable: Column | None = None
 
     @property
     def bins(self) -> int:
         """How many cells there are."""
-        return 3 if isinstance(self.of, Leaves) else 2
+        return (3 if isinstance(self.of, Leaves) else 2) + (self.unreadable is not None)
 
     def between(self, *edges: Fraction) -> Leaves | UnitSizeHistogram:
         """The histogram with these edges inside: of as many cells but one."""
@@ -316,8 +319,12 @@ class Sides(Measurement):
             return replace(self.of, edges=(self.of.edges[0], *map(int, edges)))
         match self.of.operand:
             case Bin(operand=operand, edges=outer):
-                cut = Bin(operand, (outer[0], *edges, outer[-1]))
-                return replace(self.of, operand=cut, upper=len(edges), bins=len(edges) + 1)
+                cut: Expression = Bin(operand, (outer[0], *edges, outer[-1]))
+                last = len(edges)
+                if self.unreadable is not None:
+                    last += 1
+                    cut = Case(((Unreadable(self.unreadable), Literal(last)),), cut)
+                return replace(self.of, operand=cut, upper=last, bins=last + 1)
         raise TypeError("only a histogram of bins can have others")
 
 

@@ -16,7 +16,7 @@ from dither.plan import aggregates as ag
 from dither.plan._ranges import SUM_CELLS, lattice_step, power_of_two
 from dither.plan.ballots import Ballot
 from dither.plan.calculations import calculated, of_rows
-from dither.plan.expressions import Case, Expression, Literal
+from dither.plan.expressions import Case, Column, Expression, Literal
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import (
     Distinct,
@@ -361,7 +361,8 @@ class PlannedMeasurements:
         parts = PARTS if self.has_unit else 1
         last = grid.cells - 1
         leaves = Leaves(grid.cell_of(operand), Fraction(1), 0, last, 1, grid.cells, parts)
-        return self._in_cells(leaves, parts, grid, weight)
+        own = isinstance(operand, Column) and self.scope.is_of_a_table(operand)
+        return self._in_cells(leaves, parts, grid, weight, operand if own else None)
 
     def _sizes(self, by: tuple[Expression, ...], groups: bool, weight: Fraction) -> CellsRecipe:
         if not self.has_unit:
@@ -376,9 +377,11 @@ class PlannedMeasurements:
         parts: int,
         grid: MagnitudeGrid | DayGrid | None,
         weight: Fraction,
+        column: Column | None = None,
     ) -> CellsRecipe:
         cells = self.measure(found, weight * (1 - OUTSIDE))
-        return CellsRecipe(cells, self.measure(Sides(found), weight * OUTSIDE), parts, grid)
+        sides = self.measure(Sides(found, column), weight * OUTSIDE)
+        return CellsRecipe(cells, sides, parts, grid)
 
     def _centred(
         self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int

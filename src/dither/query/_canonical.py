@@ -94,7 +94,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ),
     jb.UnitProducts: ("unit products", ("left", "right", "centre")),
     jb.UnitSizeHistogram: ("histogram of unit sizes", ("by", "groups", "edges")),
-    jb.Sides: ("sides", ("of",)),
+    jb.Sides: ("sides", ("of", "unreadable")),
     jb.Cells: ("table of counts", ("axes", "shape")),
     jb.ListedCells: ("listed table of counts", ("axes", "shape")),
     jb.Leaves: (
@@ -123,6 +123,7 @@ LATER: dict[tuple[str, str], Any] = {
 LATER |= {("count units", "where"): None, ("values", "once"): False}
 LATER |= {("count distinct", "others"): (), ("distinct", "others"): ()}
 LATER |= {("elements", "most"): None, ("magnitudes", "origin"): None}
+LATER |= {("sides", "unreadable"): None}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
 LATER |= {(query, "consistent"): False for query in ("query", "query of units")}
 LATER |= {

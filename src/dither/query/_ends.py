@@ -12,7 +12,7 @@ to the last occupied one. What lies beyond that is mostly noise, of which there 
 cells are added up.
 
 Share outside. Given the ends, which rest on other noise, o~ = o + X and i~ = i + Y are the noisy
-numbers of values outside and inside, X being one or two draws and Y one. With Pr[X < -x] and
+numbers of values outside and inside, X and Y being sums of one draw or more. With Pr[X < -x] and
 Pr[Y > y] at most alpha/2 each, o <= o~ + x and i >= i~ - y hold together with the stated
 confidence, and then o/(o + i) <= (o~ + x)/(o~ + x + max(0, i~ - y)).
 """
@@ -91,14 +91,17 @@ class Outside:
     most: float
 
 
-def outside_of(outside: Integers, inside: int, noise: AdditiveNoise, confidence: float) -> Outside:
-    """The share outside, from the noisy numbers outside (of each side) and inside."""
+def outside_of(
+    outside: Integers, inside: Integers | int, noise: AdditiveNoise, confidence: float
+) -> Outside:
+    """The share outside, from the noisy numbers outside (of each side) and inside (of each part)."""
     alpha = 1 - confidence
-    terms = [(1.0, noise)] * len(outside)
     # Noise is symmetric: half of what a half-width leaves outside lies on either side.
-    reach = float(half_width(terms, 1 - alpha))
-    out, within = float(np.sum(outside)), float(inside)
-    most, least = max(out + reach, 0.0), max(within - noise.half_width(1 - alpha), 0.0)
+    reach, short = (
+        float(half_width([(1.0, noise)] * len(numbers), 1 - alpha)) for numbers in (outside, np.atleast_1d(inside))
+    )
+    out, within = float(np.sum(outside)), float(np.sum(inside))
+    most, least = max(out + reach, 0.0), max(within - short, 0.0)
     known = max(out, 0.0) + max(within, 0.0)
     expected = max(out, 0.0) / known if known > 0 else 1.0
     bound = most / (most + least) if most + least > 0 else 1.0

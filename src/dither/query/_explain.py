@@ -383,7 +383,8 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             about = "" if grid[1] is None else f" of days about {grid[1]}"
             return f"histogram of {show(grid[0])} in {bins:,} cells of a public grid{about}"
         case jb.Sides():
-            return "count of what lies outside of the ends that are found, and within"
+            lost = ", and of what cannot be read" if measurement.unreadable else ""
+            return f"count of what lies outside of the ends that are found, and within{lost}"
         case jb.UnitSizeHistogram(by=by, groups=groups):
             of = f"groups by {', '.join(map(show, by))}" if by else "rows"
             largest = f"rows in its largest of the {of}" if by else of

@@ -192,6 +192,19 @@ class LearnedBounds(Learned):
         return _share(self._content["most"])
 
     @property
+    def unreadable(self) -> float | None:
+        """The share of what is there that cannot be read as declared, as far as can be told.
+
+        ``None`` of elements of lists, and of what was learned before this was counted.
+        """
+        return _share((self._content.get("unreadable") or {}).get("expected"))
+
+    @property
+    def unreadable_at_most(self) -> float | None:
+        """That share is no larger, with the stated confidence."""
+        return _share((self._content.get("unreadable") or {}).get("most"))
+
+    @property
     def policy(self) -> str | None:
         """The line that declares the bounds in a policy; ``None`` where there are none."""
         if self.lower is None or self.upper is None:
@@ -213,9 +226,19 @@ class LearnedBounds(Learned):
 
     def _lines(self) -> list[str]:
         if self.lower is None or self.upper is None:
-            return [f"no bounds of {self._what}", self._faint(self._content["seen"])]
+            faint = self._faint(self._content["seen"])
+            return [f"no bounds of {self._what}", *self._lost(), faint]
         title = f"bounds of {self._what}: {self._ends()}"
-        return [title, self._error(), f"in the policy: {self.policy}"]
+        return [title, self._error(), *self._lost(), f"in the policy: {self.policy}"]
+
+    def _lost(self) -> list[str]:
+        if self.unreadable is None or self.unreadable_at_most is None:
+            return []
+        return [
+            f"at most {percent(self.unreadable_at_most, turn=ceil)} of what is there cannot be "
+            f"read as {self._content['type']} (about {percent(round(self.unreadable, 3))}), and is "
+            "in no answer"
+        ]
 
     def _error(self) -> str:
         assert self.outside is not None

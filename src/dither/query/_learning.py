@@ -282,16 +282,20 @@ def _learned_end(
     assert check_noise is not None
     cells = noise_plan.trees[recipe.cells].bins - (0 if recipe.grid is None else 2)
     found: dict[str, Any] = {"seen": threshold(noise, cells) / recipe.parts}
-    ends = _ends(recipe, noise_plan, noisy.values, confidence)
-    if ends is None:
-        return found | {"lower": None, "upper": None, "expected": None, "most": None}
     (sides,) = noisy.values[recipe.sides]
-    if recipe.grid is None:
-        inside, *beyond = sides[0]
-    else:
-        below, inside, above = sides[0]
-        beyond = [below, above]
-    share = outside_of(np.array(beyond), int(inside), check_noise, confidence)
+    counted = sides[0] if len(sides) else None
+    measured = noise_plan.plan.job.measurements[recipe.sides]
+    if isinstance(measured, Sides) and measured.unreadable and counted is not None:
+        # Whatever the ends are, and where none are found: all values there are, and the unread.
+        lost = outside_of(counted[-1:], counted[:-1], check_noise, confidence)
+        found["unreadable"] = {"expected": lost.expected, "most": lost.most}
+        counted = counted[:-1]
+    ends = _ends(recipe, noise_plan, noisy.values, confidence)
+    if ends is None or counted is None:
+        return found | {"lower": None, "upper": None, "expected": None, "most": None}
+    inner = 0 if recipe.grid is None else 1
+    beyond = np.delete(counted, inner)
+    share = outside_of(beyond, counted[inner : inner + 1], check_noise, confidence)
     lower, upper = map(str, ends) if recipe.grid is None else recipe.grid.texts(*ends)
     found |= {"lower": lower, "upper": upper}
     return found | {"expected": share.expected, "most": share.most}
