@@ -19,6 +19,7 @@ confidence, and then o/(o + i) <= (o~ + x)/(o~ + x + max(0, i~ - y)).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,7 +30,7 @@ from dither._search import least_integer
 from dither.mechanisms import AdditiveNoise, half_width
 from dither.mechanisms._base import Integers
 
-__all__ = ["Outside", "ends_of", "limit_of", "outside_of", "threshold"]
+__all__ = ["Outside", "ends_of", "limit_of", "outside_of", "share_beyond", "threshold"]
 
 FAR = Fraction(1, 1000)
 """How likely an empty cell, out of all, may be to pass for an occupied one."""
@@ -75,6 +76,23 @@ def limit_of(counts: Integers, noise: AdditiveNoise, share: Fraction) -> int | N
     known = counts[: found[1] + 1]
     above = known.sum() - np.cumsum(known)
     return int(np.argmax(above <= float(share) * max(known.sum(), 0)))
+
+
+def share_beyond(
+    counts: Integers, sizes: Sequence[Fraction], limit: Fraction, noise: AdditiveNoise
+) -> float | None:
+    """The share of all that units have which lies beyond a limit, as far as can be told.
+
+    Cells up to the last occupied one tell, each by the middle of its sizes; what lies in those
+    above it is mostly noise. ``None`` where no cell is seen to be occupied.
+    """
+    found = _occupied(counts, noise)
+    if found is None:
+        return None
+    known = [max(int(count), 0) for count in counts[: found[1] + 1]]
+    every = sum(n * size for n, size in zip(known, sizes, strict=False))
+    beyond = sum(n * max(size - limit, 0) for n, size in zip(known, sizes, strict=False))
+    return float(beyond / every) if every else None
 
 
 def _occupied(counts: Integers, noise: AdditiveNoise) -> tuple[int, int] | None:

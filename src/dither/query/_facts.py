@@ -13,9 +13,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any, TypeVar
 
-from dither._format import cost_text
+from dither._format import cost_text, percent
 from dither.errors import PolicyError
 from dither.ledger import Entry, Ledger
 from dither.plan import aggregates as ag
@@ -89,6 +90,29 @@ class Fact:
         """A limit, of ``"rows"`` or of ``"groups"``."""
         upper = (self.content.get(name) or {}).get("upper")
         return None if upper is None else int(upper)
+
+    def cut(self, **limits: int) -> list[str]:
+        """What is known to be cut by limits that a question uses as they were learned: the shares
+        that learning them released, and nothing else.
+
+        ``limits``: what the question uses, by ``rows`` and ``groups``.
+        """
+        told = []
+        by = ", ".join(self.content.get("by") or ())
+        for name, used in limits.items():
+            facts = self.content.get(name) or {}
+            if self.limit(name) != used or facts.get("expected") is None:
+                continue
+            beyond = facts.get("beyond")
+            lost = "" if beyond is None else f"; about {percent(round(beyond, 3))} of all {name}"
+            told.append(
+                f"ledger entry {self.entry.number}, which max_{name} = {used} of {self.table} is "
+                f"learned from, says what is cut: about {percent(round(facts['expected'], 3))} of "
+                f"the units{f', by {by},' if by else ''} have more {name} than that, at most "
+                f"{percent(facts['most'], turn=ceil)}{lost}. A question that groups otherwise may "
+                "cut more"
+            )
+        return told
 
     @property
     def found(self) -> bool:

@@ -306,10 +306,12 @@ class LearnedLimits(Learned):
         lines = [title]
         for name, facts in self._found().items():
             limit = count_text(self._limit(name) or 0, name.removesuffix("s"))
+            beyond = facts.get("beyond")
+            which = "" if beyond is None else f", about {percent(round(beyond, 3))} of all {name}"
             lines.append(
                 f"at most {percent(facts['most'], turn=ceil)} of the units ({self._who}) have more "
                 f"than {limit} at {level(self.confidence)} confidence (about "
-                f"{percent(round(facts['expected'], 3))}); what they have beyond is cut"
+                f"{percent(round(facts['expected'], 3))}); what they have beyond is cut{which}"
             )
         for name in ("groups", "rows"):
             missed = self._content.get(name)

@@ -30,7 +30,7 @@ from dither.plan.magnitudes import ORIGIN, SIZES, DayGrid
 from dither.plan.recipes import CellsRecipe
 from dither.plan.relations import Relation, Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema
-from dither.query._ends import ends_of, limit_of, outside_of, threshold
+from dither.query._ends import ends_of, limit_of, outside_of, share_beyond, threshold
 from dither.query._noise import NoisePlan, Noisy, on_grid
 from dither.query._opened import OpenedPolicy
 from dither.query._question import Question
@@ -298,6 +298,10 @@ def _learned_end(
     share = outside_of(beyond, counted[inner : inner + 1], check_noise, confidence)
     lower, upper = map(str, ends) if recipe.grid is None else recipe.grid.texts(*ends)
     found |= {"lower": lower, "upper": upper}
+    if recipe.grid is None:
+        (units,) = noisy.values[recipe.cells]
+        sizes = [sum(_size(cell)) / 2 for cell in range(len(SIZES))]
+        found["beyond"] = share_beyond(units[0], sizes, ends[1], noise)
     return found | {"expected": share.expected, "most": share.most}
 
 

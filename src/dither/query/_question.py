@@ -188,7 +188,8 @@ class Question:
         """
         asked = self.within(max_groups=max_groups, max_rows=max_rows)
         noise_plan = None if epsilon is None else asked._noise_plan(epsilon, delta)
-        return explain(asked._plan, noise_plan, [fact.text for fact in asked._facts])
+        learned = [fact.text for fact in asked._facts]
+        return explain(asked._plan, noise_plan, [*learned, *asked._known_cuts()])
 
     @deep()
     def preview(
@@ -431,7 +432,15 @@ class Question:
         self, noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
     ) -> dict[str, Any]:
         """All that is released, as the ledger keeps it."""
-        return release_data(noise_plan, noisy, confidence, certificate)
+        data = release_data(noise_plan, noisy, confidence, certificate)
+        data["notes"] += self._known_cuts()
+        return data
+
+    def _known_cuts(self) -> list[str]:
+        """What the ledger knows to be cut by limits that were learned."""
+        job = self._plan.job
+        limits = {"rows": job.max_rows, "groups": job.max_groups}
+        return [line for fact in self._facts for line in fact.cut(**limits)]
 
     def _note(self) -> dict[str, Any]:
         """What the ledger notes beside the charge."""

@@ -260,6 +260,8 @@ class TablesQuestion:
                 "where it has more, the rest is left out by chance, so those with many rows weigh "
                 "less than in the data"
             )
+        for fact in self._facts:
+            found += fact.cut(rows=self.max_rows)
         return found + self.domain.notes()
 
     def nodes(self) -> tuple[Node, Node, Node]:
