@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from itertools import product
 from typing import Any
 
 import pytest
@@ -37,7 +36,21 @@ READINGS = (
 )
 
 TEXTS = (
-    *("", " ", "NA", "-99", " NA ", "north", " x", "o'b", "é", "\\", "$1", "\u00a05\u202f", "\ufeff7"),
+    *(
+        "",
+        " ",
+        "NA",
+        "-99",
+        " NA ",
+        "north",
+        " x",
+        "o'b",
+        "é",
+        "\\",
+        "$1",
+        "\u00a05\u202f",
+        "\ufeff7",
+    ),
     *("1,234.50", "1,234,567", "12,34", "1,2345", ",123", "1,,234", "1.234,50", "1.234.567,5"),
     *("1 234,5", "1\u00a0234,5", "1\u202f234", "1'234.5", "1’234.5", "1_000", "1_00", "1234,5"),
     *("($5.00)", "(1,234.50)", "$(5)", "( 5 )", "(-5)", "()", "(5", "$ -5", "-$ 5", "-$1,234.50"),
@@ -122,7 +135,7 @@ def test_an_engine_without_patterns_refuses_by_name():
             small.dialect.read(identifier("w"), "TEXT", facts)
 
 
-@pytest.mark.parametrize(("kind", "reading"), [p for p in product(Kind, (Reading(),))])
-def test_nothing_said_changes_nothing(kind, reading):
+@pytest.mark.parametrize("kind", list(Kind))
+def test_nothing_said_changes_nothing(kind):
     """An empty reading leaves every text as it is."""
-    assert all(reading.plain(text, kind) == text for text in TEXTS)
+    assert all(Reading().plain(text, kind) == text for text in TEXTS)

@@ -73,7 +73,9 @@ def test_files_are_told_apart_for_the_owner(tmp_path):
 
 def test_bins_are_keys_and_lines_that_are_left_out_are_counted(tmp_path):
     """A number in no bin matches no key; a line of Latin-1 is in no count, but in this one."""
-    (tmp_path / "t.csv").write_bytes(b"cost,region\n1,north\n99,north\n5,caf\xe9\n\n2,south\r3,south")
+    (tmp_path / "t.csv").write_bytes(
+        b"cost,region\n1,north\n99,north\n5,caf\xe9\n\n2,south\r3,south"
+    )
     given = policy(tmp_path, "t.csv")
     given["tables"]["t"]["columns"]["cost"] = {"type": "integer", "bins": [0, 3, 10]}
     rows = {(r["cut"], r["of"]): (r["number"], r["share"]) for r in told(given)}

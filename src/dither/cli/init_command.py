@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tomllib
 from pathlib import Path
 
@@ -21,6 +22,7 @@ __all__ = ["init"]
 Examples:
   dither init visits.parquet
   dither init visits.csv --unit patient_id --out policies/visits.toml
+  dither init patients.parquet --by-row
   dither init "visits/*.parquet" --table visits
   dither init hospital.duckdb --table visits --force
   dither init env:HOSPITAL_DSN --engine postgres --table public.visits
@@ -34,6 +36,9 @@ Examples:
 @click.option(
     "--unit", help="The column that says whose a row is. Without it, each row is a person."
 )
+@click.option(
+    "--by-row", is_flag=True, help="Each row is another person, whatever its columns are called."
+)
 @click.option("--out", type=FILE, default=Path("dither.toml"), show_default=True,
               help="The policy to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Write over an existing policy.")
@@ -42,6 +47,7 @@ def init(
     table: str | None,
     engine: str | None,
     unit: str | None,
+    by_row: bool,
     out: Path,
     force: bool,
 ) -> None:
@@ -51,19 +57,31 @@ def init(
 
     The draft comes from names and types alone, never from values. What is public about each column
     is yours to fill in, from what you know without looking.
+
+    Where a column looks like a person's key, such as patient_id, and nothing says whose a row is,
+    you are asked; where nobody can be, --unit or --by-row must say it.
     """
     import dither as dt
+    from dither.query._drafting import UnitMissing
 
     if out.exists() and not force:
         raise click.UsageError(f"{str(out)!r} exists; write over it with --force")
     if not out.parent.is_dir():
         raise click.UsageError(f"--out: there is no folder {str(out.parent)!r}; make it first")
-    with waiting("reading the schema"):
-        if engine is None:
-            text = dt.draft_policy(source, table=table, unit=unit)
-        else:
+    if unit is not None and by_row:
+        raise click.UsageError("--unit and --by-row contradict each other; leave one of them out")
+
+    def drafted(unit: str | None, by_row: bool) -> str:
+        with waiting("reading the schema"):
+            if engine is None:
+                return dt.draft_policy(source, table=table, unit=unit, by_row=by_row)
             held = {"table": table} if table else {}
-            text = dt.draft_policy({engine: source, **held}, unit=unit)
+            return dt.draft_policy({engine: source, **held}, unit=unit, by_row=by_row)
+
+    try:
+        text = drafted(unit, by_row)
+    except UnitMissing as missing:
+        text = drafted(*_asked_whose(missing.columns))
     # A policy's paths start from its own folder, the draft's from the current one.
     here = f"source = {json.dumps(source, ensure_ascii=False)}"
     if here in text and not Path(source).is_absolute():
@@ -74,6 +92,36 @@ def init(
     except OSError as error:
         raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
     _say_next(text, Path(source).name if engine is None else source, out)
+
+
+ROW = "row"
+"""What is answered where each row is another person."""
+
+
+def _asked_whose(columns: tuple[str, ...]) -> tuple[str | None, bool]:
+    """Whom a row belongs to: a column, or, where each is another person, none."""
+    listed = " and ".join(map(repr, columns))
+    if not _can_be_asked():
+        raise click.UsageError(
+            f"{listed} may say whose a row is, and without a unit each row is protected by itself, "
+            f"not each person: say --unit {columns[0]}, or --by-row where no person has more than "
+            "one row"
+        )
+    click.echo(
+        f"{listed} may say whose a row is. A ledger stays bound to what it first protects.",
+        err=True,
+    )
+    options = [*columns, ROW]
+    answer = click.prompt(
+        f"Who is protected: all rows with one {columns[0]}, or each {ROW} by itself?",
+        type=click.Choice(options),
+        err=True,
+    )
+    return (None, True) if answer == ROW else (answer, False)
+
+
+def _can_be_asked() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _say_next(text: str, source: str, out: Path) -> None:
@@ -94,7 +142,7 @@ def _say_next(text: str, source: str, out: Path) -> None:
         lines.append(
             f"- max_groups and max_rows: how much of one {body['unit']} may count;",
         )
-    else:
+    elif "units" not in tomllib.loads(text):
         lines.append("- unit, if one person can have more than one row;")
     lines += [
         f"- bounds, or values, of the columns you ask about: {listed}.",

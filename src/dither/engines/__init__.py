@@ -197,6 +197,8 @@ class Format:
         The policy may name the character between fields.
     many : bool
         A source may be several files: a list of paths, a pattern or a folder (``engines.files``).
+    pointed : bool
+        It prints numbers of its own with a point, beside texts: the policy cannot say otherwise.
     secret : bool
         A source may hold a password, so it may be named as ``env:NAME``; the engine is handed a
         ``dither._environment.Secret``.
@@ -210,6 +212,7 @@ class Format:
     holds_tables: bool = False
     delimited: bool = False
     many: bool = False
+    pointed: bool = False
     secret: bool = False
     fault: Callable[[str], str | None] | None = None
 

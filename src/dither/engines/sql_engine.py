@@ -255,7 +255,9 @@ class SQLEngine(Engine):
         return {
             "s": identifier(held),
             "u": binary("AND", identifier(held), unread),
-            "k": all_of("AND", [identifier(held), exp.Paren(this=exp.Not(this=unread.copy())), lost]),
+            "k": all_of(
+                "AND", [identifier(held), exp.Paren(this=exp.Not(this=unread.copy())), lost]
+            ),
         }
 
     def _end(self, end: Fraction, kind: Kind, *, up: bool) -> exp.Expression:

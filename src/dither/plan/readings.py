@@ -148,7 +148,7 @@ class Reading:
         """The forms that a trimmed value of a kind may have, if the engines' own are not meant.
 
         Of numbers what they give still holds its separators, its own point and its own minus. Of
-        dates there is a second step, ``padded``, and before it the names of months are their numbers.
+        dates there is a second step, ``padded``; before it names of months become their numbers.
         """
         if kind.numeric and self.of_numbers:
             return _of_numbers(self, whole=kind is Kind.INTEGER)

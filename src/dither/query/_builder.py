@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.plan import aggregates as ag
+from dither.plan import expressions as ex
+from dither.plan.schema import Kind
 from dither.query._question import Question
 from dither.query._requests import AggregateRequest, bins, count
 from dither.query._table_rows import TableRows
@@ -97,6 +99,55 @@ class TableQuery(TableRows):
                 )
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
         return self.measure(made, **limits)
+
+    def unreadable(self, *columns: str) -> Question:
+        """Ask which share of what is there cannot be read: of text that is no number, say.
+
+        Parameters
+        ----------
+        *columns : str
+            Columns of the table. Of each: of the rows in which it says anything, the share whose
+            value is NULL once it is read as the policy declares it, since it cannot be read, or is
+            none of the declared values.
+
+        Returns
+        -------
+        Question
+            With one output a column, ``unreadable_NAME``; it is explained, previewed and charged as
+            any other. Each is the mean of ``UNREADABLE(NAME)``, which is 0 or 1.
+
+        Raises
+        ------
+        QueryError
+            Where a column is not one of a table of the policy, or says who is protected.
+
+        Notes
+        -----
+        One row changes the sum by 1 at most and the count by 1; with a unit, its rows count within
+        ``max_groups`` and ``max_rows``.
+
+        Examples
+        --------
+        >>> import dither as dt, polars as pl, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> columns = {"cost": {"type": "real", "bounds": [0, 100]}}
+        >>> session = dt.open(
+        ...     {"budget": {"epsilon": 1e9, "ledger": folder.name + "/demo.ledger"},
+        ...      "tables": {"bills": {"columns": columns}}},
+        ...     sources={"bills": pl.DataFrame({"cost": ["1", "1,234.50", "7", None, "9"]})},
+        ... )
+        >>> session.table("bills").unreadable("cost").release(1e6).frame["unreadable_cost"][0]
+        0.25
+        >>> session.close(); folder.cleanup()
+        """
+        if not columns:
+            raise ArgumentError("columns: name at least one, as in unreadable('cost')")
+        made: list[ag.Output] = []
+        for name in columns:
+            column = Names(self.relation, self.schema).column(name, exact=True)
+            share = ex.Call("cast", (ex.Unreadable(column),), (Kind.INTEGER.value,))
+            made.append(ag.Output(f"unreadable_{name}", ag.Mean(share)))
+        return self.measure(made)
 
     def measure(
         self,

@@ -14,6 +14,7 @@ from dither.errors import DitherError, nearest
 from dither.plan.schema import Kind
 from dither.query._display import html_table
 from dither.query._fields import DeclaredColumn
+from dither.query._people import person_keys
 from dither.query._places import check_sources
 from dither.query._policy import DeclaredTable, Policy, read_policy, resolve_in, schema_of
 from dither.query._sources import connect
@@ -150,6 +151,7 @@ def check(
         check_sources(read.tables, read.units, read.folder, given)
     except DitherError as error:
         found.append(Finding("error", "tables", str(error)))
+    found += [Finding("warning", "budget.delta", text) for text in read.loose]
     columns = 0
     for name, declared in read.tables.items():
         alone = replace(read, tables={name: declared})
@@ -191,6 +193,8 @@ def _table(
                 continue
             found += _needs(place, body, facts.kind, known[column], private=declared.private)
             found += _labelled(f"{place}.values", body, labels.get(column, ()))
+        if declared.private and declared.unit is None and not policy.units[name].declared:
+            found += _unprotected(where, name, kinds)
         whole = [c for c in declared.columns if c in kinds and c not in unread]
         if not any(f.level == "error" for f in found):
             # Reading what is declared unique would read rows.
@@ -208,6 +212,19 @@ def _table(
         return len(kinds), found
     finally:
         engine.close()
+
+
+def _unprotected(where: str, table: str, kinds: Mapping[str, Kind | None]) -> Iterator[Finding]:
+    """Columns that look like a person's key, where each row is protected by itself."""
+    alike = person_keys(kinds)
+    if alike:
+        yield Finding(
+            "warning",
+            f"{where}.unit",
+            f"not declared, so each row is protected by itself, and {_listed([*map(repr, alike)])} "
+            f"may say whose a row is: write unit = {alike[0]!r}, or, where no person has more than "
+            f"one row, [units.person] with rows = {{ {table} = 1 }}",
+        )
 
 
 def _needs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ from dither.engines.files import is_many
 from dither.errors import PolicyError, nearest
 from dither.plan.schema import Kind
 from dither.query._fields import Reader
+from dither.query._people import person_keys
 from dither.query._places import read_source
 
-__all__ = ["draft_policy"]
+__all__ = ["UnitMissing", "draft_policy"]
 
 HINTS = {
     Kind.INTEGER: "bounds = [0, 100]    or    values = [1, 2, 3]",
@@ -26,6 +27,15 @@ HINTS = {
     Kind.TIMESTAMP: "bounds = [2020-01-01T00:00:00, 2025-12-31T23:59:59]",
     Kind.BOOLEAN: "",
 }
+
+
+class UnitMissing(PolicyError):
+    """A draft would protect rows, and the table has columns that look like a person's key."""
+
+    def __init__(self, message: str, columns: Sequence[str]) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
+
 
 DELIMITERS = (";", "\t", "|")
 
@@ -47,7 +57,11 @@ KEYED = (
 
 
 def draft_policy(
-    source: str | Path | Mapping[str, str], *, table: str | None = None, unit: str | None = None
+    source: str | Path | Mapping[str, str],
+    *,
+    table: str | None = None,
+    unit: str | None = None,
+    by_row: bool = False,
 ) -> str:
     """Draft a policy for one table.
 
@@ -62,6 +76,8 @@ def draft_policy(
         or of the table read where left out.
     unit : str, optional
         The column that says who is protected; a row is a person where left out.
+    by_row : bool
+        Each row is another person, although a column looks like a person's key.
 
     Returns
     -------
@@ -73,10 +89,14 @@ def draft_policy(
     Raises
     ------
     PolicyError
-        Where the source is missing or cannot be read, or has no such unit.
+        Where the source is missing or cannot be read, or has no such unit; where neither a unit nor
+        ``by_row`` is given, and a column looks like a person's key, such as ``patient_id``: what
+        the ledger is first charged for, it stays bound to.
     """
+    if unit is not None and by_row:
+        raise PolicyError("unit and by_row contradict each other; leave one of them out")
     if isinstance(source, Mapping):
-        return _of_engine(source, table, unit)
+        return _of_engine(source, table, unit, by_row)
     path = Path(source)
     engine = backend("duckdb")
     if not is_many(path) and not path.is_file():
@@ -86,7 +106,7 @@ def draft_policy(
     name = table or _table_name(plain[-1].split(".")[0] if plain else "")
     if form == "jsonl":
         # What lines of JSON hold, only their values say.
-        return _draft([f"source = {_quoted(str(path))}"], name, unit, {}, UNNAMED)
+        return _draft([f"source = {_quoted(str(path))}"], name, unit, {}, UNNAMED, by_row)
 
     def described(delimiter: str) -> dict[str, Kind | None]:
         inner = name if engine.formats[form].holds_tables else None
@@ -99,15 +119,15 @@ def draft_policy(
         # One column whose name holds another delimiter is a file cut at that one.
         delimiter = next((d for d in DELIMITERS if d in next(iter(columns))), ",")
         columns = described(delimiter) if delimiter != "," else columns
-    _check_unit(unit, path.name, columns)
+    _check_unit(unit, path.name, columns, by_row)
     untyped = UNTYPED if form == "csv" else KEYED if is_many(path) else ()
     lines = [f"source = {_quoted(str(path))}"]
     if delimiter != ",":
         lines.append(f"delimiter = {_quoted(delimiter)}")
-    return _draft(lines, name, unit, columns, untyped)
+    return _draft(lines, name, unit, columns, untyped, by_row)
 
 
-def _of_engine(source: Mapping[str, str], table: str | None, unit: str | None) -> str:
+def _of_engine(source: Mapping[str, str], table: str | None, unit: str | None, by_row: bool) -> str:
     """A draft for a table of an engine that the source names."""
     declared = read_source(Reader({"source": dict(source)}, "SOURCE"), "duckdb")
     if not isinstance(declared.source, str):
@@ -123,15 +143,26 @@ def _of_engine(source: Mapping[str, str], table: str | None, unit: str | None) -
         held = secret(declared.source, declared.where)
     with engine.open({name: TableSource(held, form, inner, None, unit)}, {}) as opened:
         columns = dict(opened.describe(name))
-    _check_unit(unit, inner, columns)
+    _check_unit(unit, inner, columns, by_row)
     fields = {declared.engine: declared.source, "table": inner, "format": declared.format}
     shown = ", ".join(f"{field} = {_quoted(text)}" for field, text in fields.items() if text)
-    return _draft([f"source = {{ {shown} }}"], name, unit, columns, ())
+    return _draft([f"source = {{ {shown} }}"], name, unit, columns, (), by_row)
 
 
-def _check_unit(unit: str | None, shown: str, columns: Mapping[str, Kind | None]) -> None:
+def _check_unit(
+    unit: str | None, shown: str, columns: Mapping[str, Kind | None], by_row: bool
+) -> None:
     if unit is not None and unit not in columns:
         raise PolicyError(f"unit: {shown} has no column {unit!r}" + nearest(unit, columns))
+    alike = [] if unit is not None or by_row else person_keys(columns)
+    if alike:
+        listed = " and ".join(map(repr, alike))
+        raise UnitMissing(
+            f"unit: {shown} has {listed}, which may say whose a row is, and without a unit each "
+            f"row is protected by itself, not each person; say unit={alike[0]!r}, or by_row=True "
+            "where no person has more than one row",
+            alike,
+        )
 
 
 def _table_name(found: str) -> str:
@@ -146,6 +177,7 @@ def _draft(
     unit: str | None,
     columns: Mapping[str, Kind | None],
     remarks: tuple[str, ...],
+    by_row: bool,
 ) -> str:
     lines = [
         "# What is public about the data, and what may be spent. Every fact here must come from",
@@ -159,7 +191,13 @@ def _draft(
         f"[tables.{_key(name)}]",
         *source,
     ]
-    if unit is None:
+    if by_row:
+        lines += [
+            "",
+            "[units.person]             # no person has more than one row of the table",
+            f"rows = {{ {_key(name)} = 1 }}",
+        ]
+    elif unit is None:
         lines += [
             '# unit = "..."             # the column that says who is protected; without it a row',
             "#                          # is a person. With it, also say:",

@@ -112,11 +112,12 @@ class Outside:
 def outside_of(
     outside: Integers, inside: Integers | int, noise: AdditiveNoise, confidence: float
 ) -> Outside:
-    """The share outside, from the noisy numbers outside (of each side) and inside (of each part)."""
+    """The share outside, from the noisy numbers outside and inside (of each side, or part)."""
     alpha = 1 - confidence
     # Noise is symmetric: half of what a half-width leaves outside lies on either side.
     reach, short = (
-        float(half_width([(1.0, noise)] * len(numbers), 1 - alpha)) for numbers in (outside, np.atleast_1d(inside))
+        float(half_width([(1.0, noise)] * len(numbers), 1 - alpha))
+        for numbers in (outside, np.atleast_1d(inside))
     )
     out, within = float(np.sum(outside)), float(np.sum(inside))
     most, least = max(out + reach, 0.0), max(within - short, 0.0)

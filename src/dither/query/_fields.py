@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as made_by
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
@@ -222,7 +223,7 @@ class DeclaredColumn:
     learned: str | None = None
     """The field, ``bounds`` or ``values``, that the ledger's newest answer stands for."""
     max_items: int | None = None
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = made_by(default_factory=dict)
     """What is said of how its values are written."""
 
 

@@ -203,9 +203,7 @@ def owner_bias(
         schema = schema_of(read, found, (), unread, lists)
         engine.check(schema)
         schema = _learned(schema, read)
-        rows = [
-            row for table in read.tables.values() for row in _of_table(schema, table, engine)
-        ]
+        rows = [row for table in read.tables.values() for row in _of_table(schema, table, engine)]
     finally:
         engine.close()
     return Bias(tuple(rows), _folders(read))
@@ -239,9 +237,7 @@ def _has_certificates(folder: Path) -> bool:
     return False
 
 
-def _of_table(
-    schema: Schema, declared: DeclaredTable, engine: Engine
-) -> Iterator[dict[str, Any]]:
+def _of_table(schema: Schema, declared: DeclaredTable, engine: Engine) -> Iterator[dict[str, Any]]:
     held = schema.table(declared.name)
     if not held.private:
         return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as made_by
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -32,9 +33,19 @@ from dither.query._fields import (
 )
 from dither.query._places import DeclaredSource, check_sources, read_engine, read_source
 from dither.query._readings import of_unit, read_reading, reading_of
-from dither.query._units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
+from dither.query._units import (
+    MOST_UNITS,
+    DeclaredUnit,
+    TableUnit,
+    check_units,
+    read_units,
+    unit_of,
+)
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
+
+LOOSE = Fraction(1, 500)
+"""A delta too large for any table worth protecting, where nobody says how many there are."""
 
 LIMITS = ("max_groups", "max_rows", "max_join_rows", "max_groups_cap", "max_rows_cap")
 NEIGHBOURS = ("add_remove", "replace_one")
@@ -55,8 +66,9 @@ class DeclaredTable:
     max_rows_cap: int | None
     unique: tuple[str | tuple[str, ...], ...]
     columns: Mapping[str, DeclaredColumn]
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = made_by(default_factory=dict)
     """What is said of how all values are written."""
+    units_at_least: int | None = None
     learned: tuple[str, ...] = ()
     """The limits, ``max_groups`` and ``max_rows``, that the ledger's newest answer stands for."""
 
@@ -103,6 +115,33 @@ class Policy:
         return Promise(unit, Neighbours.REPLACE if self.replace_one else Neighbours.ADD_REMOVE)
 
     @property
+    def loose(self) -> list[str]:
+        """Why delta is too large to promise anything, by what the policy itself says; mostly empty.
+
+        With delta of one over the number of people, publishing all of one person at random is
+        within the promise.
+        """
+        told = []
+        least: dict[str, int] = {}
+        for unit in self.units.values():
+            if unit.at_least is not None:
+                least[unit.name] = max(unit.at_least, least.get(unit.name, 0))
+        for name, number in least.items():
+            if self.budget.delta * number >= 1:
+                told.append(
+                    f"budget.delta = {float(self.budget.delta):g} is not below one over "
+                    f"the {number:,} units ({name}) that there are at least: it would allow to "
+                    f"publish some of them whole. Choose {1 / (100 * number):.1g} or less"
+                )
+        if not least and self.budget.delta >= LOOSE:
+            told.append(
+                f"budget.delta = {float(self.budget.delta):g} promises little: it should "
+                "be far below one over the number of people. Choose a smaller one, or say in the "
+                "policy how many there are, as units_at_least"
+            )
+        return told
+
+    @property
     def learns(self) -> bool:
         """Whether something that it would declare is learned from the data instead."""
         tables = self.tables.values()
@@ -147,7 +186,11 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     ledger = _ledger(spending, folder)
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
-    held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
+    held = {
+        name: unit_of(name, t.unit, units, t.units_at_least)
+        for name, t in tables.items()
+        if t.private
+    }
     check_sources(tables, held, folder)
     analysts = {}
     for name, body in top.section("analysts").items():
@@ -384,11 +427,13 @@ def _table(
         unique=unique,
         columns=columns,
         reading=read_reading(body),
+        units_at_least=body.whole("units_at_least", MOST_UNITS),
         learned=learned,
     )
     body.finish()
     given = [field for field, value in caps.items() if value is not None]
-    for field in ("unit" if unit else None, *given):
+    counted = "units_at_least" if declared.units_at_least is not None else None
+    for field in ("unit" if unit else None, counted, *given):
         if public and field:
             raise PolicyError(
                 f"{body.where}.{field} contradicts public = true: a public table protects nobody"

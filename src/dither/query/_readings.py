@@ -118,7 +118,7 @@ def _null_values(body: Reader, values: Any) -> tuple[str, ...]:
         isinstance(v, str | int) and not isinstance(v, bool) for v in values
     ):
         raise PolicyError(
-            f"{body.name('null_values')} must be a list of texts, such as [\"NA\", \"-99\"]"
+            f'{body.name("null_values")} must be a list of texts, such as ["NA", "-99"]'
         )
     texts = tuple(str(value) for value in values)
     if len({*texts}) < len(texts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -92,6 +93,8 @@ def open(  # noqa: A001 - as users write it: dt.open
         Where the ledger cannot be used.
     """
     read = read_policy(policy)
+    for text in read.loose:
+        warnings.warn(text, stacklevel=2)
     caps = {DATASET: read.budget}
     if analyst is not None and not read.analysts:
         raise ArgumentError(

@@ -131,6 +131,8 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
         source = secret(str(source), declared.where)
     if declared.delimiter is not None and not form.delimited:
         raise PolicyError(f"{where}.delimiter is for CSV files")
+    if form.pointed:
+        _check_pointed(table)
     if declared.table is not None and not form.holds_tables:
         raise PolicyError(f"{where}.table is for sources of several tables, not for {name}")
     inner = (declared.table or table.name) if form.holds_tables else None
@@ -138,6 +140,20 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
     keys = [c for key in table.unique for c in ((key,) if isinstance(key, str) else key)]
     columns = {**dict.fromkeys(n for n in (table.unit, *keys) if n), **held}
     return engine.name, TableSource(source, name, inner, declared.delimiter, table.unit, columns)
+
+
+def _check_pointed(table: DeclaredTable) -> None:
+    """Refuse another decimal where numbers that are no texts stand beside those that are."""
+    where = f"tables.{table.name}"
+    said = {where: table.reading}
+    said |= {f"{where}.columns.{name}": facts.reading for name, facts in table.columns.items()}
+    for place, reading in said.items():
+        for name, other in (("decimal", ","), ("thousands", ".")):
+            if reading.get(name) == other:
+                raise PolicyError(
+                    f"{place}.{name}: the numbers of JSON lines are written with a point, so that "
+                    "texts with another one cannot be told from them; write the file anew"
+                )
 
 
 LISTED = (Kind.TEXT, Kind.INTEGER, Kind.DATE)

@@ -15,7 +15,10 @@ from dither.errors import PolicyError, nearest
 from dither.privacy._promise import LONGEST
 from dither.query._fields import Reader
 
-__all__ = ["DeclaredUnit", "TableUnit", "read_units", "unit_of"]
+__all__ = ["MOST_UNITS", "DeclaredUnit", "TableUnit", "read_units", "unit_of"]
+
+MOST_UNITS = 10**11
+"""More than any table has people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class DeclaredUnit:
     name: str
     columns: Mapping[str, str]
     rows: Mapping[str, int]
+    at_least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,15 @@ class TableUnit:
         row loses is charged for a group of so many.
     declared : bool
         Named by ``[units]``; other tables may hold the same people.
+    at_least : int, optional
+        How many units there are at least, as the policy has it from public knowledge.
     """
 
     name: str
     by: str
     rows: int = 1
     declared: bool = False
+    at_least: int | None = None
 
 
 def read_units(sections: Mapping[str, Any]) -> dict[str, DeclaredUnit]:
@@ -66,11 +73,13 @@ def read_units(sections: Mapping[str, Any]) -> dict[str, DeclaredUnit]:
             raise PolicyError(f"units.{name!r}: a unit's name is printable text, such as 'patient'")
         columns = Reader(part.section("columns"), f"{part.where}.columns")
         rows = Reader(part.section("rows"), f"{part.where}.rows")
+        at_least = part.whole("units_at_least", MOST_UNITS)
         part.finish()
         unit = DeclaredUnit(
             name,
             {table: columns.required_text(table) for table in part.section("columns")},
             {table: rows.whole(table) or 1 for table in part.section("rows")},
+            at_least,
         )
         if not unit.columns and not unit.rows:
             raise PolicyError(
@@ -119,8 +128,15 @@ def check_units(
                     )
 
 
-def unit_of(table: str, column: str | None, units: Mapping[str, DeclaredUnit]) -> TableUnit:
+def unit_of(
+    table: str,
+    column: str | None,
+    units: Mapping[str, DeclaredUnit],
+    at_least: int | None = None,
+) -> TableUnit:
     """The unit of a private table whose unit column is ``column``.
+
+    ``at_least``: how many units the table has at least, by what the policy says of it.
 
     Examples
     --------
@@ -129,11 +145,13 @@ def unit_of(table: str, column: str | None, units: Mapping[str, DeclaredUnit]) -
     """
     by = "each row" if column is None else f"column {column}"
     for unit in units.values():
+        known = max(filter(None, (unit.at_least, at_least)), default=None)
         if table in unit.columns:
-            return TableUnit(unit.name, by, declared=True)
+            return TableUnit(unit.name, by, declared=True, at_least=known)
         if table in unit.rows:
             most = unit.rows[table]
-            return TableUnit(unit.name, f"at most {most} rows", most, declared=True)
+            by = f"at most {most} rows"
+            return TableUnit(unit.name, by, most, declared=True, at_least=known)
     name = f"row of {table}" if column is None else f"{column} of {table}"
     if name in units:
         raise PolicyError(
@@ -145,4 +163,4 @@ def unit_of(table: str, column: str | None, units: Mapping[str, DeclaredUnit]) -
             f"tables.{table}: give its unit a printable name of at most {LONGEST} characters, in "
             "[units.NAME]"
         )
-    return TableUnit(name, by)
+    return TableUnit(name, by, at_least=at_least)

@@ -55,7 +55,9 @@ def differences(source: FileSource) -> list[str]:
 def _columns(paths: Sequence[Path], source: FileSource) -> dict[Path, Columns | None]:
     """By file its columns and their types; ``None`` where it cannot be looked at."""
     if source.format == "csv":
-        return {path: _tried(lambda p: dict.fromkeys(_header(p, source), ""), path) for path in paths}
+        return {
+            path: _tried(lambda p: dict.fromkeys(_header(p, source), ""), path) for path in paths
+        }
     if source.format == "arrow":
         return {path: _tried(_of_arrow, path) for path in paths}
     if source.format != "parquet":

@@ -156,7 +156,9 @@ class DuckDBEngine(SQLEngine):
             stored: dict[str, Stored] = {}
             for number, (name, source) in enumerate(self._sources.items()):
                 view = f"source_{number}"
-                stored[name] = replace(attach(connection, view, source, by_file=self._owner), empty=view)
+                stored[name] = replace(
+                    attach(connection, view, source, by_file=self._owner), empty=view
+                )
             files = {path for table in stored.values() for path in _files(table)}
             lock(connection, sorted(files))
             for name, table in stored.items():
@@ -216,9 +218,7 @@ class DuckDBEngine(SQLEngine):
         if not isinstance(source, FileSource) or source.format not in ("csv", "jsonl"):
             return {}
         names = source.format == "csv"
-        return {
-            str(path): lines_left_out(path, names=names) for path in stored.layout[0].paths
-        }
+        return {str(path): lines_left_out(path, names=names) for path in stored.layout[0].paths}
 
     def _rehearse(self, sql: str) -> Sequence[str]:
         digest = hashlib.sha256(sql.encode()).hexdigest()

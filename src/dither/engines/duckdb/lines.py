@@ -131,7 +131,8 @@ def csv_rows(files: Files, names: list[str], delimiter: str, *, named: bool = Fa
     own = f", {quoted(FILE)}" if held else ""
     fields = (
         f"""SELECT CASE WHEN contains(line, '"') THEN regexp_extract_all(line, {pattern}, 1)"""
-        f" ELSE string_split(line, {text(delimiter)}) END AS fields{own} FROM {_lines(files, 1, named=held)}"
+        f" ELSE string_split(line, {text(delimiter)}) END AS fields{own}"
+        f" FROM {_lines(files, 1, named=held)}"
     )
     columns = ", ".join(f"{_field(i)} AS {quoted(name)}" for i, name in enumerate(names, start=1))
     return keyed(f"SELECT {columns}{own} FROM ({fields})", files, named=named)

@@ -50,7 +50,9 @@ FORMATS = {
     "parquet": Format((".parquet",), many=True),
     "csv": Format((".csv", ".csv.gz", ".csv.zst"), delimited=True, many=True),
     "jsonl": Format(
-        tuple(f".{n}{z}" for n in ("jsonl", "ndjson") for z in ("", ".gz", ".zst")), many=True
+        tuple(f".{n}{z}" for n in ("jsonl", "ndjson") for z in ("", ".gz", ".zst")),
+        many=True,
+        pointed=True,
     ),
     "arrow": Format((".arrow", ".feather", ".ipc"), many=True),
     "duckdb": Format((".duckdb", ".db"), holds_tables=True),

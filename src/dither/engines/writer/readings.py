@@ -54,7 +54,9 @@ def held(
         tests.append(binary("<>", bare.copy(), dialect.text("")))
     if reading.null_values:
         tests.append(_is_said(dialect, bare, reading))
-    return case((reduce(lambda a, b: binary("AND", a, b), tests), exp.true()), otherwise=exp.false())
+    return case(
+        (reduce(lambda a, b: binary("AND", a, b), tests), exp.true()), otherwise=exp.false()
+    )
 
 
 def _bare(dialect: Dialect, text: exp.Expression, reading: Reading, kind: Kind) -> exp.Expression:

@@ -230,7 +230,9 @@ class RowSource:
             if suspect:
                 raw.append(named(self.dialect.held(identifier(source), kind, facts), "h" + name))
                 raw.append(named(typed, name))
-                lost = exp.Is(this=self.dialect.cleaned(identifier(name), facts), expression=exp.Null())
+                lost = exp.Is(
+                    this=self.dialect.cleaned(identifier(name), facts), expression=exp.Null()
+                )
                 read.append(named(case((identifier("h" + name), exp.Paren(this=lost))), name))
                 continue
             raw.append(named(typed, name))
