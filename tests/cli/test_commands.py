@@ -86,6 +86,47 @@ def test_init_takes_a_unit_and_says_what_it_asks_for(run, folder: Path) -> None:
     assert run("init", "visits.parquet", "--unit", "regions", "--force").exit_code == 1
 
 
+@pytest.fixture
+def people(folder: Path) -> str:
+    """A table with a column that looks like a person's key."""
+    pl.DataFrame({"patient_id": [1, 1], "cost": [1.0, 2.0]}).write_parquet("people.parquet")
+    return "people.parquet"
+
+
+def test_init_refuses_to_protect_rows_in_silence(run, people: str) -> None:
+    """In a pipe nobody can be asked: both ways are named, nothing is written, and both work."""
+    found = run("init", people, "--out", "p.toml")
+    assert found.exit_code == 2
+    assert "--unit patient_id, or --by-row" in " ".join(found.stderr.split())
+    assert not Path("p.toml").exists()
+    assert run("init", people, "--out", "p.toml", "--unit", "patient_id").exit_code == 0
+    assert run("init", people, "--out", "q.toml", "--by-row").exit_code == 0
+    assert run("check", "--policy", "q.toml", "--strict").exit_code == 0
+    assert run("init", people, "--unit", "cost", "--by-row", "--force").exit_code == 2
+
+
+@pytest.mark.parametrize("answer", ["patient_id", "row"])
+def test_init_asks_whose_a_row_is(run, people: str, monkeypatch, answer: str) -> None:
+    """On a terminal, and drafts what is answered."""
+    monkeypatch.setattr("dither.cli.init_command._can_be_asked", lambda: True)
+    found = run("init", people, "--out", "p.toml", input=f"nobody\n{answer}\n")
+    assert found.exit_code == 0, found.output
+    assert "may say whose a row is" in found.stderr
+    body = tomllib.loads(Path("p.toml").read_text())
+    assert ("units" in body) == (answer == "row")
+    assert body["tables"]["people"].get("unit") == (None if answer == "row" else answer)
+
+
+def test_check_is_strict_about_people(run, people: str) -> None:
+    """A table with a person's key and no unit passes, and fails with --strict."""
+    text = '[budget]\nepsilon = 1\nledger = "l"\n[tables.t]\nsource = "people.parquet"\n'
+    Path("p.toml").write_text(text)
+    assert run("check", "--policy", "p.toml").exit_code == 0
+    found = run("check", "--policy", "p.toml", "--strict")
+    assert found.exit_code == 1
+    assert "'patient_id'" in found.output
+
+
 def test_init_points_from_the_policy_to_its_source(run, folder: Path) -> None:
     """A policy in another folder finds its source, since paths start from the policy."""
     (folder / "policies").mkdir()

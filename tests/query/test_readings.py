@@ -13,14 +13,17 @@ from dither.errors import PolicyError, QueryError
 SURE = 1e6
 """An epsilon at which noise is 0 for certain, as far as a test can see."""
 
-FILE = """\
+FILE = (
+    """\
 patient,region,cost,day
 p1,north,"1,234.50",01/03/2024
 p2, north ,(5),13/12/2024
 p3,NA,$12,31/02/2024
 NA,south,"1,2",
 p5,x,abc,NA
-p6,south,,""" + "  \n"
+p6,south,,"""
+    + "  \n"
+)
 
 
 def policy(tmp_path: Path, columns: dict, **table) -> dict:

@@ -26,7 +26,7 @@ def owner() -> None:
 
 
 @owner.command(
-    short_help="How much bounds and limits cut.",
+    short_help="What is lost: unreadable, without a key, cut.",
     epilog="""\b
 Examples:
   dither owner bias --not-for-publication
@@ -43,7 +43,11 @@ Examples:
 @click.option("--out", type=FILE, help="Write JSON; never beside a policy, ledger or certificate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def bias(policy: Path, confirmed: bool, out: Path | None, as_json: bool) -> None:
-    """Read the data, and say how much the policy's bounds and limits cut. NOT FOR PUBLICATION.
+    """Read the data, and say what is lost of it. NOT FOR PUBLICATION.
+
+    By column and file: values that cannot be read, and those that match no key; lines of files that
+    are left out; what bounds and limits cut. Where files of a table differ in their columns, the
+    files and the columns are named.
 
     Exact figures without noise: for the owner of the data, to see whether the policy suits it.
     Nothing is charged, and the ledger is not written.

@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, TypeVar
 
-from dither._format import cost_text, percent
+from dither._format import cost_text, count_text, percent
 from dither.errors import PolicyError
 from dither.ledger import Entry, Ledger
 from dither.plan import aggregates as ag
@@ -98,21 +98,25 @@ class Fact:
         ``limits``: what the question uses, by ``rows`` and ``groups``.
         """
         told = []
-        by = ", ".join(self.content.get("by") or ())
         for name, used in limits.items():
             facts = self.content.get(name) or {}
             if self.limit(name) != used or facts.get("expected") is None:
                 continue
-            beyond = facts.get("beyond")
-            lost = "" if beyond is None else f"; about {percent(round(beyond, 3))} of all {name}"
-            told.append(
-                f"ledger entry {self.entry.number}, which max_{name} = {used} of {self.table} is "
-                f"learned from, says what is cut: about {percent(round(facts['expected'], 3))} of "
-                f"the units{f', by {by},' if by else ''} have more {name} than that, at most "
-                f"{percent(facts['most'], turn=ceil)}{lost}. A question that groups otherwise may "
-                "cut more"
+            lost = (
+                "" if facts.get("beyond") is None else f", {_about(facts['beyond'])} of all {name}"
             )
-        return told
+            told.append(
+                f"{_about(facts['expected'])} of the units (at most "
+                f"{percent(facts['most'], turn=ceil)}) have more than "
+                f"{count_text(used, name.removesuffix('s'))}{lost}"
+            )
+        if not told:
+            return []
+        by = ", ".join(self.content.get("by") or ())
+        return [
+            f"what learned limits cut, by ledger entry {self.entry.number}"
+            f"{f' (rows by {by})' if by else ''}: {'; '.join(told)}; grouped otherwise it may be more"
+        ]
 
     @property
     def found(self) -> bool:
@@ -167,6 +171,10 @@ class Fact:
             "epsilon": str(charge.epsilon),
             "delta": str(charge.delta),
         }
+
+
+def _about(share: float) -> str:
+    return f"about {percent(round(share, 3))}"
 
 
 def end_of(text: str | None, kind: str) -> Fraction | dt.date | None:
