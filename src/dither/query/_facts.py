@@ -115,7 +115,8 @@ class Fact:
         by = ", ".join(self.content.get("by") or ())
         return [
             f"what learned limits cut, by ledger entry {self.entry.number}"
-            f"{f' (rows by {by})' if by else ''}: {'; '.join(told)}; grouped otherwise it may be more"
+            f"{f' (rows by {by})' if by else ''}: {'; '.join(told)}; grouped otherwise it may be "
+            "more"
         ]
 
     @property
