@@ -14,22 +14,22 @@ from conformance.sqlite import SQLiteEngine
 from dither.engines.writer import Dialect
 from dither.engines.writer.forms import case, identifier, named, named_table, selected
 from dither.errors import UnsupportedError
-from dither.plan.readings import Reading
+from dither.plan.readings import TextReading
 from dither.plan.schema import ColumnFacts, Kind
 from engines.hostile import SCHEMA
 
 READINGS = (
-    *((kind, Reading(thousands=",")) for kind in (Kind.REAL, Kind.INTEGER)),
-    (Kind.REAL, Reading(decimal=",", thousands=".", trim="€EUR", null_values=("NA", "-99"))),
-    (Kind.REAL, Reading(decimal=",", thousands=" ")),
-    (Kind.REAL, Reading(thousands="'", parentheses=True)),
-    (Kind.REAL, Reading(trim="$%", parentheses=True, thousands=",")),
-    (Kind.INTEGER, Reading(trim="", thousands="_", parentheses=True)),
-    (Kind.TEXT, Reading(trim="")),
-    (Kind.TEXT, Reading(null_values=("NA", "", " x"))),
-    (Kind.TEXT, Reading(trim="€", null_values=("", "o'b", "NA"))),
+    *((kind, TextReading(thousands=",")) for kind in (Kind.REAL, Kind.INTEGER)),
+    (Kind.REAL, TextReading(decimal=",", thousands=".", trim="€EUR", null_values=("NA", "-99"))),
+    (Kind.REAL, TextReading(decimal=",", thousands=" ")),
+    (Kind.REAL, TextReading(thousands="'", parentheses=True)),
+    (Kind.REAL, TextReading(trim="$%", parentheses=True, thousands=",")),
+    (Kind.INTEGER, TextReading(trim="", thousands="_", parentheses=True)),
+    (Kind.TEXT, TextReading(trim="")),
+    (Kind.TEXT, TextReading(null_values=("NA", "", " x"))),
+    (Kind.TEXT, TextReading(trim="€", null_values=("", "o'b", "NA"))),
     *(
-        (kind, Reading(date_format=form, null_values=("NA",)))
+        (kind, TextReading(date_format=form, null_values=("NA",)))
         for kind in (Kind.DATE, Kind.TIMESTAMP)
         for form in ("%d/%m/%Y", "%m-%d-%y", "%Y%m%d", "%d %b %Y", "%B %d, %Y", "%d.%m.%Y %H:%M:%S")
     ),
@@ -66,8 +66,8 @@ TEXTS = (
 )
 
 
-def meaning(reading: Reading, text: str | None, kind: Kind) -> Any:
-    """What ``Reading`` says, and Python's own reading of the form that it gives."""
+def meaning(reading: TextReading, text: str | None, kind: Kind) -> Any:
+    """What ``TextReading`` says, and Python's own reading of the form that it gives."""
     plain = None if text is None else reading.plain(text, kind)
     if plain is None:
         return None
@@ -130,7 +130,7 @@ def test_every_text_is_read_alike_and_none_fails(engine):
 def test_an_engine_without_patterns_refuses_by_name():
     """A dialect that has no form for it says so before anything is charged."""
     with SQLiteEngine({"visits": [], "doctors": [], "labs": []}, SCHEMA) as small:
-        facts = ColumnFacts("w", Kind.REAL, reading=Reading(thousands=","))
+        facts = ColumnFacts("w", Kind.REAL, reading=TextReading(thousands=","))
         with pytest.raises(UnsupportedError, match="thousands, decimal, date_format"):
             small.dialect.read(identifier("w"), "TEXT", facts)
 
@@ -138,4 +138,4 @@ def test_an_engine_without_patterns_refuses_by_name():
 @pytest.mark.parametrize("kind", list(Kind))
 def test_nothing_said_changes_nothing(kind):
     """An empty reading leaves every text as it is."""
-    assert all(Reading().plain(text, kind) == text for text in TEXTS)
+    assert all(TextReading().plain(text, kind) == text for text in TEXTS)

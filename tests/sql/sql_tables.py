@@ -137,6 +137,8 @@ ACCEPTED = (
     "OR CONTAINS(region, 'a') OR STARTS_WITH(region, 'a') OR ENDS_WITH(region, 'b') "
     "OR POSITION('a' IN region) = STRPOS(region, 'b') OR LENGTH(TRIM(region)) > 3 "
     "OR RTRIM(region, 'ab') = 'c'",
+    "SELECT COUNT_IF(UNREADABLE(age)) AS n, AVG(CAST(UNREADABLE(cost) AS INT)) FROM visits "
+    "WHERE UNREADABLE(region) IS NOT NULL",
     "SELECT CONCAT(region, '-', REPLACE(region, 'o', '0')) AS a, LTRIM(region) || 'x' AS b, "
     "STRFTIME(day, '%Y-%m') AS c, CAST(age AS VARCHAR) AS d, seen::DATE AS e, COUNT(*) "
     "FROM visits GROUP BY ALL",

@@ -2,7 +2,7 @@
 
 A column that is stored as text is read as its kind in two steps. The first, here, rewrites a text
 into the one form of its kind that every engine reads alike, or into NULL; the second is the
-engine's own reading of that form. ``Reading.plain`` is what the first step means, and
+engine's own reading of that form. ``TextReading.plain`` is what the first step means, and
 ``engines.writer.readings`` writes it as SQL, with the same patterns.
 
 In a pattern every repetition has an end, so that a text which it matches has one too: each engine's
@@ -22,8 +22,8 @@ __all__ = [
     "DIRECTIVES",
     "MINUS",
     "SEPARATORS",
-    "Reading",
     "Shape",
+    "TextReading",
     "directives",
     "month_numbers",
     "padded",
@@ -95,7 +95,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextReading:
     """What a policy says of how values are written.
 
     Parameters
@@ -168,10 +168,10 @@ class Reading:
 
         Examples
         --------
-        >>> euro = Reading(thousands=".", decimal=",", trim="€")
+        >>> euro = TextReading(thousands=".", decimal=",", trim="€")
         >>> euro.plain("-€ 1.234,50", Kind.REAL), euro.plain("1.23", Kind.REAL)
         ('-1234.50', None)
-        >>> Reading(date_format="%d/%m/%Y").plain("1/3/2024", Kind.DATE)
+        >>> TextReading(date_format="%d/%m/%Y").plain("1/3/2024", Kind.DATE)
         '2024-03-01'
         """
         ends = self.ends(kind)
@@ -225,7 +225,7 @@ def _one_of(letters: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _of_numbers(reading: Reading, *, whole: bool) -> tuple[Shape, ...]:
+def _of_numbers(reading: TextReading, *, whole: bool) -> tuple[Shape, ...]:
     blank = f"{_one_of(BLANKS + (reading.trim or ''))}{{0,{MOST_BLANKS}}}"
     point = _one_of(reading.point)
     digits = f"[0-9]{{1,{DIGITS}}}"

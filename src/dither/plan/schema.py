@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dither.errors import PolicyError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
-    from dither.plan.readings import Reading
+    from dither.plan.readings import TextReading
 
 __all__ = ["ColumnFacts", "Kind", "Schema", "Table", "Value", "kind_of_value", "with_kind"]
 
@@ -112,7 +112,7 @@ class ColumnFacts:
     assumed : bool
         Of a column that a query makes: nobody declared its bounds, which suppose that no unit has
         more than ``max_rows`` rows. ``CLAMP`` may reach beyond them.
-    reading : Reading, optional
+    reading : TextReading, optional
         How its values are written, where they are stored as text.
     """
 
@@ -127,7 +127,7 @@ class ColumnFacts:
     unit: str | None = None
     assumed: bool = False
     max_items: int | None = None
-    reading: Reading | None = None
+    reading: TextReading | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import PolicyError, nearest
-from dither.plan.readings import DIRECTIVES, SEPARATORS, Reading, directives
+from dither.plan.readings import DIRECTIVES, SEPARATORS, TextReading, directives
 from dither.plan.schema import Kind
 from dither.plan.text import unwritable
 
@@ -59,7 +59,7 @@ def read_reading(body: Reader) -> dict[str, Any]:
 
 def reading_of(
     whole: Mapping[str, Any], own: Mapping[str, Any], kind: Kind, where: str
-) -> Reading | None:
+) -> TextReading | None:
     """What is said of one column that is stored as text; ``None`` where that is nothing.
 
     Raises
@@ -88,8 +88,8 @@ def reading_of(
         said = {field: value for field, value in said.items() if field not in OF_NUMBERS}
     if not kind.temporal:
         said.pop("date_format", None)
-    found = Reading(**said)
-    return None if found == Reading() else found
+    found = TextReading(**said)
+    return None if found == TextReading() else found
 
 
 def of_unit(

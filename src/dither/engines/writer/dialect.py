@@ -134,7 +134,7 @@ class Dialect(ABC):
 
     def type_of(self, name: str) -> exp.DataType:
         """A type by its name."""
-        # Reading a type takes sqlglot longer than all else that makes a constant.
+        # TextReading a type takes sqlglot longer than all else that makes a constant.
         return _parsed(name, self.name).copy()
 
     def cast(self, value: exp.Expression, kind: Kind) -> exp.Expression:

@@ -33,16 +33,14 @@ from dither.engines.writer.forms import (
     named,
 )
 from dither.engines.writer.functions import FORMS
+from dither.engines.writer.readings import marked
 from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.schema import Kind
 
-__all__ = ["MARK", "Emitter", "Shared", "marked", "unscaled"]
-
-MARK = "\x02"
-"""Before the name of a column, its test for what cannot be read. No source has a name with it."""
+__all__ = ["Emitter", "Shared", "unscaled"]
 
 MOST_NODES = 100_000
 """Where a guard needs its operand twice, deep nesting would grow without bound."""
@@ -444,11 +442,6 @@ class Emitter:
         """A bound as a constant; one beyond the engine's type becomes the last that it holds."""
         whole = kind is Kind.INTEGER
         return self._dialect.nearest_integer(int(value)) if whole else self._dialect.real(value)
-
-
-def marked(node: ex.Unreadable) -> ex.Column:
-    """The column under which rows hold whether another one cannot be read."""
-    return ex.Column(node.column.table, MARK + node.column.name)
 
 
 def _nodes(node: exp.Expression) -> int:

@@ -1,4 +1,4 @@
-"""How a policy says that texts are written, as SQL: what ``plan.readings.Reading.plain`` means.
+"""How a policy says that texts are written, as SQL: what ``plan.readings.TextReading.plain`` means.
 
 Every form here is total: a text that is not written so is NULL.
 """
@@ -12,16 +12,27 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dither.engines.writer.forms import binary, call, case, is_not_null
-from dither.plan.readings import MINUS, Reading, month_numbers, padded
+from dither.plan import expressions as ex
+from dither.plan.readings import MINUS, TextReading, month_numbers, padded
 from dither.plan.schema import Kind
 
 if TYPE_CHECKING:
     from dither.engines.writer.dialect import Dialect
 
-__all__ = ["held", "plain"]
+__all__ = ["MARK", "held", "marked", "plain"]
+
+MARK = "\x02"
+"""Before the name of a column, its test for what cannot be read. No source has a name with it."""
 
 
-def plain(dialect: Dialect, text: exp.Expression, reading: Reading, kind: Kind) -> exp.Expression:
+def marked(node: ex.Unreadable) -> ex.Column:
+    """The column under which rows hold whether another one cannot be read."""
+    return ex.Column(node.column.table, MARK + node.column.name)
+
+
+def plain(
+    dialect: Dialect, text: exp.Expression, reading: TextReading, kind: Kind
+) -> exp.Expression:
     """A text in the form of its kind that every engine reads alike, or NULL."""
     bare = _bare(dialect, text, reading, kind)
     shapes = reading.shapes(kind)
@@ -44,10 +55,10 @@ def plain(dialect: Dialect, text: exp.Expression, reading: Reading, kind: Kind) 
 
 
 def held(
-    dialect: Dialect, text: exp.Expression, reading: Reading | None, kind: Kind
+    dialect: Dialect, text: exp.Expression, reading: TextReading | None, kind: Kind
 ) -> exp.Expression:
-    """Whether a text says anything, as ``Reading.holds`` has it; false of NULL."""
-    reading = reading or Reading()
+    """Whether a text says anything, as ``TextReading.holds`` has it; false of NULL."""
+    reading = reading or TextReading()
     bare = _bare(dialect, text, reading, kind)
     tests = [is_not_null(text.copy())]
     if kind is not Kind.TEXT:
@@ -59,12 +70,14 @@ def held(
     )
 
 
-def _bare(dialect: Dialect, text: exp.Expression, reading: Reading, kind: Kind) -> exp.Expression:
+def _bare(
+    dialect: Dialect, text: exp.Expression, reading: TextReading, kind: Kind
+) -> exp.Expression:
     ends = reading.ends(kind)
     return text.copy() if ends is None else dialect.trimmed(text.copy(), "both", ends)
 
 
-def _is_said(dialect: Dialect, bare: exp.Expression, reading: Reading) -> exp.Expression:
+def _is_said(dialect: Dialect, bare: exp.Expression, reading: TextReading) -> exp.Expression:
     listed = [dialect.text(value) for value in reading.null_values]
     return exp.Paren(this=exp.Not(this=exp.In(this=bare.copy(), expressions=listed)))
 

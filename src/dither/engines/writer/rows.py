@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect, Seeds
-from dither.engines.writer.expressions import MARK, Emitter, marked
+from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import (
     all_of,
     case,
@@ -25,6 +25,7 @@ from dither.engines.writer.forms import (
     selected,
     subquery,
 )
+from dither.engines.writer.readings import MARK, marked
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.job import (
