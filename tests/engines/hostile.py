@@ -358,6 +358,7 @@ def truths(depth: int = 2):
         ),
         st.builds(ex.InList, texts(below), st.lists(words, min_size=1, max_size=3).map(tuple)),
         st.builds(ex.IsNull, some),
+        st.sampled_from([ex.Unreadable(column(name)) for name in "xgwdb"]),
         calls.calls(calls.TRUTHS, _operands(below)),
         calls.casts(Kind.BOOLEAN, _operands(below)),
         st.builds(ex.Not, truths(below)),

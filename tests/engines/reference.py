@@ -59,6 +59,11 @@ def clean(value, facts: ColumnFacts):
     return value
 
 
+def lost(value, facts: ColumnFacts):
+    """Whether a value that is there is none once it is read; a text's blanks are text here."""
+    return None if value is None else clean(value, facts) is None
+
+
 class Evaluator:
     """Evaluates expressions on one row: a mapping of columns to cleaned values."""
 
@@ -86,7 +91,7 @@ class Evaluator:
 
     def _value(self, node, row):
         match node:
-            case ex.Column():
+            case ex.Column() | ex.Unreadable():
                 return row[node]
             case ex.Literal(value=value):
                 return value
@@ -266,6 +271,7 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
             facts, lists = schema.table(table).columns, schema.table(table).lists
             return [
                 {ex.Column(alias, n): clean(row[n], f) for n, f in facts.items()}
+                | {ex.Unreadable(ex.Column(alias, n)): lost(row[n], f) for n, f in facts.items()}
                 | {ex.Column(alias, n): row[n] for n in lists}
                 for row in tables[table]
             ]

@@ -11,6 +11,8 @@ What an expression means, beyond its docstring in ``dither.plan.expressions``:
 - An integer beside a real is read as a real, a date beside a timestamp as its midnight.
 - ``lattice`` is where a number enters an aggregate. It alone clamps, always, and so is what the
   sensitivity of a sum rests on.
+
+It is long because every node stands beside the guards that its form shares with others.
 """
 
 from __future__ import annotations
