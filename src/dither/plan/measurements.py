@@ -361,8 +361,10 @@ class PlannedMeasurements:
         parts = PARTS if self.has_unit else 1
         last = grid.cells - 1
         leaves = Leaves(grid.cell_of(operand), Fraction(1), 0, last, 1, grid.cells, parts)
-        own = isinstance(operand, Column) and self.scope.is_of_a_table(operand)
-        return self._in_cells(leaves, parts, grid, weight, operand if own else None)
+        column = operand if isinstance(operand, Column) else None
+        if column is not None and not self.scope.is_of_a_table(column):
+            column = None
+        return self._in_cells(leaves, parts, grid, weight, column)
 
     def _sizes(self, by: tuple[Expression, ...], groups: bool, weight: Fraction) -> CellsRecipe:
         if not self.has_unit:

@@ -90,8 +90,10 @@ def share_beyond(
     if found is None:
         return None
     known = [max(int(count), 0) for count in counts[: found[1] + 1]]
-    every = sum(n * size for n, size in zip(known, sizes, strict=False))
-    beyond = sum(n * max(size - limit, 0) for n, size in zip(known, sizes, strict=False))
+    nothing = Fraction(0)
+    pairs = list(zip(known, sizes, strict=False))
+    every = sum((n * size for n, size in pairs), start=nothing)
+    beyond = sum((n * max(size - limit, nothing) for n, size in pairs), start=nothing)
     return float(beyond / every) if every else None
 
 

@@ -343,8 +343,9 @@ def resolve(
             f"{where}.{next(iter(declared.reading))} is for values that are stored as text; these "
             f"are stored as {stored.value}"
         )
-    for value in values or () if said is not None else ():
-        if isinstance(value, str) and value in said.null_values:
+    missing = () if said is None else said.null_values
+    for value in values or ():
+        if isinstance(value, str) and value in missing:
             raise PolicyError(
                 f"{where}.values lists {value!r}, which null_values reads as NULL; leave it out of "
                 "one of them"

@@ -300,7 +300,7 @@ def _learned_end(
     found |= {"lower": lower, "upper": upper}
     if recipe.grid is None:
         (units,) = noisy.values[recipe.cells]
-        sizes = [sum(_size(cell)) / 2 for cell in range(len(SIZES))]
+        sizes = [sum(_size(cell), start=Fraction(0)) / 2 for cell in range(len(SIZES))]
         found["beyond"] = share_beyond(units[0], sizes, ends[1], noise)
     return found | {"expected": share.expected, "most": share.most}
 
