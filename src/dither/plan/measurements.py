@@ -361,10 +361,8 @@ class PlannedMeasurements:
         parts = PARTS if self.has_unit else 1
         last = grid.cells - 1
         leaves = Leaves(grid.cell_of(operand), Fraction(1), 0, last, 1, grid.cells, parts)
-        column = operand if isinstance(operand, Column) else None
-        if column is not None and not self.scope.is_of_a_table(column):
-            column = None
-        return self._in_cells(leaves, parts, grid, weight, column)
+        own = isinstance(operand, Column) and self.scope.is_of_a_table(operand)
+        return self._in_cells(leaves, parts, grid, weight, operand if own else None)
 
     def _sizes(self, by: tuple[Expression, ...], groups: bool, weight: Fraction) -> CellsRecipe:
         if not self.has_unit:
@@ -379,11 +377,11 @@ class PlannedMeasurements:
         parts: int,
         grid: MagnitudeGrid | DayGrid | None,
         weight: Fraction,
-        column: Column | None = None,
+        own: Expression | None = None,
     ) -> CellsRecipe:
         cells = self.measure(found, weight * (1 - OUTSIDE))
-        sides = self.measure(Sides(found, column), weight * OUTSIDE)
-        return CellsRecipe(cells, sides, parts, grid)
+        sides = Sides(found, own if isinstance(own, Column) else None)
+        return CellsRecipe(cells, self.measure(sides, weight * OUTSIDE), parts, grid)
 
     def _centred(
         self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int
