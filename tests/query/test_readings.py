@@ -221,3 +221,22 @@ def test_json_lines_have_numbers_with_a_point(tmp_path):
     given["tables"]["t"] |= {"thousands": ".", "decimal": ","}
     with pytest.raises(PolicyError, match=r"tables\.t\.decimal: the numbers of JSON lines"):
         dt.open(given)
+
+
+def test_a_spreadsheet_of_another_country(tmp_path):
+    """A byte order mark, semicolons, a decimal comma, thin blanks, a currency and per cent."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        '\ufeffcost;share\n"1\u202f234,50 €";12,5 %\n-€ 2,5;100%\n1.234,5;0,5\n', encoding="utf-8"
+    )
+    columns = {
+        "cost": {"type": "real", "bounds": [-10, 5000], "step": 0.5, "trim": "€"},
+        "share": {"type": "real", "bounds": [0, 200], "step": 0.5, "trim": "%"},
+    }
+    given = policy(tmp_path, columns, source=str(path), delimiter=";", decimal=",", thousands=" ")
+    with dt.open(given) as session:
+        found = session.sql(
+            "SELECT SUM(cost) AS cost, SUM(share) AS share, "
+            "COUNT_IF(UNREADABLE(cost)) AS bad FROM t"
+        )
+        assert found.release(SURE).frame.select("cost", "share", "bad").rows() == [(1232.0, 113, 1)]
