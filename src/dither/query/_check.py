@@ -235,8 +235,8 @@ def _needs(
         yield Finding(
             "note",
             where,
-            f"stored as {stored.value}, read as {kind.value}: what cannot be read is NULL, and in no "
-            "answer but of UNREADABLE",
+            f"stored as {stored.value}, read as {kind.value}: what cannot be read is NULL, and in "
+            "no answer but of UNREADABLE",
         )
     if not private or body.values is not None:
         return
