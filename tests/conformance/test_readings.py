@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -153,3 +154,25 @@ def test_an_engine_without_patterns_refuses_by_name():
 def test_nothing_said_changes_nothing(kind):
     """An empty reading leaves every text as it is."""
     assert all(TextReading().plain(text, kind) == text for text in TEXTS)
+
+
+def test_the_owner_is_told_the_same_by_every_engine(engine):
+    """What is there, what cannot be read, and what matches no key, counted exactly."""
+    bench = engine.bench
+    if isinstance(bench, FreshSQLite):
+        pytest.skip("the smallest engine reads texts as they are")
+    texts = (None, *TEXTS)
+    bench.put({"visits": rows(texts), "doctors": [], "labs": []})
+    reading = TextReading(thousands=",", null_values=("NA",))
+    facts = [
+        ColumnFacts("w", Kind.REAL, edges=(Fraction(0), Fraction(10)), reading=reading),
+        ColumnFacts("w", Kind.TEXT, values=("north", "é"), reading=TextReading(trim="")),
+    ]
+    numbers, words = bench.engine.lost("visits", facts)
+    said = [t for t in TEXTS if reading.holds(t, Kind.REAL)]
+    values = [meaning(reading, t, Kind.REAL) for t in said]
+    assert numbers.said == len(said)
+    assert numbers.unread == sum(v is None for v in values)
+    assert numbers.unlisted == sum(v is not None and not 0 <= v <= 10 for v in values)
+    assert 0 < numbers.unlisted < numbers.unread < numbers.said
+    assert (words.said, words.unread, words.unlisted) == (len(TEXTS), 0, len(TEXTS) - 2)
