@@ -6,6 +6,7 @@ import html
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Checked", "Finding", "check"]
+
+LOOSE = Fraction(1, 500)
+"""A delta too large for any table worth protecting, where nobody says how many there are."""
 
 LEVELS = ("error", "warning", "note")
 
@@ -152,6 +156,12 @@ def check(
     except DitherError as error:
         found.append(Finding("error", "tables", str(error)))
     found += [Finding("warning", "budget.delta", text) for text in read.loose]
+    if read.budget.delta >= LOOSE and not any(u.at_least for u in read.units.values()):
+        text = (
+            "promises little: it should be far below one over the number of people; choose a "
+            "smaller one, or say how many there are, as units_at_least"
+        )
+        found.append(Finding("warning", "budget.delta", text))
     columns = 0
     for name, declared in read.tables.items():
         alone = replace(read, tables={name: declared})

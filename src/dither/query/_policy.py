@@ -44,9 +44,6 @@ from dither.query._units import (
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
 
-LOOSE = Fraction(1, 500)
-"""A delta too large for any table worth protecting, where nobody says how many there are."""
-
 LIMITS = ("max_groups", "max_rows", "max_join_rows", "max_groups_cap", "max_rows_cap")
 NEIGHBOURS = ("add_remove", "replace_one")
 
@@ -133,12 +130,6 @@ class Policy:
                     f"the {number:,} units ({name}) that there are at least: it would allow to "
                     f"publish some of them whole. Choose {1 / (100 * number):.1g} or less"
                 )
-        if not least and self.budget.delta >= LOOSE:
-            told.append(
-                f"budget.delta = {float(self.budget.delta):g} promises little: it should "
-                "be far below one over the number of people. Choose a smaller one, or say in the "
-                "policy how many there are, as units_at_least"
-            )
         return told
 
     @property
