@@ -32,7 +32,7 @@ Examples:
   dither attack linkage release.csv voters.csv --keys age,zip,sex
   dither attack linkage ratings.csv known.csv --keys film1,film2 --inexact
   dither attack linkage release.csv --keys age,zip --sensitive illness
-  dither attack linkage june.csv --before may.csv --keys age,zip --sensitive illness
+  dither attack linkage june.csv --before may.csv --keys age --sensitive ill
   dither anonymize people.csv --quasi age,zip --mondrian --out - \\
       | dither attack linkage - people.csv --keys age,zip
 """,

@@ -200,7 +200,7 @@ Examples:
   dither attack synthetic               a survey: copies, exact pairs, ours
   dither attack synthetic --epsilon 0.5 --epsilon 4 --plot roc.png
   dither attack synthetic made.csv real.csv held-out.csv
-  dither attack synthetic made.csv real.csv held-out.csv --epsilon 1 --delta 1e-6
+  dither attack synthetic made.csv real.csv held-out.csv --epsilon 1
 """,
 )
 @click.argument("released", type=TABLE, required=False)

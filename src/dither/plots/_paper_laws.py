@@ -10,6 +10,7 @@ from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, heading, ne
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from typing_extensions import TypeIs
 
     from dither.examples.paper.diagrams import PaperDensity, PaperDiagram, PaperLaw
 
@@ -22,22 +23,25 @@ _THICKEST = 9.0
 
 def draw_laws(paper: PaperDiagram, path: str | Path | None = None) -> Figure:
     """Draw a diagram of laws; write it where a path is given."""
-    from dither.examples.paper.diagrams import PaperLaw
-
-    laws = [panel for panel in paper.panels if isinstance(panel, PaperLaw)]
+    laws = [panel for panel in paper.panels if _is_law(panel)]
     columns = 2
     rows = -(-len(paper.panels) // columns)
     figure = new_figure(WIDTH, (4.3 if laws else 5.4))
     panels: tuple[PaperLaw | PaperDensity, ...] = paper.panels
-    tops = [_top(panel) for panel in panels if not isinstance(panel, PaperLaw)]
+    tops = [_top(panel) for panel in panels if not _is_law(panel)]
     for i, panel in enumerate(panels):
         axes = figure.add_subplot(rows, columns, i + 1)
-        if isinstance(panel, PaperLaw):
+        if _is_law(panel):
             _arrows(axes, panel)
             continue
         _density(axes, panel, last=i >= len(paper.panels) - columns, first=i % columns == 0)
         axes.set_ylim(0.0, 1.15 * max(tops))
     return finish(figure, title=f"Figure {paper.number}: {paper.title}", foot=paper.note, path=path)
+
+
+def _is_law(panel: PaperLaw | PaperDensity) -> TypeIs[PaperLaw]:
+    """Whether a panel shows a law on few values; what is drawn is not imported."""
+    return hasattr(panel, "chances")
 
 
 def _arrows(axes: Axes, law: PaperLaw) -> None:

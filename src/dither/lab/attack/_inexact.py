@@ -216,8 +216,9 @@ def _tolerances(
             raise ArgumentError(f"tolerance: the column {n!r} of the release holds no numbers")
     found = {}
     for n in numeric:
-        spread = there[n].cast(pl.Float64).fill_nan(None).std() or 0.0
-        found[n] = float(spread) if np.isfinite(spread) else 0.0
+        values = there[n].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        values = values[np.isfinite(values)]
+        found[n] = float(values.std()) if len(values) else 0.0
     return found | {
         n: check.number(f"tolerance[{n!r}]", value, above=0) for n, value in (given or {}).items()
     }
