@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -28,8 +28,8 @@ __all__ = [
     "Record",
     "Tables",
     "canonical",
+    "dated",
     "digest",
-    "now",
     "promise_of",
     "reading",
     "tables_json",
@@ -189,7 +189,8 @@ class Entry:
     number : int
         Place in the chain, from 0.
     time : datetime
-        When it was written, in UTC, by the clock of the machine that wrote it.
+        When it was written, in UTC and to the hour, by the clock of the machine that wrote it; of an
+        answer, that of its charge. Entries written by earlier versions have it to the microsecond.
     kind : str
         ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"`` or ``"answer"``.
     accounts : tuple of str
@@ -276,9 +277,20 @@ def tables_json(tables: Tables) -> str:
     )
 
 
-def now() -> str:
-    """The time in UTC, to the microsecond."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+def dated(before: str) -> str:
+    """The time of an entry, of which a ledger keeps the hour: in UTC, and not before ``before``.
+
+    To the second, the times of a charge and of its answer would say how long a question ran, which
+    may depend on somebody's rows. A clock that is behind dates nothing before the entry before it;
+    one that was more than a day ahead is not followed.
+    """
+    now = datetime.now(UTC)
+    try:
+        last = datetime.fromisoformat(before)
+        ahead = now < last <= now + timedelta(days=1)
+    except (TypeError, ValueError):
+        ahead = False
+    return (last if ahead else now).replace(minute=0, second=0, microsecond=0).isoformat()
 
 
 def digest(text: str) -> str:

@@ -8,7 +8,9 @@ commit is made durable, and `dither.ledger._verify` for what the chain shows and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +19,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from dither.errors import (
     ArgumentError,
     BudgetError,
+    LedgerCorruptError,
     LedgerError,
     PromiseError,
     TokenError,
@@ -47,6 +50,7 @@ from dither.ledger._opening import opened_store
 from dither.ledger._place import LedgerSchema
 from dither.ledger._store import Store, entries, touches
 from dither.ledger._verify import Verification, verify
+from dither.ledger._witness import Witness
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
@@ -84,6 +88,7 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._witness = Witness(store.spot, store.name)
 
     @classmethod
     def open(
@@ -152,8 +157,7 @@ class Ledger:
     @property
     def id(self) -> str:
         """The random identity that the first entry holds."""
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             return _identity(connection)
 
     def close(self) -> None:
@@ -188,13 +192,12 @@ class Ledger:
         check_text("name", name)
         check_promise(promise)
         text = canonical(budget.to_dict(), "budget")
-        with self._store.read() as connection:
+        with self._reading() as (connection, _):
             if same_caps(chain.read_account(connection, name), text, promise):
                 return
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
-            if not same_caps(chain.read_account(connection, name), text, promise):
-                _open(connection, at, name, text, promise)
+        with self._writing() as writing:
+            if not same_caps(chain.read_account(writing.connection, name), text, promise):
+                _open(writing, name, text, promise)
 
     def amend(self, name: str, budget: BudgetFilter, reason: str) -> None:
         """Change the caps of an account from now on; spending and promise stay as they are.
@@ -206,12 +209,9 @@ class Ledger:
         """
         check_text("reason", reason, limit=10_000)
         text = canonical(budget.to_dict(), "budget")
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
-            account = self._account(connection, name)
-            chain.append(
-                connection,
-                at,
+        with self._writing() as writing:
+            account = self._account(writing.connection, name)
+            writing.append(
                 "amend",
                 totals={name: account.spent},
                 promise=account.promise,
@@ -283,20 +283,17 @@ class Ledger:
         cost = cost.rounded_up(UNIT)
         canonical(note)
         read = checked_tables(tables or {})
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
+        with self._writing() as writing:
+            connection = writing.connection
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
-            bound = bound_tables(at.tables, read, promise)
+            bound = bound_tables(writing.at.tables, read, promise)
             for name, text in texts.items():
                 if not same_caps(chain.read_account(connection, name), text, promise):
-                    _open(connection, at, name, text, promise)
-                    at = chain.read_head(connection)
+                    _open(writing, name, text, promise)
             totals = self._bear(connection, names, cost)
-            record = chain.append(
-                connection,
-                at,
+            record = writing.append(
                 "charge",
                 totals=totals,
                 promise=promise,
@@ -324,8 +321,7 @@ class Ledger:
         """
         names = checked_accounts(accounts)
         check_text("token", token)
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is None:
                 return None
@@ -340,8 +336,7 @@ class Ledger:
             It was changed.
         """
         check_text("token", token)
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             number = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             return None if number is None else chain.read_record(connection, number).entry()
 
@@ -357,18 +352,19 @@ class Ledger:
             sum_of_answer = digest(answer)
         except (AttributeError, UnicodeEncodeError) as error:
             raise ArgumentError("answer must be text that UTF-8 can write") from error
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
-            if not 0 <= entry < at.count:
-                raise LedgerError(f"there is no entry {entry}; the last is {at.count - 1}")
-            if chain.read_record(connection, entry).kind != "charge":
+        with self._writing() as writing:
+            connection, count = writing.connection, writing.at.count
+            if not 0 <= entry < count:
+                raise LedgerError(f"there is no entry {entry}; the last is {count - 1}")
+            charged = chain.read_record(connection, entry)
+            if charged.kind != "charge":
                 raise LedgerError(f"entry {entry} is not a charge, so it has no answer")
             if connection.execute(_ANSWER_TO, {"number": entry}).first() is not None:
                 raise LedgerError(f"entry {entry} has its answer already, and it cannot change")
-            chain.append(
-                connection,
-                at,
+            # No time of its own: how long after the charge it came may depend on the data.
+            writing.append(
                 "answer",
+                time=charged.time,
                 totals={},
                 note={},
                 answers=entry,
@@ -378,8 +374,7 @@ class Ledger:
 
     def balance(self, name: str) -> Balance:
         """Caps, spending and remainder of an account."""
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             account = self._account(connection, name)
             caps = account.budget
         return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
@@ -413,21 +408,19 @@ class Ledger:
         check_promise(promise)
         texts = {n: canonical(caps.to_dict(), "budget") for n, caps in (accounts or {}).items()}
         read = checked_tables(tables or {})
-        with self._store.read() as connection:
-            at = chain.read_head(connection)
+        with self._reading() as (connection, at):
             for name, text in texts.items():
                 same_caps(chain.read_account(connection, name), text, promise)
             bound_tables(at.tables, read, promise)
 
     def tables(self) -> dict[str, tuple[Promise, str]]:
         """The tables charged so far: the promise of each, and what says whose a row is."""
-        with self._store.read() as connection:
-            return dict(chain.read_head(connection).tables)
+        with self._reading() as (_, at):
+            return dict(at.tables)
 
     def accounts(self) -> list[str]:
         """The names of all accounts, in alphabetical order."""
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             return _names(connection)
 
     def entries(self, account: str | None = None, limit: int | None = None) -> list[Entry]:
@@ -443,8 +436,7 @@ class Ledger:
         if limit is not None and limit < 0:
             raise ArgumentError("limit must be at least 0")
         query = select(entries).order_by(entries.c["number"].desc()).limit(limit)
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             if account is not None:
                 self._account(connection, account)
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)
@@ -462,8 +454,7 @@ class Ledger:
         charges = select(entries).where(entries.c["note"].startswith(begins, autoescape=True))
         charges = charges.where(entries.c["kind"] == "charge").order_by(entries.c["number"])
         found = []
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             for row in connection.execute(charges).all():
                 record = chain.checked(row)
                 number = connection.execute(
@@ -484,8 +475,8 @@ class Ledger:
         LedgerCorruptError
             It was changed.
         """
-        with self._store.read() as connection:
-            count = chain.read_head(connection).count
+        with self._reading() as (connection, at):
+            count = at.count
             if not 0 <= number < count:
                 raise LedgerError(f"there is no entry {number}; the last is {count - 1}")
             return chain.read_record(connection, number).entry()
@@ -498,7 +489,36 @@ class Ledger:
         progress : callable, optional
             Called from time to time with how many entries are checked, and how many there are.
         """
-        return verify(self._store, progress)
+        found = verify(self._store, progress)
+        if found.ok:
+            try:
+                with self._reading():
+                    pass
+            except LedgerCorruptError:
+                problem = "it lacks an entry that this process has seen: an older copy of it, or "
+                problem += "one that went on by itself, stands in its place"
+                return replace(found, ok=False, problem=problem)
+        return found
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, chain.Head]]:
+        """A transaction that reads a ledger which holds all that was seen of it."""
+        known = self._witness.known()
+        with self._store.read() as connection:
+            at = chain.read_head(connection)
+            self._witness.check(connection, at, known, _identity, writes=False)
+            yield connection, at
+
+    @contextmanager
+    def _writing(self) -> Iterator[chain.Writing]:
+        """A transaction that writes to one; what it wrote has been seen once it is committed."""
+        with self._store.write() as connection:
+            at = chain.read_head(connection)
+            known = self._witness.known()
+            self._witness.check(connection, at, known, _identity, writes=True)
+            writing = chain.Writing(connection, at)
+            yield writing
+        self._witness.saw(writing.at)
 
     def _account(self, connection: Connection, name: str) -> AccountState:
         account = chain.read_account(connection, name)
@@ -525,9 +545,9 @@ class Ledger:
         return totals
 
 
-def _open(connection: Connection, at: chain.Head, name: str, budget: str, promise: Promise) -> None:
+def _open(writing: chain.Writing, name: str, budget: str, promise: Promise) -> None:
     totals = {name: Charge()}
-    chain.append(connection, at, "account", totals=totals, promise=promise, note={}, budget=budget)
+    writing.append("account", totals=totals, promise=promise, note={}, budget=budget)
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
