@@ -218,24 +218,18 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
     out.print()
 
     tables = book.tables()
-    for promise in dict.fromkeys(balance.promise for balance in balances):
+    for promise in dict.fromkeys(b.promise for b in balances if not b.quota):
         # Spending adds up within a promise and never beyond it, so each has a table of its own.
         out.print(Text(f"protects {promise.describe()}"))
-        table = new_table()
-        table.add_column("account", overflow="fold", style="cyan")
-        table.add_column("caps", no_wrap=True)
-        table.add_column("spent", no_wrap=True)
-        table.add_column("used", no_wrap=True)
-        table.add_column("remains", overflow="fold")
-        for balance in balances:
-            if balance.promise == promise:
-                spent, bar = _amounts(balance.spent), _bar(balance)
-                row = (_caps(balance), spent, bar, _remains(balance))
-                table.add_row(Text(balance.name), *row)
-        out.print(table)
+        _print_balances(out, [b for b in balances if b.promise == promise and not b.quota])
         held = [f"{name} ({by})" for name, (whose, by) in tables.items() if whose == promise]
         if held:
             out.print(Text("read so far: " + ", ".join(held), "dim"))
+        out.print()
+    quotas = [balance for balance in balances if balance.quota]
+    if quotas:
+        out.print(Text("quotas of analysts: they limit who asks, and promise nothing"))
+        _print_balances(out, quotas)
         out.print()
     if not balances:
         out.print("No account yet.\n")
@@ -243,6 +237,21 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
     _print_entries(out, entries)
     if entries and entries[0].number > 0 and whole:
         out.print(f"{entries[0].number} older entries: --limit shows more", style="dim")
+
+
+def _print_balances(out: Console, balances: Iterable[Balance]) -> None:
+    from rich.text import Text
+
+    table = new_table()
+    table.add_column("account", overflow="fold", style="cyan")
+    table.add_column("caps", no_wrap=True)
+    table.add_column("spent", no_wrap=True)
+    table.add_column("used", no_wrap=True)
+    table.add_column("remains", overflow="fold")
+    for balance in balances:
+        row = (_caps(balance), _amounts(balance.spent), _bar(balance), _remains(balance))
+        table.add_row(Text(balance.name), *row)
+    out.print(table)
 
 
 def _print_entries(out: Console, entries: list[Entry]) -> None:
@@ -321,7 +330,7 @@ def _note(entry: Entry) -> str:
     """The note of a charge, the reason of an amendment or an account's promise, in one line."""
     note = {} if entry.kind == "genesis" else entry.note
     if entry.kind == "account" and entry.promise is not None:
-        return f"protects {entry.promise.describe()}"
+        return "a quota" if _of_quotas(entry) else f"protects {entry.promise.describe()}"
     # A question comes first and without its name; line breaks would tear the list.
     parts = [str(note[name]) for name in ("query", "reason") if name in note]
     parts += [
@@ -330,6 +339,11 @@ def _note(entry: Entry) -> str:
         if name not in ("query", "reason")
     ]
     return " ".join("; ".join(parts).split())
+
+
+def _of_quotas(entry: Entry) -> bool:
+    """Whether it opens or changes a quota, for which nothing is promised."""
+    return entry.kind != "charge" and any(map(is_quota, entry.accounts))
 
 
 def _short(text: str) -> str:
@@ -344,7 +358,8 @@ def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dic
         "accounts": [
             {
                 "name": balance.name,
-                "promise": balance.promise.to_dict(),
+                "quota": balance.quota,
+                "promise": None if balance.quota else balance.promise.to_dict(),
                 "caps": dict(balance.caps.to_dict()),
                 "spent": _exact(balance.spent),
                 "remaining": _exact(balance.remaining),
@@ -361,7 +376,9 @@ def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dic
                 "time": entry.time.isoformat(),
                 "kind": entry.kind,
                 "accounts": list(entry.accounts),
-                "promise": None if entry.promise is None else entry.promise.to_dict(),
+                "promise": None
+                if entry.promise is None or _of_quotas(entry)
+                else entry.promise.to_dict(),
                 "charge": None if entry.charge is None else _exact(entry.charge),
                 "note": entry.note,
                 "budget": entry.budget,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dither.privacy._budget import BudgetFilter, Remaining
 
 __all__ = [
+    "QUOTAS",
     "AccountState",
     "Balance",
     "Charged",
@@ -28,11 +29,26 @@ __all__ = [
     "check_text",
     "checked_accounts",
     "checked_tables",
+    "is_quota",
     "other_promise",
     "read_budget",
     "same_caps",
     "say_budget",
 ]
+
+
+QUOTAS = "analyst:"
+"""How the names of accounts begin that are quotas."""
+
+
+def is_quota(account: str) -> bool:
+    """Whether an account limits what one analyst may ask, and promises nothing.
+
+    What it adds up is what one analyst was charged. But they choose their questions by what
+    colleagues tell them, and so their own entries may show as much as the colleagues' answers do:
+    the promise is that of the account which bears the charges of all.
+    """
+    return account.startswith(QUOTAS)
 
 
 @lru_cache(maxsize=1024)
@@ -81,7 +97,8 @@ class Balance:
     name : str
         The account.
     promise : Promise
-        The unit that it protects and its neighbours: what all its charges are stated for.
+        The unit and the neighbours that all its charges are stated for. It protects that unit,
+        unless it is a quota.
     caps : BudgetFilter
         What it may spend in all.
     spent : Charge
@@ -96,6 +113,11 @@ class Balance:
     spent: Charge
     remaining: Remaining
 
+    @property
+    def quota(self) -> bool:
+        """Whether it limits one analyst, and by itself promises nothing to anybody."""
+        return is_quota(self.name)
+
     def __str__(self) -> str:
         spent = ", ".join(
             f"{name} {loss_text(amount)}"
@@ -106,7 +128,8 @@ class Balance:
             )
             if amount
         )
-        return f"{self.name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
+        name = f"{self.name} (a quota)" if self.quota else self.name
+        return f"{name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
 
     def __repr__(self) -> str:
         return f"<balance of {self}>"
@@ -123,6 +146,12 @@ class AccountState:
     budget_text: str
     promise: Promise
     spent: Charge
+
+    @property
+    def shown(self) -> str:
+        """Its name, and whom it protects."""
+        whom = "an analyst's quota" if is_quota(self.name) else self.promise.describe()
+        return f"account {self.name!r} ({whom})"
 
     @property
     def budget(self) -> BudgetFilter:
@@ -151,8 +180,9 @@ def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool
 def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
     """The refusal of a charge that an account's charges cannot be added to."""
     said = "nobody in particular" if asked is None else asked.describe()
+    does = "adds up losses for" if is_quota(account.name) else "protects"
     return PromiseError(
-        f"account {account.name!r} protects {account.promise.describe()}, and this is stated for "
+        f"account {account.name!r} {does} {account.promise.describe()}, and this is stated for "
         f"{said}: such losses cannot be added. Keep to the account's unit and neighbours, convert "
         "the charge at its price (to_replace, to_group), or charge an account of its own"
     )

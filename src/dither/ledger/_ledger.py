@@ -539,8 +539,8 @@ class Ledger:
             if not account.budget.admits(totals[name]):
                 remains = account.budget.remaining(account.spent).describe()
                 raise BudgetError(
-                    f"account {name!r} ({account.promise.describe()}) cannot bear this charge; "
-                    f"nothing was spent. What remains: {remains}"
+                    f"{account.shown} cannot bear this charge; nothing was spent. "
+                    f"What remains: {remains}"
                 )
         return totals
 
