@@ -40,6 +40,13 @@ def put_back(book: Ledger, count: int) -> None:
     )
 
 
+def begun(book: Ledger) -> Ledger:
+    """A new ledger in the place of one that was deleted."""
+    new = Ledger.open(book.place)
+    new.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), PATIENT)
+    return new
+
+
 def elsewhere(place: Path | LedgerSchema, token: str) -> None:
     """Charge it in a process that knows nothing of it."""
     where = str(place)
@@ -138,9 +145,14 @@ def test_what_was_never_written_is_not_missed(book: Ledger) -> None:
     charge(book, "b")
     with pytest.raises(BudgetError):
         charge(book, "c")
-    with pytest.raises(RuntimeError), book._writing() as writing:
-        writing.append("amend", totals={}, note={"reason": "fails"})
-        raise RuntimeError
+
+    def fails() -> None:
+        with book._writing() as writing:
+            writing.append("amend", totals={}, note={"reason": "fails"})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
     book.amend("visits", BudgetFilter(Fraction(2), Fraction(0)), "more")
     charge(book, "c")
     assert book.verify().ok
@@ -154,8 +166,7 @@ def test_another_ledger_in_its_place_is_refused(book: Ledger) -> None:
     with pytest.raises(LedgerError):
         charge(book, "b")
     with pytest.warns(UserWarning, match="another ledger than the one that this process used"):
-        new = Ledger.open(book.place)
-        new.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), PATIENT)
+        new = begun(book)
     with pytest.raises(LedgerCorruptError, match=GONE):
         charge(book, "b")
     charge(new, "a")

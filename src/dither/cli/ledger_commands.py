@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -343,6 +343,8 @@ def _note(entry: Entry) -> str:
 
 def _of_quotas(entry: Entry) -> bool:
     """Whether it opens or changes a quota, for which nothing is promised."""
+    from dither.ledger._accounts import is_quota
+
     return entry.kind != "charge" and any(map(is_quota, entry.accounts))
 
 

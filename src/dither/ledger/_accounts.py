@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dither._format import loss_text
 from dither.errors import ArgumentError, LedgerError, PromiseError
-from dither.ledger._entries import Tables, canonical, reading
+from dither.ledger._entries import reading
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
@@ -24,11 +24,9 @@ __all__ = [
     "AccountState",
     "Balance",
     "Charged",
-    "bound_tables",
     "check_promise",
     "check_text",
     "checked_accounts",
-    "checked_tables",
     "is_quota",
     "other_promise",
     "read_budget",
@@ -188,25 +186,6 @@ def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
     )
 
 
-def bound_tables(known: Tables, read: Mapping[str, str], promise: Promise) -> Tables:
-    """The tables charged so far with those read now, none of them under two promises."""
-    for name, by in read.items():
-        first, first_by = known.get(name, (promise, by))
-        if first != promise:
-            raise PromiseError(
-                f"table {name!r} was charged for {first.describe()} before, and now for "
-                f"{promise.describe()}: one account would miss what the other spent. Declare its "
-                "unit and neighbours as they were, or begin a new ledger"
-            )
-        if first_by != by:
-            raise PromiseError(
-                f"in table {name!r} {first_by!r} said whose a row is, and now {by!r} does: one "
-                f"{promise.unit} is then not what it was. Declare its unit as it was, or begin "
-                "a new ledger"
-            )
-    return {**known, **{name: (promise, by) for name, by in read.items()}}
-
-
 def checked_accounts(accounts: Sequence[str] | Mapping[str, BudgetFilter]) -> list[str]:
     """The names of accounts, each once."""
     if isinstance(accounts, str) or not accounts:
@@ -223,17 +202,6 @@ def check_promise(promise: Promise) -> None:
     """Refuse what is not a promise."""
     if not isinstance(promise, Promise):
         raise ArgumentError("promise must be a Promise, such as Promise('patient')")
-
-
-def checked_tables(tables: Mapping[str, str]) -> dict[str, str]:
-    """Tables, each with what says which unit a row belongs to."""
-    texts = [*tables.keys(), *tables.values()]
-    if not all(isinstance(t, str) and t and len(t) <= 1000 for t in texts):
-        raise ArgumentError(
-            "tables must map each table's name to what says whose its rows are, as text"
-        )
-    canonical(dict(tables), "tables")
-    return dict(tables)
 
 
 def check_text(name: str, value: str, limit: int = 200) -> None:

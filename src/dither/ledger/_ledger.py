@@ -8,6 +8,7 @@ commit is made durable, and `dither.ledger._verify` for what the chain shows and
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,18 +31,18 @@ from dither.ledger._accounts import (
     AccountState,
     Balance,
     Charged,
-    bound_tables,
     check_promise,
     check_text,
     checked_accounts,
-    checked_tables,
     other_promise,
     same_caps,
 )
+from dither.ledger._bindings import ReadTables, Source, doubt, same_text
 from dither.ledger._entries import (
     UNIT,
     Entry,
     Record,
+    Tables,
     canonical,
     digest,
     reading,
@@ -89,6 +90,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._witness = Witness(store.spot, store.name)
+        self._doubted: set[tuple[str, str]] = set()
 
     @classmethod
     def open(
@@ -228,6 +230,8 @@ class Ledger:
         request: str,
         note: Mapping[str, Any],
         tables: Mapping[str, str] | None = None,
+        sources: Mapping[str, Mapping[str, str]] | None = None,
+        same: Callable[[Source, Source], bool | None] = same_text,
     ) -> Charged:
         """Charge every account or none, on the disk when this returns; then look at the data.
 
@@ -249,6 +253,14 @@ class Ledger:
             The private tables that are read, each with what says which unit a row belongs to:
             ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
             and the rule that it was first charged under, so that no account misses a release.
+        sources : mapping of str to mapping, optional
+            By table: what its rows are known by, whatever the table is called, each with a mark
+            that tells more and may change: ``{"visits": {"file:///data/visits.csv": "1:7"}}``. None
+            where that cannot be told. Rows that one account was charged for are not read for
+            another under a second name.
+        same : callable, optional
+            From two sources, each with its mark, to whether they have rows in common; ``None``
+            where that cannot be told. By default those that have one text.
 
         Returns
         -------
@@ -261,11 +273,16 @@ class Ledger:
             An account cannot bear it; nothing was charged to any.
         PromiseError
             The charge, an account and the tables do not agree on one unit and one neighbour
-            relation; nothing was charged.
+            relation, or rows were charged to another account before; nothing was charged.
         TokenError
             The token was used for something else, or its answer was never stored.
         LedgerLockedError, LedgerCorruptError, LedgerError
             Nothing was charged, unless the disk failed during the commit.
+
+        Warns
+        -----
+        UserWarning
+            A table is charged for the first time that may hold the rows of another account's.
         """
         names = checked_accounts(accounts)
         caps = accounts if isinstance(accounts, Mapping) else {}
@@ -282,13 +299,16 @@ class Ledger:
             )
         cost = cost.rounded_up(UNIT)
         canonical(note)
-        read = checked_tables(tables or {})
+        read = ReadTables(tables or {}, sources, same)
+        doubts: list[str] = []
         with self._writing() as writing:
             connection = writing.connection
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
-            bound = bound_tables(writing.at.tables, read, promise)
+            known = writing.at.tables
+            bound = read.bound(known, promise)
+            doubts += self._doubts(read, known, promise)
             for name, text in texts.items():
                 if not same_caps(chain.read_account(connection, name), text, promise):
                     _open(writing, name, text, promise)
@@ -304,6 +324,8 @@ class Ledger:
                 request=request,
             )
             identity = _identity(connection)
+        for said in doubts:
+            warnings.warn(said, stacklevel=3)
         return Charged(record.number, record.hash, False, None, identity)
 
     def replay(self, accounts: Sequence[str], *, token: str, request: str) -> Charged | None:
@@ -385,6 +407,8 @@ class Ledger:
         *,
         accounts: Mapping[str, BudgetFilter] | None = None,
         tables: Mapping[str, str] | None = None,
+        sources: Mapping[str, Mapping[str, str]] | None = None,
+        same: Callable[[Source, Source], bool | None] = same_text,
     ) -> None:
         """See that a policy agrees with what is written down; every `charge` checks it again.
 
@@ -394,29 +418,37 @@ class Ledger:
             Whom the releases of these accounts and tables protect.
         accounts : mapping of str to BudgetFilter, optional
             Their caps. One that is not there agrees.
-        tables : mapping of str to str, optional
+        tables, sources, same : optional
             As for `charge`.
 
         Raises
         ------
         PromiseError
             An account is bound to another promise, or a table was charged for another unit, other
-            neighbours, or by another rule.
+            neighbours, or by another rule, or has rows that were charged to another account.
         LedgerError
             An account has other caps.
         """
         check_promise(promise)
         texts = {n: canonical(caps.to_dict(), "budget") for n, caps in (accounts or {}).items()}
-        read = checked_tables(tables or {})
+        read = ReadTables(tables or {}, sources, same)
         with self._reading() as (connection, at):
             for name, text in texts.items():
                 same_caps(chain.read_account(connection, name), text, promise)
-            bound_tables(at.tables, read, promise)
+            read.bound(at.tables, promise)
+            doubts = self._doubts(read, at.tables, promise)
+        for said in doubts:
+            warnings.warn(said, stacklevel=3)
 
     def tables(self) -> dict[str, tuple[Promise, str]]:
         """The tables charged so far: the promise of each, and what says whose a row is."""
         with self._reading() as (_, at):
-            return dict(at.tables)
+            return {name: (held.promise, held.by) for name, held in at.tables.items()}
+
+    def sources(self) -> dict[str, dict[str, str]]:
+        """By table charged so far: what its rows are known by, each with its mark."""
+        with self._reading() as (_, at):
+            return {name: dict(held.sources) for name, held in at.tables.items()}
 
     def accounts(self) -> list[str]:
         """The names of all accounts, in alphabetical order."""
@@ -498,6 +530,15 @@ class Ledger:
                 problem = "it lacks an entry that this process has seen: an older copy of it, or "
                 problem += "one that went on by itself, stands in its place"
                 return replace(found, ok=False, problem=problem)
+        return found
+
+    def _doubts(self, read: ReadTables, known: Tables, promise: Promise) -> list[str]:
+        """What is to be said of tables that may hold another account's rows; once each."""
+        found = []
+        for name, other in read.doubts(known, promise):
+            if (name, other) not in self._doubted:
+                self._doubted.add((name, other))
+                found.append(doubt(name, other, known[other].promise))
         return found
 
     @contextmanager

@@ -158,7 +158,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def spot(self) -> Hashable:
-        """The same for all stores of this process that keep one ledger, and kept in memory alone."""
+        """The same for all stores of this process that keep one ledger; never written down."""
 
     @abstractmethod
     def fault(self, connection: Connection) -> str | None:

@@ -130,6 +130,10 @@ class PostgresEngine(SQLEngine):
         self._table(table)
         return self._found[table].places
 
+    def sources(self, table: str) -> Mapping[str, str]:
+        self._table(table)
+        return self._found[table].sources
+
     def _hold(self, job: Job) -> None:
         tables = tuple(dict.fromkeys(scan.table for scan in scans(job.relation)))
         for name, found in self._looked_up(tables).items():

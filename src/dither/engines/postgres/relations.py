@@ -13,7 +13,7 @@ Of columns those are left out that the role may not read, and those whose type i
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +109,18 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname NOT IN ('pg_catalog', 'inf
 ORDER BY 1 LIMIT 1000
 """
 
+ABOVE = """
+WITH RECURSIVE up AS (
+    SELECT t.oid AS part, t.oid AS oid FROM unnest($1::bigint[]) AS t(oid)
+  UNION
+    SELECT up.part, i.inhparent::bigint FROM up JOIN pg_inherits i ON i.inhrelid = up.oid::oid
+)
+SELECT up.part, n.nspname || '.' || c.relname,
+       COALESCE(array_agg(up.oid) FILTER (WHERE up.oid <> up.part), '{}')
+FROM up JOIN pg_class c ON c.oid = up.part::oid JOIN pg_namespace n ON n.oid = c.relnamespace
+GROUP BY 1, 2 ORDER BY 2
+"""
+
 PLACE = "SELECT oid::bigint FROM pg_database WHERE datname = current_database()"
 SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())::text"
@@ -136,12 +148,15 @@ class CatalogueTable:
         The same columns without any row, and without the table.
     places : frozenset
         The tables that its rows are in.
+    sources : mapping of str to str
+        What a ledger knows them by (``engines.identity``).
     """
 
     stored: Stored
     rows: str
     none: str
     places: frozenset[Hashable] = field(default=frozenset())
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(connection: Connection, name: str, shown: str) -> tuple[str, str]:
@@ -242,6 +257,7 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         f"SELECT {rows} FROM {source}",
         f"SELECT {none} WHERE FALSE",
         _places(connection, tables),
+        _sources(connection, tables),
     )
 
 
@@ -267,6 +283,18 @@ def _places(connection: Connection, tables: list[int]) -> frozenset[Hashable]:
     ((database,),) = connection.rows(PLACE)
     servers = [found[0][0] for sql in (SYSTEM, STARTED) if (found := connection.attempt(sql))]
     return frozenset((server, database, table) for server in servers for table in tables)
+
+
+def _sources(connection: Connection, tables: list[int]) -> dict[str, str]:
+    """The tables that rows lie in, but for parts of others of them: by name and by number."""
+    ((database,),) = connection.rows(PLACE)
+    servers = connection.attempt(SYSTEM) or [("unknown",)]
+    found = connection.rows(ABOVE, [tables])
+    return {
+        f"postgres:{servers[0][0]}/{database}/{name}": "<".join(map(str, (oid, *above)))
+        for oid, name, above in found
+        if set(above).isdisjoint(tables)
+    }
 
 
 def _type_of(column: tuple[Any, ...]) -> tuple[str | None, str | None]:
