@@ -304,7 +304,8 @@ def _check_column(
     column: str, kinds: Mapping[str, Kind | None], where: str, unread: Mapping[str, str]
 ) -> None:
     if column not in kinds:
-        raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, kinds))
+        known = [name for name in kinds if name not in unread]
+        raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, known))
     if column in unread:
         raise PolicyError(f"{where}: {column!r} is not read: {unread[column]}")
 

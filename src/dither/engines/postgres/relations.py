@@ -7,7 +7,8 @@ of the transaction. So are tables whose rows are hidden from the role by row-lev
 is hidden could depend on other people's rows, and an answer about a part would pass for one about
 all.
 
-Of columns those are left out that the role may not read, and those whose type is not read.
+Of columns those are left out that the role may not read, and those whose type is not read. What a
+column is that the role may not read, and whether it changes, decides nothing here.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ SELECT part.oid::bigint, c.relkind::text FROM part JOIN pg_class c ON c.oid = pa
 NAMES = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY 1 LIMIT 1000
 """
 
@@ -227,6 +228,8 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
     for position, column in enumerate(columns, start=1):
         title = column[0]
         fault = unwritable(title)
+        if fault is not None and not column[7]:
+            continue
         if fault is not None:
             raise PolicyError(f"{shown}: the name of its column {position} {fault}")
         types[title], why = _type_of(column)
@@ -247,9 +250,11 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         unread=unread,
         computed=computed,
         complete=not filtered,
-        layout=(kind, definition, *map(tuple, columns)),
+        layout=(kind, definition, *(tuple(column) for column in columns if column[7])),
         empty=f"empty_{number}",
-        labels={name: tuple(labels) for name, labels in connection.rows(LABELS, [oid])},
+        labels={
+            name: tuple(labels) for name, labels in connection.rows(LABELS, [oid]) if name in goals
+        },
     )
     tables = [part for part, of_kind in parts if of_kind not in ("v", "i", "S", "t")]
     return CatalogueTable(
