@@ -12,7 +12,7 @@ import click
 
 from dither._format import count_text
 from dither.cli._files import check_targets
-from dither.cli._options import Group
+from dither.cli._options import Group, LocalPath
 from dither.cli._terminal import waiting
 from dither.cli.local_reports import COMMANDS, FILE, OUT
 
@@ -110,7 +110,7 @@ Examples:
 @click.option("--data", type=FILE, help="Heights and weights of the SOCR survey, as CSV.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=LocalPath(file_okay=False, path_type=Path),
     default=Path("sdldp"),
     show_default=True,
     help="The folder for the pictures and claims.json.",
