@@ -96,7 +96,7 @@ def test_another_folder_is_left_alone(tmp_path: Path) -> None:
     """A folder that holds something else is refused, and stays as it is."""
     (tmp_path / "demo.ledger").write_text("mine")
     found = CliRunner().invoke(main, ["demo", "--dir", str(tmp_path)])
-    assert found.exit_code == 1
+    assert found.exit_code == 4
     assert "name an empty folder" in found.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["demo.ledger"]
 

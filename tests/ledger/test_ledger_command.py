@@ -110,7 +110,7 @@ def test_amend_changes_caps_and_keeps_the_reason(full: Ledger) -> None:
     for epsilon in ("much", "1/0", "-1", "0", "nan"):
         assert run(*arguments, "--epsilon", epsilon).exit_code != 0
     wrong = run("amend", full.place, "--account", "visit", "--epsilon", "1", "--reason", "x")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 7
     assert "did you mean 'visits'" in wrong.output
 
 
@@ -140,7 +140,7 @@ def test_a_policy_names_the_ledger(
 def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
     """Looking never creates."""
     result = run("show", tmp_path / "no.ledger")
-    assert result.exit_code == 1
+    assert result.exit_code == 7
     assert "there is no ledger" in result.output
     assert list(tmp_path.iterdir()) == []
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import loss_text, remaining
+from dither.cli._endings import Ended
 from dither.cli._options import FILE, Amount, Group, policy, refuse_given
 from dither.cli._terminal import READABLE, console, new_table, waiting
-from dither.errors import DitherError
+from dither.errors import LedgerCorruptError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +94,7 @@ def verify_chain(path: Path | None, policy: Path | None) -> None:
     A chain of hashes cannot show that the whole file was replaced: check your certificates against
     it with `dither verify`.
     """
-    with _opened(path, policy) as book, _progress() as progress:
+    with _checked(), _opened(path, policy) as book, _progress() as progress:
         found = book.verify(progress)
     click.echo(f"{book.name}: {found.describe()}")
     if not found.ok:
@@ -161,11 +162,20 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
         from dither.query._policy import read_policy
 
         place = read_policy(policy).ledger
-    with waiting("checking the chain"):
+    with _checked(), waiting("checking the chain"):
         found = dt.verify(certificate, place)
     click.echo(found.text)
     if not found.ok:
         raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _checked() -> Iterator[None]:
+    """A ledger that is checked and cannot be read does not hold, which is an answer."""
+    try:
+        yield
+    except LedgerCorruptError as error:
+        raise Ended(" ".join(str(error).split()), 1, type(error).__name__) from error
 
 
 @contextmanager
@@ -174,11 +184,8 @@ def _opened(path: Path | None, policy: Path | None) -> Iterator[Ledger]:
 
     if path is not None and policy is not None:
         raise click.UsageError("give LEDGER or --policy, which names one; not both")
-    try:
-        with Ledger.open(path or _named_by(policy), create=False) as book:
-            yield book
-    except DitherError as error:
-        raise click.ClickException(str(error)) from error
+    with Ledger.open(path or _named_by(policy), create=False) as book:
+        yield book
 
 
 def _named_by(policy: Path | None) -> Path | LedgerSchema:
