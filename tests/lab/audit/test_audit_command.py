@@ -183,7 +183,7 @@ def sampler(rows, size):
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("on_ann", 1), ("always", 3), ("sampler", 2)])
+@pytest.mark.parametrize(("name", "code"), [("on_ann", 1), ("always", 3), ("sampler", 4)])
 def test_the_data_do_not_choose_the_exit_code(run, tmp_path, name, code):
     """A mechanism that leaves with 0 does not make the gate green."""
     (tmp_path / "ending_by_test.py").write_text(ENDING)
