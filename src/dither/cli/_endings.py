@@ -66,7 +66,7 @@ class Ended(click.ClickException):
 
     def __init__(self, text: str, code: int = REFUSED, kind: str = "ArgumentError") -> None:
         super().__init__(text)
-        self.exit_code = code
+        self.exit_code = code  # type: ignore[misc]
         self.kind = kind
 
 
@@ -82,7 +82,7 @@ class AsJson(click.ClickException):
 
     def __init__(self, error: click.ClickException) -> None:
         super().__init__(error.format_message())
-        self.exit_code = error.exit_code
+        self.exit_code = error.exit_code  # type: ignore[misc]
         self.kind = getattr(error, "kind", "UsageError")
 
     def show(self, file: IO[Any] | None = None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dither.errors import ArgumentError, PromiseError
-from dither.ledger._entries import MORE, MOST_SOURCES, Bound, Tables, canonical
+from dither.ledger._entries import MORE, MOST_SOURCES, BoundTable, Tables, canonical
 from dither.privacy._promise import Promise
 
 __all__ = ["ReadTables", "Source", "doubt", "same_text"]
@@ -64,7 +64,7 @@ class ReadTables:
                     "each with its mark, as text"
                 )
 
-    def bound(self, known: Tables, promise: Promise) -> dict[str, Bound]:
+    def bound(self, known: Tables, promise: Promise) -> dict[str, BoundTable]:
         """The tables charged so far with those read now.
 
         Raises
@@ -74,7 +74,7 @@ class ReadTables:
         """
         found = dict(known)
         for name, by in self.by.items():
-            first = known.get(name, Bound(promise, by))
+            first = known.get(name, BoundTable(promise, by))
             if first.promise != promise:
                 raise PromiseError(
                     f"table {name!r} was charged for {first.promise.describe()} before, and now "
@@ -87,7 +87,7 @@ class ReadTables:
                     f"{promise.unit} is then not what it was. Declare its unit as it was, or begin "
                     "a new ledger"
                 )
-            for other in self._sharing(name, known, Bound(promise, by), True):
+            for other in self._sharing(name, known, BoundTable(promise, by), True):
                 raise PromiseError(
                     f"table {name!r} reads rows that this ledger has as table {other!r}, charged "
                     f"for {known[other].promise.describe()}: another account would begin with a "
@@ -95,7 +95,7 @@ class ReadTables:
                     "both tables in [units.NAME] from the first charge on"
                 )
             new = dict((self.sources or {}).get(name, {}))
-            found[name] = Bound(promise, by, _kept({**first.sources, **new}, new))
+            found[name] = BoundTable(promise, by, _kept({**first.sources, **new}, new))
         return found
 
     def doubts(self, known: Tables, promise: Promise) -> Iterator[tuple[str, str]]:
@@ -105,11 +105,13 @@ class ReadTables:
         """
         for name, by in self.by.items():
             if name not in known and self.sources is not None:
-                for other in self._sharing(name, known, Bound(promise, by), None):
+                for other in self._sharing(name, known, BoundTable(promise, by), None):
                     if other not in self.sources:
                         yield name, other
 
-    def _sharing(self, name: str, known: Tables, own: Bound, wanted: bool | None) -> Iterator[str]:
+    def _sharing(
+        self, name: str, known: Tables, own: BoundTable, wanted: bool | None
+    ) -> Iterator[str]:
         if self.sources is None:
             return
         new = dict(self.sources.get(name, {}))

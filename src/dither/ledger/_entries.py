@@ -26,7 +26,7 @@ __all__ = [
     "MOST_SOURCES",
     "UNIT",
     "Amounts",
-    "Bound",
+    "BoundTable",
     "Entry",
     "Record",
     "Tables",
@@ -50,7 +50,7 @@ DOMAIN = b"dither ledger entry 2\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundTable:
     """What a table is bound to by its first charge, and where its rows were read.
 
     Parameters
@@ -68,7 +68,7 @@ class Bound:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-Tables = Mapping[str, Bound]
+Tables = Mapping[str, BoundTable]
 """By table: what it is bound to."""
 
 MOST_SOURCES = 32
@@ -289,10 +289,10 @@ def promise_of(text: str | None) -> Promise | None:
     return None if text is None else Promise.from_dict(json.loads(text))
 
 
-def tables_of(text: str) -> dict[str, Bound]:
+def tables_of(text: str) -> dict[str, BoundTable]:
     """The tables that have been charged so far, as the column ``tables`` holds them."""
     return {
-        name: Bound(
+        name: BoundTable(
             Promise.from_dict(held["promise"]),
             str(held["by"]),
             {str(source): str(mark) for source, mark in held.get("sources", {}).items()},

@@ -25,7 +25,7 @@ from dither.ledger._entries import (
     MORE,
     UNREADABLE,
     Amounts,
-    Bound,
+    BoundTable,
     Record,
     promise_of,
     tables_of,
@@ -86,7 +86,7 @@ class _Walk:
         self.spent: dict[str, Charge] = {}
         self.budgets: dict[str, str] = {}
         self.promises: dict[str, Promise] = {}
-        self.tables: dict[str, Bound] = {}
+        self.tables: dict[str, BoundTable] = {}
         self.charged: dict[str, int] = {}
 
     def step(self, record: Record, index: Mapping[str, bool], connection: Connection) -> None:
@@ -137,7 +137,7 @@ class _Walk:
         """Tables and their sources are only added, by a charge and under its promise."""
         tables = tables_of(record.tables)
         for name, held in tables.items():
-            before = self.tables.get(name, Bound(held.promise, held.by))
+            before = self.tables.get(name, BoundTable(held.promise, held.by))
             if name not in self.tables and (record.kind != "charge" or held.promise != promise):
                 raise _Bad(self.count, "it moves a table to another promise")
             if (before.promise, before.by) != (held.promise, held.by):

@@ -25,13 +25,13 @@ from dither.errors import LedgerCorruptError
 from dither.ledger._chain import Head
 from dither.ledger._store import entries
 
-__all__ = ["Known", "Witness"]
+__all__ = ["Remembered", "Witness"]
 
 _HASH = select(entries.c["hash"]).where(entries.c["number"] == bindparam("number"))
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LastEntry:
     """The last entry that was seen of a ledger, and where."""
 
     ledger: str
@@ -41,14 +41,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Remembered:
     """What must be in a ledger: what its object saw, and what the process saw, by identity."""
 
-    own: Seen | None = None
-    process: Mapping[str, Seen] = field(default_factory=dict)
+    own: LastEntry | None = None
+    process: Mapping[str, LastEntry] = field(default_factory=dict)
 
 
-_process: dict[str, Seen] = {}
+_process: dict[str, LastEntry] = {}
 """By the identity of the ledger."""
 
 _lock = threading.Lock()
@@ -77,22 +77,22 @@ class Witness:
 
     def __init__(self, place: Hashable, name: str) -> None:
         self._place, self._name = place, name
-        self._own: Seen | None = None
+        self._own: LastEntry | None = None
 
-    def known(self) -> Known:
+    def known(self) -> Remembered:
         """What has been seen so far."""
         own = self._own
         if own is None:
             with _lock:
-                return Known(None, dict(_process))
+                return Remembered(None, dict(_process))
         found = _process.get(own.ledger)
-        return Known(own, {} if found is None else {own.ledger: found})
+        return Remembered(own, {} if found is None else {own.ledger: found})
 
     def check(
         self,
         connection: Connection,
         at: Head,
-        known: Known,
+        known: Remembered,
         identity: Callable[[Connection], str],
         *,
         writes: bool,
@@ -126,7 +126,7 @@ class Witness:
             return
         self._keep(ledger, at)
 
-    def _another(self, ledger: str, known: Known) -> bool:
+    def _another(self, ledger: str, known: Remembered) -> bool:
         here = {name for name, seen in known.process.items() if seen.place == self._place}
         return bool(here) and ledger not in here
 
@@ -136,7 +136,7 @@ class Witness:
             self._keep(self._own.ledger, at)
 
     def _keep(self, ledger: str, at: Head, *, everywhere: bool = True) -> None:
-        seen = Seen(ledger, at.count - 1, at.hash, self._place)
+        seen = LastEntry(ledger, at.count - 1, at.hash, self._place)
         with _lock:
             if self._own is None or self._own.number < seen.number:
                 self._own = seen
@@ -144,7 +144,7 @@ class Witness:
             if everywhere and (found is None or found.number < seen.number):
                 _process[ledger] = seen
 
-    def _lacks(self, seen: Seen) -> LedgerCorruptError:
+    def _lacks(self, seen: LastEntry) -> LedgerCorruptError:
         return LedgerCorruptError(
             f"{self._name} is not the ledger that it was: entry {seen.number}, which this process "
             "has seen in it, is gone or is another. An older copy of it was put in its place, or "
@@ -154,7 +154,7 @@ class Witness:
         )
 
 
-def _holds(connection: Connection, at: Head, seen: Seen) -> bool:
+def _holds(connection: Connection, at: Head, seen: LastEntry) -> bool:
     if seen.number == at.count - 1:
         return seen.hash == at.hash
     if seen.number >= at.count:
