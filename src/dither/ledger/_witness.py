@@ -25,7 +25,7 @@ from dither.errors import LedgerCorruptError
 from dither.ledger._chain import Head
 from dither.ledger._store import entries
 
-__all__ = ["Remembered", "Witness"]
+__all__ = ["SeenBefore", "Witness"]
 
 _HASH = select(entries.c["hash"]).where(entries.c["number"] == bindparam("number"))
 
@@ -41,7 +41,7 @@ class LastEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class SeenBefore:
     """What must be in a ledger: what its object saw, and what the process saw, by identity."""
 
     own: LastEntry | None = None
@@ -79,20 +79,20 @@ class Witness:
         self._place, self._name = place, name
         self._own: LastEntry | None = None
 
-    def known(self) -> Remembered:
+    def known(self) -> SeenBefore:
         """What has been seen so far."""
         own = self._own
         if own is None:
             with _lock:
-                return Remembered(None, dict(_process))
+                return SeenBefore(None, dict(_process))
         found = _process.get(own.ledger)
-        return Remembered(own, {} if found is None else {own.ledger: found})
+        return SeenBefore(own, {} if found is None else {own.ledger: found})
 
     def check(
         self,
         connection: Connection,
         at: Head,
-        known: Remembered,
+        known: SeenBefore,
         identity: Callable[[Connection], str],
         *,
         writes: bool,
@@ -126,7 +126,7 @@ class Witness:
             return
         self._keep(ledger, at)
 
-    def _another(self, ledger: str, known: Remembered) -> bool:
+    def _another(self, ledger: str, known: SeenBefore) -> bool:
         here = {name for name, seen in known.process.items() if seen.place == self._place}
         return bool(here) and ledger not in here
 
