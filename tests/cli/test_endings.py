@@ -33,7 +33,7 @@ def promised(folder: Path) -> tuple[str, ...]:
 
 
 LINES = {
-    "a wrong option": (("release", COUNT, "--epsilom", "1"), 2, "NoSuchOption"),
+    "a wrong option": (("release", COUNT, "--epsilom", "1"), 2, "UsageError"),
     "no such command": (("relese", COUNT), 2, "UsageError"),
     "a typo in SQL": (("explain", "SELECT COUNT(*) FROM visit", *ANA), 4, "UnknownNameError"),
     "no such policy": (("explain", COUNT, "--policy", "no.toml"), 4, "PolicyError"),
@@ -59,7 +59,7 @@ def test_codes_tell_ends_apart(run, case: str) -> None:
         assert (found.exit_code, found.stdout) == (code, "")
         body = json.loads(found.stderr.splitlines()[-1])["error"]
         assert body["code"] == code
-        assert body["kind"] == (kind if code != 2 else body["kind"])
+        assert body["kind"] == kind
         assert body["message"].split()[:3] == plain.stderr.partition("Error: ")[2].split()[:3]
 
 
@@ -81,6 +81,18 @@ def test_other_promises_and_failures_have_codes(run, folder: Path, monkeypatch) 
     assert found.exit_code == 9
     assert json.loads(found.stderr)["error"]["kind"] == "KeyError"
     assert "Jane" not in found.stderr
+
+
+def test_an_interrupt_has_its_code(run, monkeypatch) -> None:
+    """Ctrl-C is no answer: not that of a check which does not hold."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dither.query._session.read_policy", interrupted)
+    found = run("explain", COUNT, "--json")
+    assert found.exit_code == 130
+    assert json.loads(found.stderr)["error"]["kind"] == "KeyboardInterrupt"
 
 
 def test_a_ledger_that_lost_an_entry_is_told_by_its_code(run, folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dither import __version__
-from dither.cli._endings import FAILED, AsJson, Ended, code_of, wants_json
+from dither.cli._endings import FAILED, INTERRUPTED, AsJson, Ended, code_of, wants_json
 from dither.cli._options import Group
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
@@ -68,14 +68,15 @@ class Commands(Group):
     def _invoked(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
             # Where nobody reads the output any more, as after `head`, click ends without a word.
             raise
         except DitherError as error:
             text = " ".join(str(error).split())
             raise Ended(text, code_of(error), type(error).__name__) from error
-        except KeyboardInterrupt:
-            raise
+        except (KeyboardInterrupt, click.Abort) as error:
+            text = "interrupted. What was charged stays charged: see `dither ledger show`."
+            raise Ended(text, INTERRUPTED, "KeyboardInterrupt") from error
         except BaseException as error:
             if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code:
                 raise

@@ -35,9 +35,9 @@ from dither.errors import (
     PromiseError,
 )
 
-__all__ = ["FAILED", "AsJson", "Ended", "Failed", "code_of", "wants_json"]
+__all__ = ["FAILED", "INTERRUPTED", "AsJson", "Ended", "Failed", "code_of", "wants_json"]
 
-REFUSED, FAILED = 4, 9
+REFUSED, FAILED, INTERRUPTED = 4, 9, 130
 
 CODES: tuple[tuple[type[DitherError], int], ...] = (
     (CertificateError, 1),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import count_text
+from dither.cli._endings import INTERRUPTED
 from dither.cli._files import check_targets
 from dither.cli._options import Group, LocalPath
 from dither.cli._terminal import waiting
@@ -23,9 +24,6 @@ __all__ = ["local"]
 
 KEPT = "surveys.jsonl"
 """Simulated surveys of means, a line each."""
-
-INTERRUPTED = 130
-"""The code of a program that an interrupt ended."""
 
 
 @click.group(
