@@ -34,6 +34,7 @@ CAPTIONS = {
         "engines/*",
         "sql",
         "ledger",
+        "commands",
         "guarantee",
     ],
     "How to": [

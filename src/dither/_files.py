@@ -1,15 +1,56 @@
-"""Files that appear under their names once all of them is on the disk."""
+"""Files of this machine: what names one, and how one appears once all of it is on the disk."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from dither.errors import ArgumentError
 
-__all__ = ["written"]
+__all__ = ["named", "written"]
+
+# A text such as "s3://…", also as pathlib writes it. The connection strings of PostgreSQL are not
+# files either, and whoever takes these says so.
+_REMOTE = re.compile(r"(?!postgres)([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def named(path: str | Path) -> Path:
+    """The file or folder of this machine that a text names; ``~`` is the user's own folder.
+
+    Raises
+    ------
+    ArgumentError
+        It is the address of something elsewhere. The message shows the scheme alone: the rest may
+        hold a key.
+
+    Examples
+    --------
+    >>> named("visits.csv").name
+    'visits.csv'
+    >>> named("s3://hospital/visits.parquet")
+    Traceback (most recent call last):
+    dither.errors.ArgumentError: begins with s3:// and is not read: files are read from this...
+    """
+    found = Path(path)
+    scheme = _REMOTE.match(str(path))
+    if scheme is not None and not found.exists():
+        how = (
+            "write the path alone"
+            if scheme[1].lower() == "file"
+            else "copy it here, or mount what holds it, and name that path"
+        )
+        raise ArgumentError(
+            f"begins with {scheme[1]}:// and is not read: files are read from this machine, and "
+            f"nothing is fetched; {how}"
+        )
+    try:
+        return found.expanduser()
+    except RuntimeError:
+        # Nobody of that name: it is what it says.
+        return found
 
 
 def written(target: Path, body: bytes) -> None:

@@ -39,7 +39,7 @@ def test_documents_and_pictures(tmp_path):
     result = run(str(path), "--plot", str(tmp_path / "loss.svg"))
     assert result.exit_code == 0, result.output
     assert (tmp_path / "loss.svg").stat().st_size > 1000
-    assert run(str(tmp_path / "missing.toml")).exit_code == 1
+    assert run(str(tmp_path / "missing.toml")).exit_code == 4
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_expressions_are_not_code(text, name):
     """Only the allow-list is understood."""
     with pytest.raises(ArgumentError, match=name):
         loss_from_expression(text)
-    assert run(text).exit_code == 1
+    assert run(text).exit_code == 4
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_promise_is_divided(tmp_path):
     assert pure.exit_code == 0
     assert "scale 2" in pure.output
     wrong = run("divide", "lapace", "--epsilon", "1")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 4
     assert "did you mean 'laplace'" in wrong.output
 
 
@@ -135,7 +135,7 @@ def test_a_lifetime_budget_is_shared(tmp_path):
     for share in ("0.00139760341", "0.00123104493958718", "0.000624999999999999"):
         assert share in result.output
     assert path.stat().st_size > 5_000
-    assert run("shares", "10000", "--epsilon", "0", "--delta", delta).exit_code == 1
+    assert run("shares", "10000", "--epsilon", "0", "--delta", delta).exit_code == 4
     each = run("shares", "100", "--epsilon", "1", "--delta", "1e-6", "--each-delta", "5e-9")
     assert "each with delta 5e-09" in each.output
 
@@ -143,7 +143,7 @@ def test_a_lifetime_budget_is_shared(tmp_path):
 def test_no_finite_epsilon_says_so():
     """A delta below the chance of failure: the least one is named, and the exit code tells."""
     result = run("approximate(1, 1e-5)", "--delta", "1e-7")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "it must be at least 1e-05" in result.output
 
 

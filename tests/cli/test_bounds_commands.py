@@ -47,7 +47,7 @@ def test_bounds_are_learned_and_printed(run):
     assert (body["learned"]["lower"], body["learned"]["upper"]) == ("3", "5")
     assert body["certificate"]["loss"]["epsilon"] == "10"
     refused = run("bounds", "t", "y", "--epsilon", "1")
-    assert refused.exit_code == 1
+    assert refused.exit_code == 4
     assert "unknown column" in refused.output
 
 
@@ -71,5 +71,5 @@ def test_the_owner_must_say_that_nothing_is_published(run, tmp_path):
     assert told.output.startswith("NOT FOR PUBLICATION")
     body = json.loads(run("owner", "bias", "--not-for-publication", "--json").output)
     assert "not_for_publication" in body
-    assert run("owner", "bias", "--not-for-publication", "--out", "bias.json").exit_code == 1
+    assert run("owner", "bias", "--not-for-publication", "--out", "bias.json").exit_code == 4
     assert not (tmp_path / "bias.json").exists()

@@ -83,7 +83,7 @@ def test_init_takes_a_unit_and_says_what_it_asks_for(run, folder: Path) -> None:
         tomllib.loads((folder / "dither.toml").read_text())["tables"]["visits"]["unit"] == "region"
     )
     assert "max_groups and max_rows" in found.output
-    assert run("init", "visits.parquet", "--unit", "regions", "--force").exit_code == 1
+    assert run("init", "visits.parquet", "--unit", "regions", "--force").exit_code == 4
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_init_writes_over_nothing(run, folder: Path) -> None:
     assert "--force" in found.stderr
     assert (folder / "dither.toml").read_text() == before
     assert "no folder 'nowhere'" in run("init", "visits.parquet", "--out", "nowhere/p.toml").stderr
-    assert run("init", "nothing.parquet", "--out", "p.toml").exit_code == 1
+    assert run("init", "nothing.parquet", "--out", "p.toml").exit_code == 4
 
 
 def test_explain_prints_the_tree_and_spends_nothing(run) -> None:
@@ -250,7 +250,7 @@ def test_the_same_token_replays_and_costs_nothing(run, folder: Path) -> None:
 def test_what_the_budget_will_not_bear_is_refused(run) -> None:
     """The message says what remains and what would fit, and nothing is spent."""
     found = run("release", COUNT, *ANA, "--epsilon", "0.75")
-    assert found.exit_code == 1
+    assert found.exit_code == 5
     assert found.stdout == ""
     assert "nothing was spent" in found.stderr
     assert "fits with epsilon = 0.5" in found.stderr
@@ -297,23 +297,23 @@ def test_a_picture_without_matplotlib_is_refused_before_spending(
         (("release", COUNT, "--epsilon", "1", "--delta", "-1"), 2, "at least 0"),
         (("release", COUNT, "--epsilon", "1", "--confidence", "1"), 2, "--confidence"),
         (("release", COUNT), 2, "--epsilon"),
-        (("release", COUNT, "--epsilon", "0.1"), 1, "analyst"),
-        (("release", COUNT, "--epsilon", "0.1", "--analyst", "anna"), 1, "did you mean 'ana'"),
-        (("explain", "SELECT COUNT(*) FROM visit", *ANA), 1, "did you mean 'visits'"),
-        (("explain", "SELECT SUM(costs) FROM visits", *ANA), 1, "did you mean 'cost'"),
-        (("explain", "SELECT cost FROM visits", *ANA), 1, "raw column"),
-        (("explain", COUNT, "--policy", "no.toml"), 1, "dither init"),
+        (("release", COUNT, "--epsilon", "0.1"), 4, "analyst"),
+        (("release", COUNT, "--epsilon", "0.1", "--analyst", "anna"), 4, "did you mean 'ana'"),
+        (("explain", "SELECT COUNT(*) FROM visit", *ANA), 4, "did you mean 'visits'"),
+        (("explain", "SELECT SUM(costs) FROM visits", *ANA), 4, "did you mean 'cost'"),
+        (("explain", "SELECT cost FROM visits", *ANA), 4, "raw column"),
+        (("explain", COUNT, "--policy", "no.toml"), 4, "dither init"),
         (("verify", "no.json"), 1, "no certificate"),
         (("verify", "no.json", "--policy", "no.toml"), 2, "--ledger"),
     ],
 )
 def test_errors_name_the_fix(run, line: tuple[str, ...], code: int, said: str) -> None:
-    """One message on standard error, no trace; 2 for the command line, 1 for the rest."""
+    """One message on standard error, no trace; 2 for the command line, 4 for what it asks for."""
     found = run(*line)
     assert (found.exit_code, found.stdout) == (code, "")
     assert said in found.stderr
     assert "Traceback" not in found.stderr
-    if code == 1:
+    if code in (1, 4):
         assert found.stderr.startswith("Error: ")
         assert found.stderr.count("\n") == 1
 
@@ -338,7 +338,7 @@ def test_unexpected_errors_never_show_their_text(run, monkeypatch: pytest.Monkey
     monkeypatch.setattr("dither.query._session.read_policy", fail)
     monkeypatch.delenv(TRACE, raising=False)
     found = run("explain", COUNT)
-    assert found.exit_code == 1
+    assert found.exit_code == 9
     assert "unexpected KeyError" in found.stderr
     assert "Jane" not in found.output
     monkeypatch.setenv(TRACE, "1")
@@ -372,6 +372,6 @@ def test_weights_and_discovery_are_options_of_every_question(run) -> None:
     assert plain.output != found.output
     assert run("preview", BY_REGION, *ANA, "--epsilon", "0.1", "--weight", "n").exit_code == 2
     wrong = run("release", BY_REGION, *ANA, "--epsilon", "0.1", "--weight", "x=1")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 4
     assert "no output 'x'" in wrong.output
     assert spent() == 0

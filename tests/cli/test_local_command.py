@@ -103,7 +103,7 @@ def test_rows_that_are_not_csv_are_refused(run, row) -> None:
     Path("values.csv").write_bytes(f"smokes\n{row}".encode())
     made = described(Attributes({"smokes": ["no", "yes", "yes\nno", "yesno", "no\n"]}, 1))
     found = run("local", "privatize", made, "values.csv", "--out", "x.reports")
-    assert found.exit_code == 1
+    assert found.exit_code == 4
     assert "each quote is closed" in found.output
     assert not Path("x.reports").exists()
 
@@ -148,7 +148,7 @@ def test_files_of_another_channel_are_refused_by_name(run, carrier, other, endin
     made, theirs = described(carrier), f"theirs.{ending}"
     for files in ([theirs], [f"mine.{ending}", theirs], [theirs, f"mine.{ending}"]):
         found = run("local", "aggregate", made, *files, "--out", "c.json")
-        assert found.exit_code == 1, found.output
+        assert found.exit_code == 4, found.output
         assert f"{theirs}: " in found.output
         assert "mine" not in found.output
         assert not Path("c.json").exists()
@@ -164,7 +164,7 @@ def test_aggregate_names_the_file_that_is_broken(run) -> None:
         Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
     for name in ("b.reports", "c.json", "d.json", "e.json"):
         found = run("local", "aggregate", made, "a.reports", name, "--out", "x.json")
-        assert found.exit_code == 1
+        assert found.exit_code == 4
         assert f"{name}: " in found.output
         assert "a.reports" not in found.output
     assert "c.json: " in run("local", "aggregate", "c.json", "a.reports", "--out", "x.json").output

@@ -248,7 +248,7 @@ def test_swapped_files_are_named(tmp_path: Path) -> None:
         (("estimate", reports), "holds reports"),
     ):
         found = run(*words)
-        assert found.exit_code == 1
+        assert found.exit_code == 4
         assert said in found.output
         assert "wrong order" in found.output
 
@@ -266,5 +266,5 @@ def test_bad_pictures_and_candidates_are_refused_first(tmp_path: Path) -> None:
     for text, said in (("", "at least one value"), ("a\nb\na\n", "a value twice")):
         names.write_text(text)
         found = run("estimate", counts, "--candidates", names)
-        assert found.exit_code == 1
+        assert found.exit_code == 4
         assert said in found.output

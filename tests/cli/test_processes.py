@@ -33,7 +33,7 @@ def test_each_command_ends_as_it_says(folder: Path) -> None:
     assert "\x1b" not in found.stdout, "a pipe gets no colour"
     assert all(line == line.rstrip() for line in found.stdout.splitlines() if "─" not in line)
     refused = run(*asked)
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (5, "")
     assert refused.stderr.startswith("Error: ")
     assert run("verify", "c.json").returncode == 0
     assert run("ledger", "verify").returncode == 0

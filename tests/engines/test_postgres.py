@@ -15,6 +15,7 @@ import pytest
 
 import dither
 from dither._environment import Secret
+from dither.engines.identity import same_rows
 from dither.engines.postgres import PostgresEngine
 from dither.engines.postgres.connection import SETTINGS, Failure
 from dither.errors import DitherError, EngineError, PolicyError, UnsupportedError
@@ -216,6 +217,112 @@ def test_columns_that_the_role_may_not_read_are_left_out(postgres, tmp_path, mon
     postgres.execute("REVOKE ALL ON secret_visits FROM reader")
     with pytest.raises(PolicyError, match=r"is seen by its role|may not SELECT"):
         opened(postgres, "secret_visits")
+
+
+def test_rights_on_columns_are_rights(postgres, tmp_path, monkeypatch):
+    """A table is offered that has one column for the role; none is that it may not read."""
+    monkeypatch.setenv("TEST_DSN", postgres.reader)
+    postgres.execute(
+        TABLE,
+        "CREATE TYPE secret AS ENUM ('mine', 'yours')",
+        'ALTER TABLE visits ADD COLUMN ages secret, ADD COLUMN "e\u200b\u202e" int',
+        "CREATE TABLE visitors (pid bigint)",
+        "REVOKE ALL ON visits, visitors FROM reader",
+        "GRANT SELECT (pid, region, age, cost) ON visits TO reader",
+    )
+    for wrong, offered in (
+        ("public.visit", "did you mean 'public.visits'"),
+        ("x", "'public.visits'"),
+    ):
+        with pytest.raises(PolicyError, match=f"is seen by its role.*{offered}") as found:
+            opened(postgres, wrong)
+        assert "visitors" not in str(found.value)
+    made = policy(tmp_path, "visits")
+    made["tables"]["visits"]["columns"]["agess"] = {"bounds": [0, 1]}
+    with pytest.raises(PolicyError, match="no such column; did you mean 'age'"):
+        dither.open(made)
+    with pytest.raises(PolicyError, match="has no column 'agess'; did you mean 'age'"):
+        dither.open(policy(tmp_path, "visits", unit="agess"))
+    with opened(postgres, "visits") as engine:
+        assert engine.labels("t") == {}
+
+
+def test_what_becomes_of_other_columns_is_not_looked_at(postgres, tmp_path, monkeypatch):
+    """A column that the role may not read can come, change its type and go while a policy is open;
+    one that it reads cannot."""
+    monkeypatch.setenv("TEST_DSN", postgres.reader)
+    postgres.execute(
+        TABLE,
+        "ALTER TABLE visits ADD COLUMN secret int",
+        "REVOKE ALL ON visits FROM reader",
+        "GRANT SELECT (pid, region, age, cost) ON visits TO reader",
+    )
+    with dither.open(policy(tmp_path, "visits")) as session:
+        for change in (
+            "ALTER COLUMN secret TYPE text",
+            "ADD COLUMN more int",
+            "DROP COLUMN secret",
+        ):
+            postgres.execute(f"ALTER TABLE visits {change}")
+            session.sql(QUESTION).release(epsilon=1)
+        before = spent(session)
+        postgres.execute("ALTER TABLE visits ALTER COLUMN cost TYPE double precision")
+        with pytest.raises(PolicyError, match="is not what it was when it was opened"):
+            session.sql(QUESTION).release(epsilon=1)
+        assert spent(session) == before
+
+
+def test_rows_under_another_name_have_no_fresh_budget(postgres, tmp_path, monkeypatch):
+    """By another name in the policy, by a view, by a part, renamed, and made anew as before."""
+    monkeypatch.setenv("TEST_DSN", postgres.reader)
+    postgres.execute(
+        TABLE.replace("day date)", "day date) PARTITION BY RANGE (age)", 1).replace(
+            ";\nINSERT",
+            ";\nCREATE TABLE young PARTITION OF visits FOR VALUES FROM (0) TO (40);"
+            "\nCREATE TABLE old PARTITION OF visits FOR VALUES FROM (40) TO (99);\nINSERT",
+            1,
+        ),
+        "CREATE VIEW above AS SELECT pid, region, age, cost FROM visits",
+        "CREATE TABLE labs AS SELECT pid, region, age, cost FROM visits",
+    )
+
+    def named(name, table):
+        made = policy(tmp_path, table)
+        made["tables"] = {name: made["tables"]["visits"]}
+        return made
+
+    def ask(name):
+        with dither.open(named(name, name)) as session:
+            session.sql(f"SELECT COUNT(*) AS n FROM {name}").release(epsilon=1)
+
+    ask("visits")
+    ask("labs")
+    for name, table in (("folk", "visits"), ("above", "above"), ("old", "old")):
+        with pytest.raises(dither.errors.PromiseError, match="rows that this ledger has as table"):
+            dither.open(named(name, table))
+    postgres.execute("ALTER TABLE labs RENAME TO results")
+    with pytest.raises(dither.errors.PromiseError, match="has as table 'labs'"):
+        dither.open(named("results", "results"))
+    postgres.execute("CREATE TABLE labs AS SELECT * FROM results")
+    with pytest.raises(dither.errors.PromiseError, match="has as table 'labs'"):
+        dither.open(named("folk", "labs"))
+    ask("labs")
+
+
+def test_parts_of_a_table_are_apart(postgres, tmp_path, monkeypatch):
+    """Two parts share no row; the whole shares those of each."""
+    monkeypatch.setenv("TEST_DSN", postgres.reader)
+    postgres.execute(
+        "CREATE TABLE y (pid bigint, day date) PARTITION BY RANGE (day)",
+        "CREATE TABLE y_old PARTITION OF y FOR VALUES FROM (MINVALUE) TO ('2024-01-01')",
+        "CREATE TABLE y_new PARTITION OF y FOR VALUES FROM ('2024-01-01') TO (MAXVALUE)",
+    )
+    with PostgresEngine(
+        Secret(postgres.reader, "env:TEST_DSN"), {"y": "y", "old": "y_old", "new": "y_new"}
+    ) as engine:
+        whole, old, new = (next(iter(engine.sources(t).items())) for t in ("y", "old", "new"))
+    assert same_rows(whole, old) is same_rows(new, whole) is True
+    assert same_rows(old, new) is False
 
 
 def test_partitions_and_children_belong_to_their_table(postgres):

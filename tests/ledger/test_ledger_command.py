@@ -12,11 +12,13 @@ from click.testing import CliRunner, Result
 from dither._format import loss_text, remaining
 from dither.accounting import BudgetFilter
 from dither.cli import main
+from dither.errors import BudgetError, PromiseError
 from dither.ledger import Ledger
 from dither.privacy import Charge, Promise
 from ledger.stores import tamper
 
 PATIENT = Promise("patient")
+PURE = BudgetFilter(Fraction(1), Fraction(0))
 
 
 def run(*arguments: object, columns: int = 80) -> Result:
@@ -110,7 +112,7 @@ def test_amend_changes_caps_and_keeps_the_reason(full: Ledger) -> None:
     for epsilon in ("much", "1/0", "-1", "0", "nan"):
         assert run(*arguments, "--epsilon", epsilon).exit_code != 0
     wrong = run("amend", full.place, "--account", "visit", "--epsilon", "1", "--reason", "x")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 7
     assert "did you mean 'visits'" in wrong.output
 
 
@@ -140,7 +142,7 @@ def test_a_policy_names_the_ledger(
 def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
     """Looking never creates."""
     result = run("show", tmp_path / "no.ledger")
-    assert result.exit_code == 1
+    assert result.exit_code == 7
     assert "there is no ledger" in result.output
     assert list(tmp_path.iterdir()) == []
 
@@ -168,3 +170,35 @@ def test_an_empty_ledger_shows(tmp_path: Path) -> None:
 def test_amounts_are_never_flattered(amount: Fraction | None, up: str, down: str) -> None:
     """What is spent is rounded up and what remains down."""
     assert (loss_text(amount), remaining(amount)) == (up, down)
+
+
+def test_quotas_of_analysts_promise_nothing(tmp_path: Path) -> None:
+    """They stand apart from accounts that promise: as text, as JSON, in messages and balances."""
+    row = Promise("row of visits")
+    caps = {"dataset:row of visits": PURE, "analyst:ana:row of visits": PURE}
+    with Ledger.open(tmp_path / "visits.ledger") as book:
+        charge = Charge.pure(Fraction(3, 4), row)
+        book.charge(caps, charge, token="t", request="ab" * 32, note={})
+        ana, dataset = (book.balance(name) for name in sorted(caps))
+        assert (ana.quota, dataset.quota) == (True, False)
+        assert str(ana).startswith("analyst:ana:row of visits (a quota): spent epsilon 0.75")
+        with pytest.raises(BudgetError) as refused:
+            book.charge(sorted(caps), charge, token="u", request="ab" * 32, note={})
+        assert "(an analyst's quota) cannot bear this charge" in str(refused.value)
+        assert "added or removed" not in str(refused.value)
+        with pytest.raises(PromiseError, match="'analyst:ana:row of visits' adds up losses for"):
+            book.charge(sorted(caps), charge.to_replace(), token="u", request="ab" * 32, note={})
+    text = run("show", tmp_path / "visits.ledger").stdout
+    promising, _, rest = text.partition("quotas of analysts: they limit who asks, and promise")
+    assert "protects one row of visits" in promising
+    assert "analyst:" not in promising
+    listed, _, entries = rest.partition("genesis")
+    assert "analyst:ana:row of visits" in listed
+    assert "protects" not in listed
+    assert entries.count("protects one row of visits") == 1
+    assert entries.count("a quota") == 1
+    body = json.loads(run("show", tmp_path / "visits.ledger", "--json").stdout)
+    promised = {a["name"]: a["promise"] is not None for a in body["accounts"]}
+    assert promised == {"dataset:row of visits": True, "analyst:ana:row of visits": False}
+    opened = {e["accounts"][0]: e["promise"] for e in body["entries"] if e["kind"] == "account"}
+    assert opened["analyst:ana:row of visits"] is None

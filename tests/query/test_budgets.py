@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from fractions import Fraction
 
 import pytest
 
 import dither as dt
-from dither.errors import BudgetError, LedgerError
+from dither.errors import BudgetError, LedgerCorruptError, LedgerError
 from dither.query._noise import plan_noise
 from query.query_data import policy
 
@@ -160,3 +161,26 @@ def test_a_notebook_shows_the_cost_with_the_answers(session):
     assert "<table" in page
     assert "cost: ε = 0.1" in page
     assert "protects one pid" in page
+
+
+def test_a_session_refuses_an_older_copy_of_its_ledger(tmp_path, frames):
+    """As it lives, and in the sessions that are opened after it: 1.5 of 1 was spent before."""
+    made = policy(tmp_path, budget={"epsilon": 1})
+    ledger, old = tmp_path / "visits.ledger", tmp_path / "old.ledger"
+    with dt.open(made, sources=frames) as session:
+        question = session.sql(COUNT)
+        question.release("0.5")
+        shutil.copyfile(ledger, old)
+        question.release("0.5")
+        shutil.copyfile(ledger, new := tmp_path / "new.ledger")
+        shutil.copyfile(old, ledger)
+        for call in (lambda: question.release("0.5"), session.balance):
+            with pytest.raises(LedgerCorruptError, match="is not the ledger that it was"):
+                call()
+        assert "the ledger cannot be read" in repr(session)
+        assert not session.ledger.verify().ok
+        with pytest.raises(LedgerCorruptError, match="is not the ledger that it was"):
+            dt.open(made, sources=frames)
+        shutil.copyfile(new, ledger)
+        with pytest.raises(BudgetError):
+            question.release("0.5")

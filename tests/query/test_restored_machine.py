@@ -10,6 +10,7 @@ import pytest
 
 import dither as dt
 from dither.ledger import _chain as chain
+from dither.ledger import _witness
 from dither.numeric import _keystream as keystream
 from query.query_data import policy, visits
 
@@ -30,13 +31,15 @@ def snapshot(monkeypatch):
     monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
     monkeypatch.setattr(keystream.time, "monotonic_ns", lambda: 10**12)
     monkeypatch.setattr(keystream, "_renewals", repeat(0))
-    monkeypatch.setattr(chain, "now", lambda: "2026-11-22T09:00:00.000000+00:00")
+    monkeypatch.setattr(chain, "dated", lambda _: "2026-11-22T09:00:00+00:00")
 
 
 def noise_of(text, folder, ledger, frames):
     """What a release adds to the four true counts, asked on a copy of the ledger."""
     copy = folder / "again.ledger"
     shutil.copy(ledger, copy)
+    # Nor does a machine that is restored remember what it saw in the ledger since.
+    _witness._process.clear()
     made = policy(folder, budget={"ledger": str(copy)}, visits=LOOSE)
     where = "smoker" if text == OTHER else "pid IS NOT NULL"
     truth = visits().sql(f"SELECT region, COUNT(*) AS n FROM self WHERE {where} GROUP BY region")

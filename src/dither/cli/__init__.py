@@ -7,11 +7,13 @@ with one paragraph on standard error and an exit code, and never show a data val
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import click
 
 from dither import __version__
+from dither.cli._endings import FAILED, INTERRUPTED, AsJson, Ended, code_of, wants_json
 from dither.cli._options import Group
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
@@ -36,50 +38,69 @@ TRACE = "DITHER_TRACE"
 """Set to anything, unexpected errors come with their trace, which may show data."""
 
 
-GATES = ("attack", "audit")
-"""Commands whose exit code 1 says that a promise is broken; what they refuse exits with 2."""
+JSON = "dither.json"
+"""Of a context: whether errors are wanted as JSON."""
 
 
 class Commands(Group):
     """A group whose commands end in a message instead of a trace.
 
-    Exit codes: 1 where dither refuses or fails, 2 where the command line is wrong, or where a gate
-    refuses or fails. None ends with 0 but by its end: code of others may not leave with it.
+    ``dither.cli._endings`` says with which exit codes. None ends with 0 but by its end: code of
+    others may not leave with it.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; turn what it raises into a message."""
+        """Run the command; turn what it raises into a message, and that into JSON if asked."""
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _say_warning
+                return self._invoked(ctx)
+        except click.ClickException as error:
+            if ctx.meta.get(JSON):
+                raise AsJson(error) from error
+            raise
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the command; whether errors are wanted as JSON stands before or after it."""
+        ctx.meta[JSON] = ctx.meta.get(JSON) or wants_json(args)
+        return super().resolve_command(ctx, args)
+
+    def _invoked(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
             # Where nobody reads the output any more, as after `head`, click ends without a word.
             raise
         except DitherError as error:
-            raise _ending(ctx, " ".join(str(error).split())) from error
-        except KeyboardInterrupt:
-            raise
+            text = " ".join(str(error).split())
+            raise Ended(text, code_of(error), type(error).__name__) from error
+        except (KeyboardInterrupt, click.Abort) as error:
+            text = "interrupted. What was charged stays charged: see `dither ledger show`."
+            raise Ended(text, INTERRUPTED, "KeyboardInterrupt") from error
         except BaseException as error:
             if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code:
                 raise
             if os.environ.get(TRACE) and not isinstance(error, SystemExit):
                 raise
             # The text of a foreign error may quote the data, so only its kind is shown.
-            raise _ending(
-                ctx,
-                f"unexpected {type(error).__name__}. Its text is withheld, as it may hold data; "
+            kind = type(error).__name__
+            raise Ended(
+                f"unexpected {kind}. Its text is withheld, as it may hold data; "
                 f"to see it on your own screen, set {TRACE}=1. What was charged stays charged: "
                 "see `dither ledger show`.",
+                FAILED,
+                kind,
             ) from error
 
 
-class Ungated(click.ClickException):
-    """A gate that could not be asked."""
-
-    exit_code = 2
+def _wants_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[JSON] = value
 
 
-def _ending(ctx: click.Context, text: str) -> click.ClickException:
-    return (Ungated if ctx.invoked_subcommand in GATES else click.ClickException)(text)
+def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """A warning of dither as a sentence; those of others are for those who write programs."""
+    if category is UserWarning:
+        click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
 
 
 @click.group(
@@ -92,6 +113,13 @@ Examples:
   dither preview "SELECT ..." --epsilon 0.5  error bars, before spending
   dither release "SELECT ..." --epsilon 0.5  the answer, charged to the ledger
 """,
+)
+@click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=_wants_json,
+    help="Print errors as JSON, of any command.",
 )
 @click.version_option(__version__, prog_name="dither", message="%(prog)s %(version)s")
 def main() -> None:

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from dither._checks import exact
+from dither._files import named
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "FILE",
     "Amount",
     "Group",
+    "LocalPath",
     "WholeNumbers",
     "ask",
     "confidence",
@@ -35,7 +37,20 @@ __all__ = [
     "seed",
 ]
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+
+class LocalPath(click.Path[Any]):
+    """A path of this machine: ``~`` is the own folder, and no address is taken for a file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what lies elsewhere, then what `click.Path` refuses."""
+        try:
+            value = value if str(value) == "-" else str(named(value))
+        except ArgumentError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = LocalPath(dir_okay=False, path_type=Path)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 VIOLATED, INCONCLUSIVE = 1, 3
-"""Exit codes of audits and attacks; 2 is a wrong command line."""
+"""Exit codes of audits and attacks (`dither.cli._endings` has all)."""
 
 PATIENCE = 2.0
 """Seconds of silence before a spinner."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dither._format import argument_text
+from dither.cli._endings import Ended
 from dither.cli._files import check_targets
 from dither.cli._options import Group, plot
 from dither.cli._terminal import say_saved
@@ -95,7 +96,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
         if known and table.best().theorem != "numeric":
             click.echo(f"  least: {table.best().theorem}")
         if not known:
-            raise click.ClickException(table.rows[0].note)
+            raise Ended(table.rows[0].note)
     if picture is not None:
         from dither.plots._loss import draw_loss
 
@@ -173,5 +174,5 @@ def _read(what: str) -> Loss:
         try:
             return loss_from_toml(Path(what).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise click.ClickException(f"{what} cannot be read as text") from error
+            raise Ended(f"{what} cannot be read as text") from error
     return loss_from_expression(what)

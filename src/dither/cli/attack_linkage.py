@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, plot, refuse_given, seed
+from dither.cli._options import FILE, LocalPath, plot, refuse_given, seed
 from dither.cli._terminal import waiting
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["linkage"]
 
-TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
+TABLE = LocalPath(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 
 _OF_PUBLIC = ("same_order", "truth", "meanings", "inexact", "tolerances")
 _OF_SENSITIVE = ("value", "groups", "within", "before")

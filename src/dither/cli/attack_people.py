@@ -15,7 +15,7 @@ import click
 
 from dither._format import loss_text, percent
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import Amount, confidence_of, plot, refuse_given, seed
+from dither.cli._options import Amount, LocalPath, confidence_of, plot, refuse_given, seed
 from dither.cli._terminal import leave_by, waiting
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["differencing", "gradients", "membership", "synthetic", "tracing"]
 
-TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
+TABLE = LocalPath(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 MODELS = ("forest", "tree", "regression")
 
 
@@ -48,7 +48,7 @@ Examples:
               help="How many women are attacked.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1), default=1, show_default=True,
               help="How often both counts are asked.")  # fmt: skip
-@click.option("--policy", type=click.Path(dir_okay=False, exists=True, path_type=Path),
+@click.option("--policy", type=LocalPath(dir_okay=False, exists=True, path_type=Path),
               help="Attack this policy's table; its ledger is charged.")  # fmt: skip
 @click.option("--table", help="The table to attack, where the policy has several.")
 @click.option("--target", help="A condition that one person meets.")

@@ -86,8 +86,8 @@ def audit(
     was drawn.
 
     Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 2 if
-    the command line is wrong, or --samples are too few for any verdict. Exit code 3 if nothing was
-    audited: every call failed, no difference was seen, both datasets are the same, or FUNCTION
+    the command line is wrong, 4 if --samples are too few for any verdict. Exit code 3 if nothing
+    was audited: every call failed, no difference was seen, both datasets are the same, or FUNCTION
     ended its process.
     """
     if sum((target is not None, everything, planted)) != 1:

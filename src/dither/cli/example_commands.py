@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dither.cli._options import seed
+from dither.cli._options import LocalPath, seed
 from dither.errors import ArgumentError
 
 __all__ = ["demo", "tour"]
@@ -23,7 +23,7 @@ Examples:
 @click.option(
     "--dir",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=LocalPath(file_okay=False, path_type=Path),
     default=Path("out/demo"),
     show_default=True,
     help="Where its files go.",
@@ -49,7 +49,7 @@ Examples:
 )
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=LocalPath(dir_okay=False, path_type=Path),
     default=Path("attack-tour.html"),
     show_default=True,
     help="The page to write: one file, with its pictures.",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import level
+from dither.cli._endings import Failed
 from dither.cli._files import check_targets
 from dither.cli._options import (
     FILE,
@@ -289,7 +290,7 @@ def _save(path: Path, write: Callable[[str], Any]) -> None:
     try:
         write(str(path))
     except OSError as error:
-        raise click.ClickException(
+        raise Failed(
             f"{str(path)!r} could not be written: {error.strerror}. The result above stands."
         ) from error
     say_saved(path)

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import loss_text, remaining
+from dither.cli._endings import Ended
 from dither.cli._options import FILE, Amount, Group, policy, refuse_given
 from dither.cli._terminal import READABLE, console, new_table, waiting
-from dither.errors import DitherError
+from dither.errors import LedgerCorruptError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +94,7 @@ def verify_chain(path: Path | None, policy: Path | None) -> None:
     A chain of hashes cannot show that the whole file was replaced: check your certificates against
     it with `dither verify`.
     """
-    with _opened(path, policy) as book, _progress() as progress:
+    with _checked(), _opened(path, policy) as book, _progress() as progress:
         found = book.verify(progress)
     click.echo(f"{book.name}: {found.describe()}")
     if not found.ok:
@@ -161,11 +162,20 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
         from dither.query._policy import read_policy
 
         place = read_policy(policy).ledger
-    with waiting("checking the chain"):
+    with _checked(), waiting("checking the chain"):
         found = dt.verify(certificate, place)
     click.echo(found.text)
     if not found.ok:
         raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _checked() -> Iterator[None]:
+    """A ledger that is checked and cannot be read does not hold, which is an answer."""
+    try:
+        yield
+    except LedgerCorruptError as error:
+        raise Ended(" ".join(str(error).split()), 1, type(error).__name__) from error
 
 
 @contextmanager
@@ -174,11 +184,8 @@ def _opened(path: Path | None, policy: Path | None) -> Iterator[Ledger]:
 
     if path is not None and policy is not None:
         raise click.UsageError("give LEDGER or --policy, which names one; not both")
-    try:
-        with Ledger.open(path or _named_by(policy), create=False) as book:
-            yield book
-    except DitherError as error:
-        raise click.ClickException(str(error)) from error
+    with Ledger.open(path or _named_by(policy), create=False) as book:
+        yield book
 
 
 def _named_by(policy: Path | None) -> Path | LedgerSchema:
@@ -218,24 +225,18 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
     out.print()
 
     tables = book.tables()
-    for promise in dict.fromkeys(balance.promise for balance in balances):
+    for promise in dict.fromkeys(b.promise for b in balances if not b.quota):
         # Spending adds up within a promise and never beyond it, so each has a table of its own.
         out.print(Text(f"protects {promise.describe()}"))
-        table = new_table()
-        table.add_column("account", overflow="fold", style="cyan")
-        table.add_column("caps", no_wrap=True)
-        table.add_column("spent", no_wrap=True)
-        table.add_column("used", no_wrap=True)
-        table.add_column("remains", overflow="fold")
-        for balance in balances:
-            if balance.promise == promise:
-                spent, bar = _amounts(balance.spent), _bar(balance)
-                row = (_caps(balance), spent, bar, _remains(balance))
-                table.add_row(Text(balance.name), *row)
-        out.print(table)
+        _print_balances(out, [b for b in balances if b.promise == promise and not b.quota])
         held = [f"{name} ({by})" for name, (whose, by) in tables.items() if whose == promise]
         if held:
             out.print(Text("read so far: " + ", ".join(held), "dim"))
+        out.print()
+    quotas = [balance for balance in balances if balance.quota]
+    if quotas:
+        out.print(Text("quotas of analysts: they limit who asks, and promise nothing"))
+        _print_balances(out, quotas)
         out.print()
     if not balances:
         out.print("No account yet.\n")
@@ -243,6 +244,21 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
     _print_entries(out, entries)
     if entries and entries[0].number > 0 and whole:
         out.print(f"{entries[0].number} older entries: --limit shows more", style="dim")
+
+
+def _print_balances(out: Console, balances: Iterable[Balance]) -> None:
+    from rich.text import Text
+
+    table = new_table()
+    table.add_column("account", overflow="fold", style="cyan")
+    table.add_column("caps", no_wrap=True)
+    table.add_column("spent", no_wrap=True)
+    table.add_column("used", no_wrap=True)
+    table.add_column("remains", overflow="fold")
+    for balance in balances:
+        row = (_caps(balance), _amounts(balance.spent), _bar(balance), _remains(balance))
+        table.add_row(Text(balance.name), *row)
+    out.print(table)
 
 
 def _print_entries(out: Console, entries: list[Entry]) -> None:
@@ -321,7 +337,7 @@ def _note(entry: Entry) -> str:
     """The note of a charge, the reason of an amendment or an account's promise, in one line."""
     note = {} if entry.kind == "genesis" else entry.note
     if entry.kind == "account" and entry.promise is not None:
-        return f"protects {entry.promise.describe()}"
+        return "a quota" if _of_quotas(entry) else f"protects {entry.promise.describe()}"
     # A question comes first and without its name; line breaks would tear the list.
     parts = [str(note[name]) for name in ("query", "reason") if name in note]
     parts += [
@@ -330,6 +346,13 @@ def _note(entry: Entry) -> str:
         if name not in ("query", "reason")
     ]
     return " ".join("; ".join(parts).split())
+
+
+def _of_quotas(entry: Entry) -> bool:
+    """Whether it opens or changes a quota, for which nothing is promised."""
+    from dither.ledger._accounts import is_quota
+
+    return entry.kind != "charge" and any(map(is_quota, entry.accounts))
 
 
 def _short(text: str) -> str:
@@ -344,7 +367,8 @@ def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dic
         "accounts": [
             {
                 "name": balance.name,
-                "promise": balance.promise.to_dict(),
+                "quota": balance.quota,
+                "promise": None if balance.quota else balance.promise.to_dict(),
                 "caps": dict(balance.caps.to_dict()),
                 "spent": _exact(balance.spent),
                 "remaining": _exact(balance.remaining),
@@ -361,7 +385,9 @@ def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dic
                 "time": entry.time.isoformat(),
                 "kind": entry.kind,
                 "accounts": list(entry.accounts),
-                "promise": None if entry.promise is None else entry.promise.to_dict(),
+                "promise": None
+                if entry.promise is None or _of_quotas(entry)
+                else entry.promise.to_dict(),
                 "charge": None if entry.charge is None else _exact(entry.charge),
                 "note": entry.note,
                 "budget": entry.budget,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import count_text
+from dither.cli._endings import INTERRUPTED
 from dither.cli._files import check_targets
-from dither.cli._options import Group
+from dither.cli._options import Group, LocalPath
 from dither.cli._terminal import waiting
 from dither.cli.local_reports import COMMANDS, FILE, OUT
 
@@ -23,9 +24,6 @@ __all__ = ["local"]
 
 KEPT = "surveys.jsonl"
 """Simulated surveys of means, a line each."""
-
-INTERRUPTED = 130
-"""The code of a program that an interrupt ended."""
 
 
 @click.group(
@@ -110,7 +108,7 @@ Examples:
 @click.option("--data", type=FILE, help="Heights and weights of the SOCR survey, as CSV.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=LocalPath(file_okay=False, path_type=Path),
     default=Path("sdldp"),
     show_default=True,
     help="The folder for the pictures and claims.json.",

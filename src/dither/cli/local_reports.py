@@ -15,15 +15,15 @@ import click
 
 from dither._format import count_text
 from dither.cli._files import check_targets
-from dither.cli._options import confidence, plot
+from dither.cli._options import LocalPath, confidence, plot
 
 if TYPE_CHECKING:
     from dither.local import Aggregate, Channel, Domain, PartCounts, Structure
 
 __all__ = ["COMMANDS", "FILE", "OUT"]
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUT = click.Path(dir_okay=False, path_type=Path)
+FILE = LocalPath(exists=True, dir_okay=False, path_type=Path)
+OUT = LocalPath(dir_okay=False, path_type=Path)
 _MAGIC = b"DITHERLR"
 
 
@@ -36,7 +36,7 @@ Examples:
 """,
 )
 @click.argument("channel", type=FILE)
-@click.argument("values", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("values", type=LocalPath(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--out", type=OUT, required=True, help="The file of reports to write.")
 def privatize(channel: Path, values: str, out: Path) -> None:
     """Randomise VALUES, one person a line, through CHANNEL, a JSON file.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import level, loss_text
+from dither.cli._endings import Failed
 from dither.cli._files import check_targets, write_table
 from dither.cli._options import (
     FILE,
@@ -276,7 +277,7 @@ def _save(path: Path | None, write: Callable[[Path], Any]) -> None:
     try:
         write(path)
     except OSError as error:
-        raise click.ClickException(
+        raise Failed(
             f"{str(path)!r} could not be written: {error.strerror}. The answer above is charged."
         ) from error
     say_saved(path)

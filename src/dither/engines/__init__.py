@@ -4,6 +4,7 @@
 - ``sql_engine``: what engines that are asked in SQL do alike.
 - ``writer``: a job as SQL, in the dialect of any of them.
 - ``files``: the files of one table, where it is more than one.
+- ``identity``: what is one for all names of the same rows, from one session to the next.
 - ``several``: the engines of a policy whose tables lie in more than one.
 - ``duckdb``: the embedded engine, what it reads, and how it is locked in.
 - ``postgres``: a PostgreSQL server, in which the exact part runs.
@@ -95,6 +96,13 @@ class Engine(ABC):
         Two tables that share a place share rows.
         """
         return frozenset()
+
+    def sources(self, table: str) -> Mapping[str, str]:
+        """What a ledger knows the rows of a table by (``engines.identity``), from public facts.
+
+        Empty where the engine cannot tell.
+        """
+        return {}
 
     def check_together(self, tables: Collection[str]) -> None:
         """Refuse a question that reads tables which no one engine holds together.

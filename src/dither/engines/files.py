@@ -26,7 +26,17 @@ from urllib.parse import unquote_to_bytes
 from dither.errors import PolicyError
 from dither.plan.text import unwritable
 
-__all__ = ["OWNER", "Files", "Named", "find_files", "is_many", "sample_names", "shown_name"]
+__all__ = [
+    "MOST_FILES",
+    "OWNER",
+    "Files",
+    "Named",
+    "find_files",
+    "fixed_part",
+    "is_many",
+    "sample_names",
+    "shown_name",
+]
 
 MOST_FILES = 10_000
 
@@ -154,7 +164,7 @@ def _one(
     if path.is_dir():
         root, names = path, _inside(path, endings, shown)
     elif glob.has_magic(str(path)):
-        root = _fixed_part(path)
+        root = fixed_part(path)
         pattern = str(path.relative_to(root)) if root != Path() else str(path)
         # Unlike pathlib's, this pattern finds no hidden file unless it says so.
         names = glob.glob(pattern, root_dir=str(root), recursive=True)  # noqa: PTH207
@@ -187,7 +197,7 @@ def _one(
     return found
 
 
-def _fixed_part(path: Path) -> Path:
+def fixed_part(path: Path) -> Path:
     """The folders before the first with a pattern in its name."""
     fixed = []
     for part in path.parts:

@@ -56,6 +56,9 @@ class SeveralEngines(Engine):
     def places(self, table: str) -> frozenset[Hashable]:
         return self._of(table).places(table)
 
+    def sources(self, table: str) -> Mapping[str, str]:
+        return self._of(table).sources(table)
+
     def public_rows(
         self, table: str, columns: Sequence[ColumnFacts]
     ) -> list[tuple[Value | None, ...]]:

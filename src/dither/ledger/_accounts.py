@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dither._format import loss_text
 from dither.errors import ArgumentError, LedgerError, PromiseError
-from dither.ledger._entries import Tables, canonical, reading
+from dither.ledger._entries import reading
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
@@ -20,19 +20,33 @@ if TYPE_CHECKING:
     from dither.privacy._budget import BudgetFilter, Remaining
 
 __all__ = [
+    "QUOTAS",
     "AccountState",
     "Balance",
     "Charged",
-    "bound_tables",
     "check_promise",
     "check_text",
     "checked_accounts",
-    "checked_tables",
+    "is_quota",
     "other_promise",
     "read_budget",
     "same_caps",
     "say_budget",
 ]
+
+
+QUOTAS = "analyst:"
+"""How the names of accounts begin that are quotas."""
+
+
+def is_quota(account: str) -> bool:
+    """Whether an account limits what one analyst may ask, and promises nothing.
+
+    What it adds up is what one analyst was charged. But they choose their questions by what
+    colleagues tell them, and so their own entries may show as much as the colleagues' answers do:
+    the promise is that of the account which bears the charges of all.
+    """
+    return account.startswith(QUOTAS)
 
 
 @lru_cache(maxsize=1024)
@@ -81,7 +95,8 @@ class Balance:
     name : str
         The account.
     promise : Promise
-        The unit that it protects and its neighbours: what all its charges are stated for.
+        The unit and the neighbours that all its charges are stated for. It protects that unit,
+        unless it is a quota.
     caps : BudgetFilter
         What it may spend in all.
     spent : Charge
@@ -96,6 +111,11 @@ class Balance:
     spent: Charge
     remaining: Remaining
 
+    @property
+    def quota(self) -> bool:
+        """Whether it limits one analyst, and by itself promises nothing to anybody."""
+        return is_quota(self.name)
+
     def __str__(self) -> str:
         spent = ", ".join(
             f"{name} {loss_text(amount)}"
@@ -106,7 +126,8 @@ class Balance:
             )
             if amount
         )
-        return f"{self.name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
+        name = f"{self.name} (a quota)" if self.quota else self.name
+        return f"{name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
 
     def __repr__(self) -> str:
         return f"<balance of {self}>"
@@ -123,6 +144,12 @@ class AccountState:
     budget_text: str
     promise: Promise
     spent: Charge
+
+    @property
+    def shown(self) -> str:
+        """Its name, and whom it protects."""
+        whom = "an analyst's quota" if is_quota(self.name) else self.promise.describe()
+        return f"account {self.name!r} ({whom})"
 
     @property
     def budget(self) -> BudgetFilter:
@@ -151,30 +178,12 @@ def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool
 def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
     """The refusal of a charge that an account's charges cannot be added to."""
     said = "nobody in particular" if asked is None else asked.describe()
+    does = "adds up losses for" if is_quota(account.name) else "protects"
     return PromiseError(
-        f"account {account.name!r} protects {account.promise.describe()}, and this is stated for "
+        f"account {account.name!r} {does} {account.promise.describe()}, and this is stated for "
         f"{said}: such losses cannot be added. Keep to the account's unit and neighbours, convert "
         "the charge at its price (to_replace, to_group), or charge an account of its own"
     )
-
-
-def bound_tables(known: Tables, read: Mapping[str, str], promise: Promise) -> Tables:
-    """The tables charged so far with those read now, none of them under two promises."""
-    for name, by in read.items():
-        first, first_by = known.get(name, (promise, by))
-        if first != promise:
-            raise PromiseError(
-                f"table {name!r} was charged for {first.describe()} before, and now for "
-                f"{promise.describe()}: one account would miss what the other spent. Declare its "
-                "unit and neighbours as they were, or begin a new ledger"
-            )
-        if first_by != by:
-            raise PromiseError(
-                f"in table {name!r} {first_by!r} said whose a row is, and now {by!r} does: one "
-                f"{promise.unit} is then not what it was. Declare its unit as it was, or begin "
-                "a new ledger"
-            )
-    return {**known, **{name: (promise, by) for name, by in read.items()}}
 
 
 def checked_accounts(accounts: Sequence[str] | Mapping[str, BudgetFilter]) -> list[str]:
@@ -193,17 +202,6 @@ def check_promise(promise: Promise) -> None:
     """Refuse what is not a promise."""
     if not isinstance(promise, Promise):
         raise ArgumentError("promise must be a Promise, such as Promise('patient')")
-
-
-def checked_tables(tables: Mapping[str, str]) -> dict[str, str]:
-    """Tables, each with what says which unit a row belongs to."""
-    texts = [*tables.keys(), *tables.values()]
-    if not all(isinstance(t, str) and t and len(t) <= 1000 for t in texts):
-        raise ArgumentError(
-            "tables must map each table's name to what says whose its rows are, as text"
-        )
-    canonical(dict(tables), "tables")
-    return dict(tables)
 
 
 def check_text(name: str, value: str, limit: int = 200) -> None:

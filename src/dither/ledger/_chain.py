@@ -16,7 +16,7 @@ from dither.ledger._entries import (
     Tables,
     amounts_json,
     canonical,
-    now,
+    dated,
     promise_of,
     reading,
     tables_json,
@@ -28,6 +28,7 @@ from dither.privacy._promise import Promise
 
 __all__ = [
     "Head",
+    "Writing",
     "append",
     "checked",
     "read_account",
@@ -39,11 +40,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the chain ends: how many entries there are, the last one's hash, and its tables."""
+    """Where the chain ends: how many entries there are; the last one's hash, tables and time."""
 
     count: int
     hash: str
     tables_text: str = "{}"
+    time: str = ""
+
+    @classmethod
+    def after(cls, record: Record) -> Head:
+        """Where a chain ends whose last entry this is."""
+        return cls(record.number + 1, record.hash, record.tables, record.time)
 
     @property
     def tables(self) -> Tables:
@@ -90,7 +97,7 @@ def read_head(connection: Connection) -> Head:
     record = read_record(connection, last)
     if record.hash != row.hash:
         raise _broken("its head does not agree with its last entry")
-    return Head(row.length, row.hash, record.tables)
+    return Head.after(record)
 
 
 def read_record(connection: Connection, number: int) -> Record:
@@ -140,7 +147,7 @@ def append(
     amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
     values: dict[str, Any] = {
         "number": at.count,
-        "time": now(),
+        "time": dated(at.time),
         "kind": kind,
         **dict.fromkeys(("token", "request", "budget", "answers", "answer", "answer_digest")),
         **(amounts if charge is None else asdict(Amounts.of(charge))),
@@ -162,6 +169,20 @@ def append(
         )
     connection.execute(_ADVANCE, {"count": at.count + 1, "hash": record.hash})
     return record
+
+
+class Writing:
+    """A transaction that writes, and where the chain ends in it."""
+
+    def __init__(self, connection: Connection, at: Head) -> None:
+        self.connection = connection
+        self.at = at
+
+    def append(self, kind: str, **columns: Any) -> Record:
+        """Write the next entry, as the function of this name does."""
+        record = append(self.connection, self.at, kind, **columns)
+        self.at = Head.after(record)
+        return record
 
 
 def _broken(what: str) -> LedgerCorruptError:

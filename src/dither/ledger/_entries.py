@@ -11,8 +11,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -22,14 +22,17 @@ from dither.privacy._promise import Promise
 
 __all__ = [
     "FIRST",
+    "MORE",
+    "MOST_SOURCES",
     "UNIT",
     "Amounts",
+    "BoundTable",
     "Entry",
     "Record",
     "Tables",
     "canonical",
+    "dated",
     "digest",
-    "now",
     "promise_of",
     "reading",
     "tables_json",
@@ -45,8 +48,32 @@ FIRST = "0" * 64
 DOMAIN = b"dither ledger entry 2\n"
 """Prefixed to what is hashed, so that no hash of an entry is the hash of anything else."""
 
-Tables = Mapping[str, tuple[Promise, str]]
-"""By table: the promise that it is charged under, and what says which unit a row belongs to."""
+
+@dataclass(frozen=True, slots=True)
+class BoundTable:
+    """What a table is bound to by its first charge, and where its rows were read.
+
+    Parameters
+    ----------
+    promise : Promise
+    by : str
+        What says which unit a row belongs to.
+    sources : mapping of str to str
+        What its rows are known by, each with a mark that tells more of it and may change. Empty
+        where that was never said; of the longest known `MOST_SOURCES` are kept, and `MORE`.
+    """
+
+    promise: Promise
+    by: str
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+Tables = Mapping[str, BoundTable]
+"""By table: what it is bound to."""
+
+MOST_SOURCES = 32
+MORE = "others"
+"""Stands for the sources of a table that were too many to keep."""
 
 UNREADABLE = (
     ArgumentError,
@@ -189,7 +216,8 @@ class Entry:
     number : int
         Place in the chain, from 0.
     time : datetime
-        When it was written, in UTC, by the clock of the machine that wrote it.
+        The hour in which it was written, in UTC, by the clock of the machine that wrote it; of an
+        answer, that of its charge. Entries written by earlier versions have it to the microsecond.
     kind : str
         ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"`` or ``"answer"``.
     accounts : tuple of str
@@ -261,24 +289,44 @@ def promise_of(text: str | None) -> Promise | None:
     return None if text is None else Promise.from_dict(json.loads(text))
 
 
-def tables_of(text: str) -> dict[str, tuple[Promise, str]]:
+def tables_of(text: str) -> dict[str, BoundTable]:
     """The tables that have been charged so far, as the column ``tables`` holds them."""
     return {
-        name: (Promise.from_dict(held["promise"]), str(held["by"]))
+        name: BoundTable(
+            Promise.from_dict(held["promise"]),
+            str(held["by"]),
+            {str(source): str(mark) for source, mark in held.get("sources", {}).items()},
+        )
         for name, held in _mapping(text).items()
     }
 
 
 def tables_json(tables: Tables) -> str:
-    """Tables as the column ``tables`` holds them."""
+    """Tables as the column ``tables`` holds them; what is not known of one is left out."""
     return canonical(
-        {name: {"promise": p.to_dict(), "by": by} for name, (p, by) in tables.items()}, "tables"
+        {
+            name: {"promise": held.promise.to_dict(), "by": held.by}
+            | ({"sources": dict(held.sources)} if held.sources else {})
+            for name, held in tables.items()
+        },
+        "tables",
     )
 
 
-def now() -> str:
-    """The time in UTC, to the microsecond."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+def dated(before: str) -> str:
+    """The time of an entry, of which a ledger keeps the hour: in UTC, and not before ``before``.
+
+    To the second, the times of a charge and of its answer would say how long a question ran, which
+    may depend on somebody's rows. A clock that is behind dates nothing before the entry before it;
+    one that was more than a day ahead is not followed.
+    """
+    now = datetime.now(UTC)
+    try:
+        last = datetime.fromisoformat(before)
+        ahead = now < last <= now + timedelta(days=1)
+    except (TypeError, ValueError):
+        ahead = False
+    return (last if ahead else now).replace(minute=0, second=0, microsecond=0).isoformat()
 
 
 def digest(text: str) -> str:

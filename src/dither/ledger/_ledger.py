@@ -8,7 +8,10 @@ commit is made durable, and `dither.ledger._verify` for what the chain shows and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +20,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from dither.errors import (
     ArgumentError,
     BudgetError,
+    LedgerCorruptError,
     LedgerError,
     PromiseError,
     TokenError,
@@ -27,18 +31,18 @@ from dither.ledger._accounts import (
     AccountState,
     Balance,
     Charged,
-    bound_tables,
     check_promise,
     check_text,
     checked_accounts,
-    checked_tables,
     other_promise,
     same_caps,
 )
+from dither.ledger._bindings import ReadTables, Source, doubt, same_text
 from dither.ledger._entries import (
     UNIT,
     Entry,
     Record,
+    Tables,
     canonical,
     digest,
     reading,
@@ -47,6 +51,7 @@ from dither.ledger._opening import opened_store
 from dither.ledger._place import LedgerSchema
 from dither.ledger._store import Store, entries, touches
 from dither.ledger._verify import Verification, verify
+from dither.ledger._witness import Witness
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
@@ -84,6 +89,8 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._witness = Witness(store.spot, store.name)
+        self._doubted: set[tuple[str, str]] = set()
 
     @classmethod
     def open(
@@ -152,8 +159,7 @@ class Ledger:
     @property
     def id(self) -> str:
         """The random identity that the first entry holds."""
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             return _identity(connection)
 
     def close(self) -> None:
@@ -188,13 +194,12 @@ class Ledger:
         check_text("name", name)
         check_promise(promise)
         text = canonical(budget.to_dict(), "budget")
-        with self._store.read() as connection:
+        with self._reading() as (connection, _):
             if same_caps(chain.read_account(connection, name), text, promise):
                 return
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
-            if not same_caps(chain.read_account(connection, name), text, promise):
-                _open(connection, at, name, text, promise)
+        with self._writing() as writing:
+            if not same_caps(chain.read_account(writing.connection, name), text, promise):
+                _open(writing, name, text, promise)
 
     def amend(self, name: str, budget: BudgetFilter, reason: str) -> None:
         """Change the caps of an account from now on; spending and promise stay as they are.
@@ -206,12 +211,9 @@ class Ledger:
         """
         check_text("reason", reason, limit=10_000)
         text = canonical(budget.to_dict(), "budget")
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
-            account = self._account(connection, name)
-            chain.append(
-                connection,
-                at,
+        with self._writing() as writing:
+            account = self._account(writing.connection, name)
+            writing.append(
                 "amend",
                 totals={name: account.spent},
                 promise=account.promise,
@@ -228,6 +230,8 @@ class Ledger:
         request: str,
         note: Mapping[str, Any],
         tables: Mapping[str, str] | None = None,
+        sources: Mapping[str, Mapping[str, str]] | None = None,
+        same: Callable[[Source, Source], bool | None] = same_text,
     ) -> Charged:
         """Charge every account or none, on the disk when this returns; then look at the data.
 
@@ -249,6 +253,14 @@ class Ledger:
             The private tables that are read, each with what says which unit a row belongs to:
             ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
             and the rule that it was first charged under, so that no account misses a release.
+        sources : mapping of str to mapping, optional
+            By table: what its rows are known by, whatever the table is called, each with a mark
+            that tells more and may change: ``{"visits": {"file:///data/visits.csv": "1:7"}}``. None
+            where that cannot be told. Rows that one account was charged for are not read for
+            another under a second name.
+        same : callable, optional
+            From two sources, each with its mark, to whether they have rows in common; ``None``
+            where that cannot be told. By default those that have one text.
 
         Returns
         -------
@@ -261,11 +273,16 @@ class Ledger:
             An account cannot bear it; nothing was charged to any.
         PromiseError
             The charge, an account and the tables do not agree on one unit and one neighbour
-            relation; nothing was charged.
+            relation, or rows were charged to another account before; nothing was charged.
         TokenError
             The token was used for something else, or its answer was never stored.
         LedgerLockedError, LedgerCorruptError, LedgerError
             Nothing was charged, unless the disk failed during the commit.
+
+        Warns
+        -----
+        UserWarning
+            A table is charged for the first time that may hold the rows of another account's.
         """
         names = checked_accounts(accounts)
         caps = accounts if isinstance(accounts, Mapping) else {}
@@ -282,21 +299,21 @@ class Ledger:
             )
         cost = cost.rounded_up(UNIT)
         canonical(note)
-        read = checked_tables(tables or {})
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
+        read = ReadTables(tables or {}, sources, same)
+        doubts: list[str] = []
+        with self._writing() as writing:
+            connection = writing.connection
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
-            bound = bound_tables(at.tables, read, promise)
+            known = writing.at.tables
+            bound = read.bound(known, promise)
+            doubts += self._doubts(read, known, promise)
             for name, text in texts.items():
                 if not same_caps(chain.read_account(connection, name), text, promise):
-                    _open(connection, at, name, text, promise)
-                    at = chain.read_head(connection)
+                    _open(writing, name, text, promise)
             totals = self._bear(connection, names, cost)
-            record = chain.append(
-                connection,
-                at,
+            record = writing.append(
                 "charge",
                 totals=totals,
                 promise=promise,
@@ -307,6 +324,8 @@ class Ledger:
                 request=request,
             )
             identity = _identity(connection)
+        for said in doubts:
+            warnings.warn(said, stacklevel=3)
         return Charged(record.number, record.hash, False, None, identity)
 
     def replay(self, accounts: Sequence[str], *, token: str, request: str) -> Charged | None:
@@ -324,8 +343,7 @@ class Ledger:
         """
         names = checked_accounts(accounts)
         check_text("token", token)
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is None:
                 return None
@@ -340,8 +358,7 @@ class Ledger:
             It was changed.
         """
         check_text("token", token)
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             number = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             return None if number is None else chain.read_record(connection, number).entry()
 
@@ -357,18 +374,19 @@ class Ledger:
             sum_of_answer = digest(answer)
         except (AttributeError, UnicodeEncodeError) as error:
             raise ArgumentError("answer must be text that UTF-8 can write") from error
-        with self._store.write() as connection:
-            at = chain.read_head(connection)
-            if not 0 <= entry < at.count:
-                raise LedgerError(f"there is no entry {entry}; the last is {at.count - 1}")
-            if chain.read_record(connection, entry).kind != "charge":
+        with self._writing() as writing:
+            connection, count = writing.connection, writing.at.count
+            if not 0 <= entry < count:
+                raise LedgerError(f"there is no entry {entry}; the last is {count - 1}")
+            charged = chain.read_record(connection, entry)
+            if charged.kind != "charge":
                 raise LedgerError(f"entry {entry} is not a charge, so it has no answer")
             if connection.execute(_ANSWER_TO, {"number": entry}).first() is not None:
                 raise LedgerError(f"entry {entry} has its answer already, and it cannot change")
-            chain.append(
-                connection,
-                at,
+            # No time of its own: how long after the charge it came may depend on the data.
+            writing.append(
                 "answer",
+                time=charged.time,
                 totals={},
                 note={},
                 answers=entry,
@@ -378,8 +396,7 @@ class Ledger:
 
     def balance(self, name: str) -> Balance:
         """Caps, spending and remainder of an account."""
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             account = self._account(connection, name)
             caps = account.budget
         return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
@@ -390,6 +407,8 @@ class Ledger:
         *,
         accounts: Mapping[str, BudgetFilter] | None = None,
         tables: Mapping[str, str] | None = None,
+        sources: Mapping[str, Mapping[str, str]] | None = None,
+        same: Callable[[Source, Source], bool | None] = same_text,
     ) -> None:
         """See that a policy agrees with what is written down; every `charge` checks it again.
 
@@ -399,35 +418,41 @@ class Ledger:
             Whom the releases of these accounts and tables protect.
         accounts : mapping of str to BudgetFilter, optional
             Their caps. One that is not there agrees.
-        tables : mapping of str to str, optional
+        tables, sources, same : optional
             As for `charge`.
 
         Raises
         ------
         PromiseError
             An account is bound to another promise, or a table was charged for another unit, other
-            neighbours, or by another rule.
+            neighbours, or by another rule, or has rows that were charged to another account.
         LedgerError
             An account has other caps.
         """
         check_promise(promise)
         texts = {n: canonical(caps.to_dict(), "budget") for n, caps in (accounts or {}).items()}
-        read = checked_tables(tables or {})
-        with self._store.read() as connection:
-            at = chain.read_head(connection)
+        read = ReadTables(tables or {}, sources, same)
+        with self._reading() as (connection, at):
             for name, text in texts.items():
                 same_caps(chain.read_account(connection, name), text, promise)
-            bound_tables(at.tables, read, promise)
+            read.bound(at.tables, promise)
+            doubts = self._doubts(read, at.tables, promise)
+        for said in doubts:
+            warnings.warn(said, stacklevel=3)
 
     def tables(self) -> dict[str, tuple[Promise, str]]:
         """The tables charged so far: the promise of each, and what says whose a row is."""
-        with self._store.read() as connection:
-            return dict(chain.read_head(connection).tables)
+        with self._reading() as (_, at):
+            return {name: (held.promise, held.by) for name, held in at.tables.items()}
+
+    def sources(self) -> dict[str, dict[str, str]]:
+        """By table charged so far: what its rows are known by, each with its mark."""
+        with self._reading() as (_, at):
+            return {name: dict(held.sources) for name, held in at.tables.items()}
 
     def accounts(self) -> list[str]:
         """The names of all accounts, in alphabetical order."""
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             return _names(connection)
 
     def entries(self, account: str | None = None, limit: int | None = None) -> list[Entry]:
@@ -443,8 +468,7 @@ class Ledger:
         if limit is not None and limit < 0:
             raise ArgumentError("limit must be at least 0")
         query = select(entries).order_by(entries.c["number"].desc()).limit(limit)
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             if account is not None:
                 self._account(connection, account)
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)
@@ -462,8 +486,7 @@ class Ledger:
         charges = select(entries).where(entries.c["note"].startswith(begins, autoescape=True))
         charges = charges.where(entries.c["kind"] == "charge").order_by(entries.c["number"])
         found = []
-        with self._store.read() as connection:
-            chain.read_head(connection)
+        with self._reading() as (connection, _):
             for row in connection.execute(charges).all():
                 record = chain.checked(row)
                 number = connection.execute(
@@ -484,8 +507,8 @@ class Ledger:
         LedgerCorruptError
             It was changed.
         """
-        with self._store.read() as connection:
-            count = chain.read_head(connection).count
+        with self._reading() as (connection, at):
+            count = at.count
             if not 0 <= number < count:
                 raise LedgerError(f"there is no entry {number}; the last is {count - 1}")
             return chain.read_record(connection, number).entry()
@@ -498,7 +521,45 @@ class Ledger:
         progress : callable, optional
             Called from time to time with how many entries are checked, and how many there are.
         """
-        return verify(self._store, progress)
+        found = verify(self._store, progress)
+        if found.ok:
+            try:
+                with self._reading():
+                    pass
+            except LedgerCorruptError:
+                problem = "it lacks an entry that this process has seen: an older copy of it, or "
+                problem += "one that went on by itself, stands in its place"
+                return replace(found, ok=False, problem=problem)
+        return found
+
+    def _doubts(self, read: ReadTables, known: Tables, promise: Promise) -> list[str]:
+        """What is to be said of tables that may hold another account's rows; once each."""
+        found = []
+        for name, other in read.doubts(known, promise):
+            if (name, other) not in self._doubted:
+                self._doubted.add((name, other))
+                found.append(doubt(name, other, known[other].promise))
+        return found
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, chain.Head]]:
+        """A transaction that reads a ledger which holds all that was seen of it."""
+        known = self._witness.known()
+        with self._store.read() as connection:
+            at = chain.read_head(connection)
+            self._witness.check(connection, at, known, _identity, writes=False)
+            yield connection, at
+
+    @contextmanager
+    def _writing(self) -> Iterator[chain.Writing]:
+        """A transaction that writes to one; what it wrote has been seen once it is committed."""
+        with self._store.write() as connection:
+            at = chain.read_head(connection)
+            known = self._witness.known()
+            self._witness.check(connection, at, known, _identity, writes=True)
+            writing = chain.Writing(connection, at)
+            yield writing
+        self._witness.saw(writing.at)
 
     def _account(self, connection: Connection, name: str) -> AccountState:
         account = chain.read_account(connection, name)
@@ -519,15 +580,15 @@ class Ledger:
             if not account.budget.admits(totals[name]):
                 remains = account.budget.remaining(account.spent).describe()
                 raise BudgetError(
-                    f"account {name!r} ({account.promise.describe()}) cannot bear this charge; "
-                    f"nothing was spent. What remains: {remains}"
+                    f"{account.shown} cannot bear this charge; nothing was spent. "
+                    f"What remains: {remains}"
                 )
         return totals
 
 
-def _open(connection: Connection, at: chain.Head, name: str, budget: str, promise: Promise) -> None:
+def _open(writing: chain.Writing, name: str, budget: str, promise: Promise) -> None:
     totals = {name: Charge()}
-    chain.append(connection, at, "account", totals=totals, promise=promise, note={}, budget=budget)
+    writing.append("account", totals=totals, promise=promise, note={}, budget=budget)
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:

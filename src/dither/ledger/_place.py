@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dither._environment import PREFIX
+from dither._files import named
 from dither.errors import ArgumentError, nearest
 
 __all__ = ["SCHEMA", "LedgerSchema", "read_place"]
@@ -75,7 +76,10 @@ def read_place(given: object, where: str = "ledger") -> Path | LedgerSchema:
                 raise ArgumentError(_secret(where))
             if not text.strip():
                 raise ArgumentError(f"{where} must be a file's name, or {_FORM}")
-            return Path(given)
+            try:
+                return named(given)
+            except ArgumentError as error:
+                raise ArgumentError(f"{where} {error}") from None
         case Mapping():
             for name in given:
                 if name not in ("postgres", "schema"):

@@ -48,7 +48,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from dither._environment import secret
+from dither._environment import Secret, secret
 from dither._postgres import Unreachable, connect
 from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
@@ -108,13 +108,19 @@ class ServerStore(Store):
         super().__init__(str(place), timeout)
         self._place = place
         self._kept = _Kept()
-        self._engine = _engine(place, timeout, self._kept)
+        self._dsn = secret(place.dsn, "ledger.postgres")
+        self._engine = _engine(place, self._dsn, timeout, self._kept)
         weakref.finalize(self, self._kept.close)
 
     @property
     def place(self) -> LedgerSchema:
         """The database and the schema."""
         return self._place
+
+    @property
+    def spot(self) -> tuple[Secret, str]:
+        """The connection string and the schema."""
+        return self._dsn, self._place.schema
 
     def close(self) -> None:
         """Refuse every later call, and give back the connection."""
@@ -267,8 +273,7 @@ _left: list[Any] = []
 """Connections of a parent process, which nobody may close here, not even the end of their life."""
 
 
-def _engine(place: LedgerSchema, timeout: float, kept: _Kept) -> Engine:
-    dsn = secret(place.dsn, "ledger.postgres")
+def _engine(place: LedgerSchema, dsn: Secret, timeout: float, kept: _Kept) -> Engine:
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: kept.hold(connect(dsn, application="dither ledger", timeout=timeout)),

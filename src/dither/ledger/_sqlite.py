@@ -116,6 +116,11 @@ class FileStore(Store):
         """The file."""
         return self.path
 
+    @property
+    def spot(self) -> str:
+        """The file, whatever links lead to it."""
+        return os.path.realpath(self.path)
+
     def fault(self, connection: Connection) -> str | None:
         """Whether SQLite finds it whole, and its triggers are as they were made."""
         if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one() != "ok":

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -154,6 +154,11 @@ class Store(ABC):
     @abstractmethod
     def place(self) -> Any:
         """Where it is, as ``Ledger.open`` takes it."""
+
+    @property
+    @abstractmethod
+    def spot(self) -> Hashable:
+        """The same for all stores of this process that keep one ledger; never written down."""
 
     @abstractmethod
     def fault(self, connection: Connection) -> str | None:

@@ -20,7 +20,16 @@ from sqlalchemy import Connection, select
 from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger._accounts import read_budget
 from dither.ledger._chain import Head, record_of
-from dither.ledger._entries import FIRST, UNREADABLE, Amounts, Record, promise_of, tables_of
+from dither.ledger._entries import (
+    FIRST,
+    MORE,
+    UNREADABLE,
+    Amounts,
+    BoundTable,
+    Record,
+    promise_of,
+    tables_of,
+)
 from dither.ledger._store import FORMAT, Store, entries, head, touches
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
@@ -77,7 +86,7 @@ class _Walk:
         self.spent: dict[str, Charge] = {}
         self.budgets: dict[str, str] = {}
         self.promises: dict[str, Promise] = {}
-        self.tables: dict[str, tuple[Promise, str]] = {}
+        self.tables: dict[str, BoundTable] = {}
         self.charged: dict[str, int] = {}
 
     def step(self, record: Record, index: Mapping[str, bool], connection: Connection) -> None:
@@ -125,14 +134,20 @@ class _Walk:
             self.spent[name] = spent
 
     def _bound(self, record: Record, promise: Promise | None) -> None:
-        """Tables are only added, by a charge and under its promise."""
+        """Tables and their sources are only added, by a charge and under its promise."""
         tables = tables_of(record.tables)
-        added = {name: held for name, held in tables.items() if name not in self.tables}
-        strange = added and (
-            record.kind != "charge" or any(p != promise for p, _ in added.values())
-        )
-        if strange or {**self.tables, **added} != tables:
-            raise _Bad(self.count, "it moves a table to another promise")
+        for name, held in tables.items():
+            before = self.tables.get(name, BoundTable(held.promise, held.by))
+            if name not in self.tables and (record.kind != "charge" or held.promise != promise):
+                raise _Bad(self.count, "it moves a table to another promise")
+            if (before.promise, before.by) != (held.promise, held.by):
+                raise _Bad(self.count, "it moves a table to another promise")
+            if before.sources != held.sources and record.kind != "charge":
+                raise _Bad(self.count, "it names other sources of a table, and reads none")
+            if not before.sources.keys() <= held.sources.keys() and MORE not in held.sources:
+                raise _Bad(self.count, "it forgets a source of a table")
+        if not self.tables.keys() <= tables.keys():
+            raise _Bad(self.count, "it moves a table out of the ledger")
         self.tables = tables
 
     def within_caps(self, name: str) -> None:

@@ -15,7 +15,7 @@ from dither.errors import PolicyError, nearest
 from dither.plan.schema import Kind
 from dither.query._fields import Reader
 from dither.query._people import person_keys
-from dither.query._places import read_source
+from dither.query._places import as_path, read_source
 
 __all__ = ["UnitMissing", "draft_policy"]
 
@@ -97,7 +97,7 @@ def draft_policy(
         raise PolicyError("unit and by_row contradict each other; leave one of them out")
     if isinstance(source, Mapping):
         return _of_engine(source, table, unit, by_row)
-    path = Path(source)
+    path = as_path(source, "SOURCE")
     engine = backend("duckdb")
     if not is_many(path) and not path.is_file():
         raise PolicyError(f"no file {str(source)!r}")

@@ -305,7 +305,8 @@ def resolve(
         another kind.
     """
     if declared.name not in found:
-        raise PolicyError(f"{where}: the source has no such column" + nearest(declared.name, found))
+        known = [name for name in found if name not in unread]
+        raise PolicyError(f"{where}: the source has no such column" + nearest(declared.name, known))
     if declared.name in unread:
         raise PolicyError(f"{where} is not read: {unread[declared.name]}")
     stored = found[declared.name]

@@ -11,6 +11,7 @@ from typing import Any
 
 from dither._search import greatest_decimal
 from dither.engines import FAILED, Engine
+from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Ledger
 from dither.privacy import Charge, Loss, Promise
@@ -74,6 +75,24 @@ class OpenedPolicy:
         self.promises = _promises(policy)
         # The engine's threads do not live on in a fork.
         self._process = os.getpid()
+
+    def check_sources(self) -> None:
+        """See that no rows that another account was charged for are read under another name.
+
+        Raises
+        ------
+        PromiseError
+            Where a table of the policy has rows of another account's table.
+        """
+        sources = self._sources()
+        for promise in self.promises:
+            units = self.policy.units.items()
+            held = {table: unit.by for table, unit in units if unit.name == promise.unit}
+            self.ledger.check(promise, tables=held, sources=sources, same=same_rows)
+
+    def _sources(self) -> dict[str, Mapping[str, str]]:
+        """By private table of the policy: what its rows are known by."""
+        return {name: self.engine.sources(name) for name in self.policy.units}
 
     def close(self) -> None:
         """Give back the engine and the ledger; once is enough."""
@@ -150,6 +169,8 @@ class OpenedPolicy:
                 request=request,
                 note={**note, "policy": self.policy.digest},
                 tables=tables,
+                sources=self._sources(),
+                same=same_rows,
             )
         except BudgetError as error:
             raise BudgetError(f"{str(error).rstrip('.')}. {fits()}") from None

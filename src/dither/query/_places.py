@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither._environment import PREFIX
+from dither._files import named
 from dither.engines import Backend, Engine, backend, engine_names
-from dither.errors import PolicyError, nearest
+from dither.errors import ArgumentError, PolicyError, nearest
 from dither.query._fields import Reader
 from dither.query._units import TableUnit
 
 if TYPE_CHECKING:
     from dither.query._policy import DeclaredTable
 
-__all__ = ["DeclaredSource", "check_places", "check_sources", "read_engine", "read_source"]
+__all__ = [
+    "DeclaredSource",
+    "as_path",
+    "check_places",
+    "check_sources",
+    "of_files",
+    "read_engine",
+    "read_source",
+]
 
 MOST_THREADS = 1024
 
@@ -99,8 +108,34 @@ def _texts(body: Reader, field: str) -> str | tuple[str, ...] | None:
     return tuple(value)
 
 
+def as_path(source: str | Path, where: str) -> Path:
+    """The file, pattern or folder of this machine that a source names.
+
+    Raises
+    ------
+    PolicyError
+        Where it is the address of something elsewhere.
+    """
+    try:
+        return named(source)
+    except ArgumentError as error:
+        raise PolicyError(f"{where} {error}") from None
+
+
+def of_files(engine: Backend) -> bool:
+    """Whether what an engine reads are files that dither opens."""
+    return any(form.is_file for form in engine.formats.values())
+
+
 def _checked(declared: DeclaredSource) -> DeclaredSource:
     """Refuse a text that its engine knows to be wrong where it stands, such as a password."""
+    if of_files(backend(declared.engine)):
+        source = declared.source
+        if isinstance(source, str):
+            source = str(as_path(source, declared.where))
+        elif source is not None:
+            source = tuple(str(as_path(one, declared.where)) for one in source)
+        declared = replace(declared, source=source)
     if isinstance(declared.source, str) and not declared.source.startswith(PREFIX):
         for form in backend(declared.engine).formats.values():
             fault = form.fault(declared.source) if form.fault else None
@@ -135,7 +170,7 @@ def read_engine(body: Reader, folder: Path) -> dict[str, Any]:
         "temp": body.text("temp"),
     }
     if options["temp"] is not None:
-        options["temp"] = str(folder / str(options["temp"]))
+        options["temp"] = str(folder / as_path(str(options["temp"]), body.name("temp")))
     backend(str(options["name"]))
     # The packages of engines that nobody names stay unread, unless a field is left over.
     for name in engine_names() if body.left() else ():
@@ -203,6 +238,8 @@ def _place(table: DeclaredTable, given: Any, folder: Path) -> Any:
     # Which files several are, the engine finds, and ``check_places`` compares.
     if not isinstance(source, str | Path):
         return None
+    if given is not None and of_files(backend(declared.engine)):
+        source = as_path(source, f"sources.{table.name}")
     engine = backend(declared.engine)
     form = _form(declared, source, engine)
     inner = declared.table or (table.name if form is not None and form.holds_tables else None)

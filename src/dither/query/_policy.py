@@ -31,7 +31,13 @@ from dither.query._fields import (
     read_column,
     resolve,
 )
-from dither.query._places import DeclaredSource, check_sources, read_engine, read_source
+from dither.query._places import (
+    DeclaredSource,
+    as_path,
+    check_sources,
+    read_engine,
+    read_source,
+)
 from dither.query._readings import of_unit, read_reading, reading_of
 from dither.query._units import (
     MOST_UNITS,
@@ -155,7 +161,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     if isinstance(policy, Mapping):
         document, folder = _native(policy), Path.cwd()
     elif isinstance(policy, str | Path):
-        document, folder = _load(Path(policy))
+        document, folder = _load(as_path(policy, "the policy's name"))
     else:
         raise ArgumentError("policy must be the path of a TOML file, or a dictionary of its shape")
     _check_texts(document)
@@ -304,7 +310,8 @@ def _check_column(
     column: str, kinds: Mapping[str, Kind | None], where: str, unread: Mapping[str, str]
 ) -> None:
     if column not in kinds:
-        raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, kinds))
+        known = [name for name in kinds if name not in unread]
+        raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, known))
     if column in unread:
         raise PolicyError(f"{where}: {column!r} is not read: {unread[column]}")
 

@@ -124,6 +124,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         ledger = ledger_ahead.opened()
         try:
             session = Session(read, schema, engine, ledger, caps, analyst)
+            session._opened.check_sources()
             session._learn_from_the_ledger()
         except BaseException:
             ledger.close()

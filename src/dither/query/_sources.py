@@ -23,7 +23,7 @@ from dither.plan.facts import LONGEST_LIST
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 from dither.plan.units import traced
 from dither.query._fields import Reader
-from dither.query._places import read_source
+from dither.query._places import as_path, of_files, read_source
 from dither.query._policy import DeclaredTable, Policy
 
 __all__ = [
@@ -117,9 +117,11 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
         return engine_of_frame(source, default), TableSource(source, unit=table.unit)
     engine = backend(declared.engine)
     # What the policy names starts from the policy; what the caller names, from here.
-    located: Any = tuple(folder / one for one in source) if several else folder / source
-    of_files = several or any(form.is_file for form in engine.formats.values())
-    name = engine.format_of(located if of_files else source, declared.format, where)
+    located: Any = source
+    if several or of_files(engine):
+        parts = [folder / as_path(one, where) for one in (source if several else [source])]
+        located = tuple(parts) if several else parts[0]
+    name = engine.format_of(located, declared.format, where)
     form = engine.formats[name]
     if several and not form.many:
         raise PolicyError(f"{where}.source: a list of files is not read as {name}; name one")

@@ -34,6 +34,7 @@ from dither.engines.duckdb.sources import (
     attach,
     same_layout,
 )
+from dither.engines.identity import of_files, of_frame
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
@@ -182,10 +183,15 @@ class DuckDBEngine(SQLEngine):
         return self._connection
 
     def places(self, table: str) -> frozenset[Hashable]:
-        stored, source = self._table(table), self._sources[table]
-        inner = source.table if isinstance(source, FileSource) else None
+        stored = self._table(table)
         found = stored.layout[0].places() if stored.layout else ()
-        return frozenset((place, inner) for place in found)
+        return frozenset((place, stored.base) for place in found)
+
+    def sources(self, table: str) -> Mapping[str, str]:
+        stored, source = self._table(table), self._sources[table]
+        if isinstance(source, FrameSource):
+            return of_frame(source.frame)
+        return of_files(source.path, stored.base)
 
     def _stored_tables(self) -> Mapping[str, Stored]:
         return self._stored

@@ -202,7 +202,7 @@ def attach(
     if source.format == "sqlite":
         raise PolicyError(f"{shown} {NO_SQLITE}")
     computed, complete, unread = frozenset[str](), True, dict[str, str]()
-    route = None
+    route, base = None, None
     try:
         seal = _seal(source, files)
         now = layout(lambda sql: connection.execute(sql).fetchall(), source)
@@ -210,6 +210,7 @@ def attach(
             rows = _database(connection, view, files.paths[0], source.table or "")
             select = DUCKDB.sql(rows.select)
             computed, complete = rows.columns.computed, not rows.filtered
+            base = rows.base
         elif source.format == "csv":
             select, complete = csv_rows(files, list(now[1]), source.delimiter), False
         elif source.format == "jsonl":
@@ -237,7 +238,7 @@ def attach(
     # A file that was exchanged meanwhile has no seal, and each time is read as it was here.
     seal = seal if seal == _seal(source, now[0]) else ()
     types = found | dict.fromkeys(unread)
-    stored = Stored(view, types, unread, computed, complete, now, seal, route)
+    stored = Stored(view, types, unread, computed, complete, now, seal, route, base=base)
     if source.format == "duckdb":
         # Elsewhere a type lists what its writer met among the values.
         stored = replace(stored, labels=_labels(found))

@@ -44,6 +44,12 @@ class Rowwise:
     columns: Columns
     filtered: bool
 
+    @property
+    def base(self) -> str:
+        """The base table, with its schema."""
+        (table,) = (t for t in self.select.find_all(exp.Table) if t.catalog)
+        return f"{table.db}.{table.name}"
+
 
 def rowwise(
     connection: DuckDBPyConnection, database: str, schema: str, name: str, depth: int = 0

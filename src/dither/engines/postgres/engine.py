@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dither._environment import Secret
@@ -130,10 +131,14 @@ class PostgresEngine(SQLEngine):
         self._table(table)
         return self._found[table].places
 
+    def sources(self, table: str) -> Mapping[str, str]:
+        self._table(table)
+        return self._found[table].sources
+
     def _hold(self, job: Job) -> None:
         tables = tuple(dict.fromkeys(scan.table for scan in scans(job.relation)))
         for name, found in self._looked_up(tables).items():
-            if found.stored != self._found[name].stored:
+            if _read(found.stored) != _read(self._found[name].stored):
                 raise PolicyError(f"table {name!r}: {CHANGED}")
 
     def run(self, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
@@ -212,6 +217,12 @@ class PostgresEngine(SQLEngine):
         """Give back the connection."""
         if connection := getattr(self, "_connection", None):
             connection.close()
+
+
+def _read(stored: Stored) -> Stored:
+    """What is read of a table; its layout has all columns that the role may read."""
+    types = {name: kind for name, kind in stored.types.items() if kind is not None}
+    return replace(stored, types=types, unread={})
 
 
 class _Told:

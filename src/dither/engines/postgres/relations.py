@@ -7,13 +7,14 @@ of the transaction. So are tables whose rows are hidden from the role by row-lev
 is hidden could depend on other people's rows, and an answer about a part would pass for one about
 all.
 
-Of columns those are left out that the role may not read, and those whose type is not read.
+Of columns those are left out that the role may not read, and those whose type is not read. What a
+column is that the role may not read, and whether it changes, decides nothing here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,8 +106,20 @@ SELECT part.oid::bigint, c.relkind::text FROM part JOIN pg_class c ON c.oid = pa
 NAMES = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY 1 LIMIT 1000
+"""
+
+ABOVE = """
+WITH RECURSIVE up AS (
+    SELECT t.oid AS part, t.oid AS oid FROM unnest($1::bigint[]) AS t(oid)
+  UNION
+    SELECT up.part, i.inhparent::bigint FROM up JOIN pg_inherits i ON i.inhrelid = up.oid::oid
+)
+SELECT up.part, n.nspname || '.' || c.relname,
+       COALESCE(array_agg(up.oid) FILTER (WHERE up.oid <> up.part), '{}')
+FROM up JOIN pg_class c ON c.oid = up.part::oid JOIN pg_namespace n ON n.oid = c.relnamespace
+GROUP BY 1, 2 ORDER BY 2
 """
 
 PLACE = "SELECT oid::bigint FROM pg_database WHERE datname = current_database()"
@@ -136,12 +149,15 @@ class CatalogueTable:
         The same columns without any row, and without the table.
     places : frozenset
         The tables that its rows are in.
+    sources : mapping of str to str
+        What a ledger knows them by (``engines.identity``).
     """
 
     stored: Stored
     rows: str
     none: str
     places: frozenset[Hashable] = field(default=frozenset())
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(connection: Connection, name: str, shown: str) -> tuple[str, str]:
@@ -212,6 +228,8 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
     for position, column in enumerate(columns, start=1):
         title = column[0]
         fault = unwritable(title)
+        if fault is not None and not column[7]:
+            continue
         if fault is not None:
             raise PolicyError(f"{shown}: the name of its column {position} {fault}")
         types[title], why = _type_of(column)
@@ -232,9 +250,11 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         unread=unread,
         computed=computed,
         complete=not filtered,
-        layout=(kind, definition, *map(tuple, columns)),
+        layout=(kind, definition, *(tuple(column) for column in columns if column[7])),
         empty=f"empty_{number}",
-        labels={name: tuple(labels) for name, labels in connection.rows(LABELS, [oid])},
+        labels={
+            name: tuple(labels) for name, labels in connection.rows(LABELS, [oid]) if name in goals
+        },
     )
     tables = [part for part, of_kind in parts if of_kind not in ("v", "i", "S", "t")]
     return CatalogueTable(
@@ -242,6 +262,7 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         f"SELECT {rows} FROM {source}",
         f"SELECT {none} WHERE FALSE",
         _places(connection, tables),
+        _sources(connection, tables),
     )
 
 
@@ -267,6 +288,18 @@ def _places(connection: Connection, tables: list[int]) -> frozenset[Hashable]:
     ((database,),) = connection.rows(PLACE)
     servers = [found[0][0] for sql in (SYSTEM, STARTED) if (found := connection.attempt(sql))]
     return frozenset((server, database, table) for server in servers for table in tables)
+
+
+def _sources(connection: Connection, tables: list[int]) -> dict[str, str]:
+    """The tables that rows lie in, but for parts of others of them: by name and by number."""
+    ((database,),) = connection.rows(PLACE)
+    servers = connection.attempt(SYSTEM) or [("unknown",)]
+    found = connection.rows(ABOVE, [tables])
+    return {
+        f"postgres:{servers[0][0]}/{database}/{name}": "<".join(map(str, (oid, *above)))
+        for oid, name, above in found
+        if set(above).isdisjoint(tables)
+    }
 
 
 def _type_of(column: tuple[Any, ...]) -> tuple[str | None, str | None]:

@@ -103,6 +103,9 @@ class SparkEngine(SQLEngine):
     def places(self, table: str) -> frozenset[Hashable]:
         return frozenset(("spark", place) for place in self._attached[table].places)
 
+    def sources(self, table: str) -> Mapping[str, str]:
+        return self._attached[table].sources
+
     def _hold(self, job: Job) -> None:
         for table in dict.fromkeys(scan.table for scan in scans(job.relation)):
             attached = self._attached[table]

@@ -15,8 +15,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from dither.engines import TableSource
+from dither.engines.identity import of_files
 from dither.engines.spark.dialect import SPARK
 from dither.engines.spark.plans import Read, read_plan
 from dither.engines.spark.sessions import Sessions, is_remote
@@ -65,6 +67,18 @@ class Attached:
     roots: tuple[str, ...]
     places: frozenset[str]
     name: str | None = None
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """What a ledger knows the rows by."""
+        found: dict[str, str] = {}
+        for place in sorted(self.places):
+            scheme, path = urlsplit(place).scheme, unquote(urlsplit(place).path)
+            if scheme in ("", "file") and "/" in path:
+                found |= of_files(path)
+            else:
+                found[f"spark:{place}"] = ""
+        return found
 
 
 def quoted(name: str) -> str:

@@ -87,6 +87,8 @@ class Stored:
         By column whose type lists its own values: these.
     by_file : tuple of str, optional
         A view of the same rows that also says which file each is of, and the column that does.
+    base : str, optional
+        The table that the rows lie in, where the source holds several; of a view, that below it.
     """
 
     view: str
@@ -100,6 +102,7 @@ class Stored:
     empty: str = ""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_file: tuple[str, str] | None = None
+    base: str | None = None
 
 
 def without_negative_zero(

@@ -1,0 +1,84 @@
+"""An entry is dated by the hour, so that nobody reads from it how long a question ran."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+
+import dither as dt
+from dither.ledger import Ledger, _entries
+from dither.ledger._entries import dated
+from dither.privacy import Charge, Promise
+from ledger.stores import record
+from query.query_data import policy, regions, visits
+
+SOURCES = {"visits": visits(), "regions": regions()}
+TENTH = Charge.pure(Fraction(1, 10), Promise("patient"))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """What the machine's clock says: the last of these."""
+    said = [datetime(2026, 11, 22, 9, 59, 58, 123456, UTC)]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:
+            return said[-1]
+
+    monkeypatch.setattr(_entries, "datetime", Clock)
+    return said
+
+
+def test_times_are_hours(full: Ledger) -> None:
+    """Of every kind of entry, as it is stored."""
+    for entry in full.entries():
+        assert (entry.time.minute, entry.time.second, entry.time.microsecond) == (0, 0, 0)
+        assert entry.time.utcoffset() == timedelta(0)
+        assert len(record(full, entry.number).time) == len("2026-11-22T09:00:00+00:00")
+
+
+def test_an_answer_has_the_time_of_its_charge(book: Ledger, clock: list[datetime]) -> None:
+    """However long it took, and whatever was charged in between."""
+    charged = book.charge(["visits"], TENTH, token="a", request="ab" * 32, note={})
+    clock.append(clock[0] + timedelta(hours=7))
+    other = book.charge(["visits"], TENTH, token="b", request="ab" * 32, note={})
+    book.store_answer(charged.entry, "late")
+    book.store_answer(other.entry, "soon")
+    hours = {e.answers: e.time.hour for e in book.entries() if e.kind == "answer"}
+    assert hours == {charged.entry: 9, other.entry: 16}
+    assert book.verify().ok
+
+
+def test_times_do_not_go_back(clock: list[datetime]) -> None:
+    """A clock that is behind dates as the entry before; one far ahead is not followed for ever."""
+    now = "2026-11-22T09:00:00+00:00"
+    for before, found in (
+        ("", now),
+        ("2026-11-22T08:00:00+00:00", now),
+        ("2026-11-22T11:00:00+00:00", "2026-11-22T11:00:00+00:00"),
+        ("2026-11-23T09:00:00+00:00", "2026-11-23T09:00:00+00:00"),
+        ("2026-11-24T09:00:00+00:00", now),
+        ("9999-01-01T00:00:00+00:00", now),
+        # As earlier versions wrote it, and as nobody does.
+        ("2026-11-22T09:30:01.000001+00:00", now),
+        ("2026-11-22T10:30:01.000001+00:00", "2026-11-22T10:00:00+00:00"),
+        ("soon", now),
+        ("2026-11-22", now),
+    ):
+        assert dated(before) == found
+
+
+def test_no_release_holds_a_finer_time(tmp_path: object, clock: list[datetime]) -> None:
+    """Neither the certificate nor what is stored nor a replay."""
+    with dt.open(policy(tmp_path), sources=SOURCES) as session:
+        question = session.sql("SELECT COUNT(*) AS n FROM visits")
+        release = question.release("0.5", token="t")
+        clock.append(clock[0] + timedelta(minutes=11))
+        again = question.release("0.5", token="t")
+        stored = "".join(map(str, session.ledger.entries()))
+    for text in (release.certificate.to_json(), release.summary(), str(again.replayed), stored):
+        for part in ("59:58", "123456", "10:10", "9, 59"):
+            assert part not in text
