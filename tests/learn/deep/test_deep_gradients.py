@@ -17,9 +17,10 @@ from torch import nn
 
 from dither.errors import ArgumentError
 from dither.learn.deep._clipping import Flat
-from dither.learn.deep._gradients import ByLayers, ByVmap, cross_entropy, engine_for
+from dither.learn.deep._gradients import ByLayers, ByRows, ByVmap, cross_entropy
 from dither.learn.deep._layers import EmbeddingPart, Whole
 from dither.learn.deep._model import check_model, check_rows_alone, trainable
+from dither.learn.deep._rehearsal import engine_for
 from dither.learn.deep._sums import UNIT, ClippedSums, _of_entries, _of_gradients
 
 IMAGES = torch.linspace(-1, 1, 4 * 2 * 6 * 6).reshape(4, 2, 6, 6).sin()
@@ -98,7 +99,7 @@ def one_by_one(model: Any, x: Any, y: Any) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("kind", [ByVmap, ByLayers])
+@pytest.mark.parametrize("kind", [ByRows, ByVmap, ByLayers])
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_are_those_of_torch(kind: Any, name: str) -> None:
     """Gradients, lengths and weighted sums agree with those of one row after the other."""
@@ -289,7 +290,7 @@ def test_mixing_is_seen_where_no_layer_is_named() -> None:
     with pytest.raises(ArgumentError, match="mixes the rows"):
         check_rows_alone(Centred(), torch.zeros(5, 3))
     kept = Remembers()
-    with pytest.raises(ArgumentError, match="buffers"):
+    with pytest.raises(ArgumentError, match="running the model changes"):
         check_rows_alone(kept, torch.zeros(5, 3))
     assert kept.seen.tolist() == [0.0, 0.0, 0.0]
     with pytest.raises(ArgumentError, match="fails on rows of the shape"):

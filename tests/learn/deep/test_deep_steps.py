@@ -227,7 +227,7 @@ def test_failures_on_rows_say_nothing(draws: Any) -> None:
         return pull(output, target)
 
     with pytest.raises(EngineError, match="stays charged") as found:
-        stepped([7.0], loss=fails, ghost=True)
+        stepped([7.0], loss=fails)
     assert "secret" not in str(found.value)
     assert found.value.__suppress_context__
 

@@ -1,28 +1,39 @@
-"""The gradient of each example of a batch: by `torch.func.vmap`, or layer by layer.
+"""The gradient of each example of a batch, each example run as a batch of its own.
 
-By vmap any model will do: each example is run as a batch of its own, so that it cannot meet
-another. Layer by layer (`_layers`) is faster and holds less: one pass forwards and one backwards
-over the batch, which give what went into each layer and the gradients of what came out. It is
-taken where all that is trained belongs to layers that are known there, each used once, and where
-made-up rows give the same gradients as torch does by itself.
+No example can meet another, forwards or backwards, whatever the model is. That is not seen on
+trials, but a property of how rows are run:
+
+`ByLayers`, `ByVmap`
+    Under `torch.func.vmap` the model's code runs once, on a tensor that stands for one row. Batches
+    are beneath it: neither their size nor any number is visible to Python, each operation is
+    applied to each row, and hooks and functions with a backward of their own see a row's gradient
+    alone.
+`ByRows`
+    One row after the other, for models that vmap cannot run.
+
+`_rehearsal` chooses among them, and `_guard` sees to it that a run leaves nothing behind that the
+next one could read, and that what is drawn by chance is each row's own.
+
+Layer by layer (`_layers`) is faster and holds less: what went into each layer, and the gradient of
+what came out, are enough. To have the latter a tensor of zeros is added to what each layer gives,
+and the gradient is taken by that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
-from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from dither.errors import ArgumentError
+from dither.learn.deep._guard import Guard
 from dither.learn.deep._layers import LAYERS, GradientPart, LayerPart, LinearPart, Whole
-from dither.learn.deep._model import check_loss_alone, trainable
+from dither.learn.deep._model import made_up_rows, trainable
 
-__all__ = ["ByLayers", "ByVmap", "GradientEngine", "cross_entropy", "engine_for"]
+__all__ = ["ByLayers", "ByRows", "ByVmap", "GradientEngine", "Unknown", "cross_entropy"]
 
 PerExampleLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -43,23 +54,79 @@ def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 class GradientEngine:
-    """From a batch to the parts of its examples' gradients."""
+    """From a batch to the parts of its examples' gradients.
+
+    Attributes
+    ----------
+    guard : Guard
+        Its ``words`` are those that the model's draws come from.
+    """
 
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         self.model, self.loss = model, loss
         self.parameters = trainable(model)
+        self.guard = Guard(model=model, loss=loss)
 
     def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
-        """One part a layer, for b >= 1 examples."""
+        """One part a layer, for b >= 1 examples.
+
+        Raises
+        ------
+        Changed
+            The model or the loss changed something that it can reach; it is put back.
+        """
+        self.ready(x)
+        with self.guard.around(x.device):
+            return self._parts(x, y)
+
+    def ready(self, x: torch.Tensor) -> None:
+        """Find out what must be known of a model before rows like these are run."""
+
+    def _parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
         raise NotImplementedError
 
     def held(self, x: torch.Tensor, y: torch.Tensor) -> int:
-        """About how many numbers an example of this kind needs at once."""
-        raise NotImplementedError
+        """About how many numbers an example of this kind needs at once: its gradients, and more."""
+        return int(3 * sum(p.numel() for p in self.parameters.values()) + 4 * x[:1].numel())
+
+    def _by_layer(self, made: dict[str, torch.Tensor]) -> list[GradientPart]:
+        """The parts of gradients that were made as such."""
+        layers: dict[str, list[str]] = {}
+        for name in self.parameters:
+            layers.setdefault(name.rpartition(".")[0], []).append(name)
+        return [
+            Whole(tuple(names), layer, [made[name] for name in names])
+            for layer, names in layers.items()
+        ]
+
+
+class ByRows(GradientEngine):
+    """One example after the other."""
+
+    def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
+        super().__init__(model, loss)
+        self.guard.everywhere = True
+
+    def _parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
+        made = {name: p.new_zeros((len(x), *p.shape)) for name, p in self.parameters.items()}
+        for i in range(len(x)):
+            if i:
+                self.guard.next_row()
+            # A copy: a slice of the batch would show all of it.
+            row, wanted = x[i : i + 1].clone(), y[i : i + 1].clone()
+            with torch.enable_grad():
+                total = self.loss(self.model(row), wanted).sum()
+            if not total.requires_grad:
+                continue
+            found = torch.autograd.grad(total, list(self.parameters.values()), allow_unused=True)
+            for each, g in zip(made.values(), found, strict=True):
+                if g is not None:
+                    each[i] = g
+        return self._by_layer(made)
 
 
 class ByVmap(GradientEngine):
-    """Each example as a batch of its own."""
+    """All examples at once, each as a batch of its own."""
 
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         super().__init__(model, loss)
@@ -69,25 +136,15 @@ class ByVmap(GradientEngine):
             return found.reshape(())
 
         self._each = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")
-        self._layers: dict[str, list[str]] = {}
-        for name in self.parameters:
-            self._layers.setdefault(name.rpartition(".")[0], []).append(name)
 
-    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
-        """See `GradientEngine.parts`."""
-        made = self._each({name: p.detach() for name, p in self.parameters.items()}, x, y)
-        return [
-            Whole(tuple(names), layer, [made[name] for name in names])
-            for layer, names in self._layers.items()
-        ]
-
-    def held(self, x: torch.Tensor, y: torch.Tensor) -> int:
-        """All gradients, and what clipping makes of them."""
-        return int(3 * sum(p.numel() for p in self.parameters.values()) + 4 * x[:1].numel())
+    def _parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
+        with torch.no_grad():
+            made = self._each({name: p.detach() for name, p in self.parameters.items()}, x, y)
+        return self._by_layer(made)
 
 
 class ByLayers(GradientEngine):
-    """All examples together, each read off the layers' inputs and outputs.
+    """All examples at once, each as a batch of its own, read off the layers' inputs and outputs.
 
     Raises
     ------
@@ -112,37 +169,70 @@ class ByLayers(GradientEngine):
                 f"ghost=True needs layers whose gradients are known: {sorted(left)[0]!r} is not of "
                 "a linear layer, a convolution, an embedding or a layer of normalisation"
             )
+        self._zeros: dict[str, torch.Tensor] | None = None
+        self._each = vmap(
+            grad(self._one, has_aux=True), in_dims=(None, 0, 0), randomness="different"
+        )
 
-    def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
-        """See `GradientEngine.parts`."""
-        seen: dict[str, tuple[torch.Tensor, int, GradientEdge]] = {}
-        uses = 0
+    def ready(self, x: torch.Tensor) -> None:
+        """What each layer gives is shaped as for a row that is made up."""
+        if self._zeros is None:
+            row = made_up_rows(x)[:1]
+            with self.guard.around(x.device):
+                self._zeros = self._shaped(row)
 
-        def hook(name: str) -> Callable[..., None]:
-            def note(module: nn.Module, given: tuple[Any, ...], out: torch.Tensor) -> None:
-                nonlocal uses
-                uses += 1
-                # The edge, not the tensor: what follows may change that in place.
-                into = given[0].detach()
-                seen[name] = (into, into._version, get_gradient_edge(out))
+    def _parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
+        with torch.no_grad():
+            outs, into = self._each(self._zeros, x, y)
+        return [
+            kind(names, name, module, into[name], outs[name])
+            for name, module, kind, names in self._known
+        ]
 
-            return note
+    def _one(
+        self, zeros: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """The loss of one row, with what went into each layer."""
+        into: dict[str, torch.Tensor] = {}
 
-        handles = [m.register_forward_hook(hook(name)) for name, m, _, _ in self._known]
+        def note(name: str, given: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+            if name in into:
+                raise Unknown
+            into[name] = given
+            return out + zeros[name]
+
+        found = self._hooked(note, x.unsqueeze(0), y.unsqueeze(0))
+        if len(into) != len(self._known):
+            raise Unknown
+        return found.reshape(()), into
+
+    def _shaped(self, row: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Zeros in the shape of what each layer gives for one row, which hold one number each."""
+        shapes: dict[str, torch.Tensor] = {}
+
+        def note(name: str, given: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+            shapes[name] = out.new_zeros(()).expand(out.shape)
+            return out
+
+        with torch.no_grad():
+            self._hooked(note, row, None)
+        return shapes
+
+    def _hooked(
+        self, note: Callable[..., torch.Tensor], x: torch.Tensor, y: torch.Tensor | None
+    ) -> torch.Tensor:
+        """The loss, or without targets the output, with a function that is shown each layer."""
+
+        def hook(name: str) -> Callable[..., torch.Tensor]:
+            return lambda module, given, out: note(name, given[0], out)
+
+        handles = [m.register_forward_hook(hook(name)) for name, m, *_ in self._known]
         try:
-            losses = self.loss(self.model(x), y)
+            found = self.model(x)
+            return found if y is None else self.loss(found, y)
         finally:
             for handle in handles:
                 handle.remove()
-        changed = any(into._version != version for into, version, _ in seen.values())
-        if uses != len(self._known) or len(seen) != uses or changed:
-            raise _Unknown
-        edges = [seen[name][2] for name, *_ in self._known]
-        outs = torch.autograd.grad(losses.sum(), edges)
-        return [
-            kind(names, name, module, seen[name][0], out)
-            for (name, module, kind, names), out in zip(self._known, outs, strict=True)
-        ]
 
     def held(self, x: torch.Tensor, y: torch.Tensor) -> int:
         """What layers hold, and their parts, but for those that are products of two vectors."""
@@ -157,109 +247,5 @@ class ByLayers(GradientEngine):
         return int(4 * between // len(x) + 2 * sum(sizes))
 
 
-class _Unknown(Exception):
+class Unknown(Exception):
     """A layer was used in a way that its inputs and outputs do not tell."""
-
-
-def engine_for(
-    model: nn.Module,
-    loss: PerExampleLoss,
-    ghost: bool | None,
-    x: torch.Tensor,
-    y: torch.Tensor,
-) -> GradientEngine:
-    """The engine that was asked for, or the one that fits.
-
-    Layer by layer a row of a loss that mixes rows would be in the gradients of others. It is taken
-    only of losses that were seen not to do so; of others each row is run by itself.
-
-    Parameters
-    ----------
-    ghost : bool or None
-        Whether to go layer by layer; None where that is possible.
-    x, y : Tensor
-        Two made-up rows.
-
-    Raises
-    ------
-    ArgumentError
-        The loss is not one number for each example, or depends on other examples; or layer by
-        layer was asked for and is not possible.
-    """
-    with torch.no_grad():
-        try:
-            given = model(x)
-            made = loss(given, y)
-        except Exception as error:
-            raise ArgumentError(
-                f"loss fails on made-up rows: {type(error).__name__}: {error}"
-            ) from error
-    if not isinstance(made, torch.Tensor) or made.shape != (len(x),):
-        raise ArgumentError(
-            "loss must give one number for each example, shape (b,): in torch, reduction='none'"
-        )
-    if not check_loss_alone(loss, model, x, y):
-        return _each_alone(model, loss, ghost, x, y)
-    if ghost is False:
-        return ByVmap(model, loss)
-    try:
-        found = ByLayers(model, loss)
-        if not _agrees(found, x, y):
-            raise ArgumentError(
-                "ghost=True needs layers that are used once each, and whose parameters nothing "
-                "else reads: leave it out"
-            )
-    except ArgumentError:
-        if ghost:
-            raise
-        return ByVmap(model, loss)
-    return found
-
-
-def _each_alone(
-    model: nn.Module, loss: PerExampleLoss, ghost: bool | None, x: torch.Tensor, y: torch.Tensor
-) -> GradientEngine:
-    """By vmap, where no row meets another, whatever the loss does with several."""
-    if ghost:
-        raise ArgumentError(
-            "ghost=True needs a loss that was seen to treat each row by itself, and this one fails "
-            "on outputs and targets that are made up: let it take any numbers, with targets of 0 "
-            "and 1 and batches of any size, or leave ghost out"
-        )
-    found = ByVmap(model, loss)
-    try:
-        found.parts(x, y)
-    except Exception as error:
-        raise ArgumentError(
-            "loss fails on made-up outputs and targets, so that nobody sees whether it mixes rows, "
-            "and on a row by itself: let it take any numbers, targets of 0 and 1 among them, in "
-            f"batches of any size, without a branch on values; {type(error).__name__}: {error}"
-        ) from error
-    return found
-
-
-def _agrees(engine: ByLayers, x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether the parts add up to what torch finds by itself."""
-    devices = [x.device] if x.device.type == "cuda" else []
-    try:
-        with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(0)
-            parts = engine.parts(x, y)
-            torch.manual_seed(0)
-            total = engine.loss(engine.model(x), y).sum()
-    except (_Unknown, RuntimeError, TypeError, AttributeError):
-        return False
-    wanted = dict(
-        zip(
-            engine.parameters,
-            torch.autograd.grad(total, list(engine.parameters.values()), allow_unused=True),
-            strict=True,
-        )
-    )
-    ones = x.new_ones(len(x), dtype=torch.float32)
-    for part in parts:
-        for name, found in zip(part.names, part.summed(ones), strict=True):
-            true = wanted[name]
-            if true is None or not torch.allclose(found, true, rtol=1e-3, atol=1e-5):
-                return False
-    return True

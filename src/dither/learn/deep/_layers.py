@@ -10,6 +10,9 @@ and the sum over examples, each times a factor, is one product of matrices. So o
 outputs of layers are held, which a batch holds anyway. Where positions are many and the layer is
 small the part itself is shorter, and is made, used and forgotten.
 
+What goes in and comes out is of shape (b, images, ...): each row is run as a batch of its own,
+which a model may make a batch of several, as of two views of one person. They are positions, too.
+
 Source. Goodfellow, "Efficient per-example gradient computations", 2015; Li, Tramèr, Liang and
 Hashimoto, ICLR 2022 (positions); Bu, Mao and Xu, NeurIPS 2022 (convolutions, and the choice).
 """
@@ -195,16 +198,22 @@ class ConvolutionPart(LinearPart):
     def _rows(self, rows: slice = slice(None)) -> tuple[torch.Tensor, torch.Tensor]:
         if self._unfolded is None:
             self._unfolded = self._unfold()
-        return self._unfolded[rows], self.out[rows].flatten(2).mT
+        out = self._by_image(self.out[rows]).flatten(3).mT
+        return self._unfolded[rows], out.flatten(1, 2)
+
+    def _by_image(self, held: torch.Tensor) -> torch.Tensor:
+        """Shape (b, images, channels, ...): a row may have several, or one without a dimension."""
+        spatial = 1 if isinstance(self.module, nn.Conv1d) else 2
+        return held if held.ndim == spatial + 3 else held.unsqueeze(1)
 
     def _unfold(self) -> torch.Tensor:
-        m, into = self.module, self.into
+        m, into = self.module, self._by_image(self.into).flatten(0, 1)
         if isinstance(m, nn.Conv1d):
             into = into.unsqueeze(2)
         two = [(1, *n)[-2:] for n in (m.kernel_size, m.dilation, m.stride)]
         padding = (0, *m.padding)[-2:]
         found = functional.unfold(into, two[0], dilation=two[1], padding=padding, stride=two[2])
-        return torch.as_tensor(found.mT)
+        return torch.as_tensor(found.mT.reshape(len(self.into), -1, found.shape[1]))
 
     def kept(self, rows: torch.Tensor) -> None:
         """See `GradientPart.kept`."""
@@ -226,7 +235,7 @@ class ConvolutionPart(LinearPart):
         ]
 
     def _over_positions(self, out: torch.Tensor) -> torch.Tensor:
-        return out.flatten(2).sum(2)
+        return self._by_image(out).flatten(3).sum((1, 3))
 
     def _parameters(self) -> list[torch.Tensor]:
         own = [self.module.weight] if self.weight else []
@@ -304,9 +313,11 @@ class NormPart(LayerPart):
             shape = (len(out), -1, *m.normalized_shape)
             scale, shift = (normal * out).reshape(shape).sum(1), out.reshape(shape).sum(1)
         else:
-            normal = functional.group_norm(into, m.num_groups, eps=m.eps)
-            shape = (len(out), out.shape[1], -1)
-            scale, shift = (normal * out).reshape(shape).sum(2), out.reshape(shape).sum(2)
+            # Of each row a batch of some images.
+            normal = functional.group_norm(into.flatten(0, 1), m.num_groups, eps=m.eps)
+            shape = (*out.shape[:3], -1)
+            both = normal.reshape(out.shape) * out
+            scale, shift = both.reshape(shape).sum((1, 3)), out.reshape(shape).sum((1, 3))
         return ([scale] if self.weight else []) + ([shift] if self.bias else [])
 
 

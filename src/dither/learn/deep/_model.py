@@ -13,15 +13,18 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from dither.errors import ArgumentError
+from dither.learn.deep._state import Watched
 
 __all__ = [
     "check_loss_alone",
     "check_model",
     "check_rows_alone",
     "evaluating",
+    "keeps",
     "made_up_rows",
     "modes_of",
     "trainable",
+    "unusual_rows",
 ]
 
 
@@ -109,27 +112,28 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
         running the model changes its buffers.
     """
     one, two, three = (_made_up(rows, seed) for seed in range(3))
-    before = [buffer.clone() for buffer in model.buffers()]
+    watched = Watched(model=model)
+    watched.remember()
     try:
         with torch.no_grad():
+            # What is made once, when it is first needed, is made now; numbers stay as they are.
+            _run(model, (one,))
+            numbers = watched.changed(numbers=True)
+            watched.restore(numbers=True)
+            watched.remember()
             found = [_run(model, pair) for pair in ((one, two), (one, three), (two, one))]
             found.append(_run(model, (three, one)))
             sizes = _of_sizes(model, ((one, two), (one,), (one, two, three, two)))
+            far = _far_apart(model, rows)
     except Exception as error:
         raise ArgumentError(
             f"model fails on rows of the shape {tuple(rows.shape[1:])} and type {rows.dtype}: "
             f"{type(error).__name__}: {error}"
         ) from error
-    changed = False
-    for buffer, old in zip(model.buffers(), before, strict=True):
-        if not torch.equal(buffer, old):
-            changed = True
-            buffer.copy_(old)
+    changed = numbers or watched.changed()
+    watched.restore()
     if changed:
-        raise ArgumentError(
-            "model changes its buffers when it runs, and so keeps what it saw without noise: "
-            "replace that layer, or put it into eval mode"
-        )
+        raise ArgumentError(keeps(changed))
     if found[0].ndim == 0 or found[0].shape[0] != 2:
         raise ArgumentError("model must give one output for each row, in its first dimension")
     for first, second, row in ((found[0], found[1], 0), (found[2], found[3], 1)):
@@ -143,7 +147,46 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
             "model mixes the rows of a batch: what it gives for one depends on how many there are. "
             "Use layers that treat each row by itself"
         )
+    if not far:
+        raise ArgumentError(
+            "model mixes the rows of a batch: of rows that are far apart, or unequally long, what "
+            "it gives for one depends on others. Use layers that treat each row by itself"
+        )
     return found[0]
+
+
+def keeps(names: list[str]) -> str:
+    """What is said of a model that keeps what it saw.
+
+    Parameters
+    ----------
+    names : list of str
+        Of what was changed.
+    """
+    own = next((name for name in names if name.startswith("model.")), names[0])
+    return (
+        f"running the model changes {own}, which would keep what it saw of the rows, without "
+        "noise: let forward write nothing down, replace that layer, or put it into eval mode"
+    )
+
+
+def _far_apart(model: nn.Module, rows: torch.Tensor) -> bool:
+    """Whether rows of any size and length give what they give by themselves.
+
+    True, too, where the model takes no such rows, or draws by chance.
+    """
+    given = tuple(unusual_rows(rows))
+    try:
+        if _steady(model, given):
+            found = [_run(model, batch) for batch in (given, *zip(given, strict=True))]
+        else:
+            with evaluating(model):
+                if not _steady(model, given):
+                    return True
+                found = [_run(model, batch) for batch in (given, *zip(given, strict=True))]
+    except Exception:
+        return True
+    return all(_alike(found[0][i : i + 1], one) for i, one in enumerate(found[1:]))
 
 
 def check_loss_alone(
@@ -258,6 +301,23 @@ def _steady(model: nn.Module, batch: tuple[torch.Tensor, ...]) -> bool:
 def made_up_rows(rows: torch.Tensor) -> torch.Tensor:
     """Two rows that differ, of the shape, type and device of these."""
     return torch.stack([_made_up(rows, seed) for seed in range(2)])
+
+
+def unusual_rows(rows: torch.Tensor) -> torch.Tensor:
+    """Four rows of unequal length, with zeros behind, of the shape, type and device of these.
+
+    Real numbers are up to about 3,000, far from what rows usually hold.
+    """
+    made = []
+    for seed, share in ((11, 1.0), (12, 0.25), (13, 0.6), (14, 0.4)):
+        row = _made_up(rows, seed)
+        if row.dtype.is_floating_point:
+            generator = torch.Generator().manual_seed(seed)
+            row = (1e3 * torch.randn(row.shape, generator=generator)).to(row)
+        if row.ndim:
+            row[max(1, round(share * len(row))) :] = 0
+        made.append(row)
+    return torch.stack(made)
 
 
 def _made_up(rows: torch.Tensor, seed: int) -> torch.Tensor:

@@ -20,16 +20,17 @@ from dither.learn.deep._centre import Centring
 from dither.learn.deep._charge import Cost, cost_of, counting_noise, whole_run
 from dither.learn.deep._clipping import Adaptive, Clip, as_clip
 from dither.learn.deep._data import as_pair
-from dither.learn.deep._gradients import PerExampleLoss, cross_entropy, engine_for
+from dither.learn.deep._draws import Sources
+from dither.learn.deep._gradients import GradientEngine, PerExampleLoss, cross_entropy
 from dither.learn.deep._model import (
     check_model,
     check_rows_alone,
     made_up_rows,
-    modes_of,
     trainable,
 )
 from dither.learn.deep._noise import noisy, noisy_count, sigma2_of
 from dither.learn.deep._order import CorrelatedNoise, FixedOrder, OrderedSampling
+from dither.learn.deep._rehearsal import engine_for
 from dither.learn.deep._sampling import PoissonSampling, one_step, parts
 from dither.learn.deep._steps import CorrectedAdam
 from dither.learn.deep._sums import UNIT, ClippedSums
@@ -205,6 +206,7 @@ class PrivateOptimizer:
         self._words: Source = words or (lambda purpose, step: None)
         self.optimizer, self.model, self.taken = optimizer, model, 0
         self._waiting: Iterator[torch.Tensor] | None = None
+        self._drawn: Words | None = None
         self._given = 0
         self._done = self._failed = False
         self.correlated: CorrelatedNoise | None = None
@@ -297,19 +299,23 @@ class PrivateOptimizer:
     ) -> None:
         if loss is not None and not callable(loss):
             raise ArgumentError("loss must be a function of outputs and targets")
-        check_rows_alone(model, self._X)
-        self._modes = modes_of(model)
-        # Of zeros a gradient may be 0 whatever is read, and tell nothing.
-        x = made_up_rows(self._X)
-        y = self._y.new_zeros((2, *self._y.shape[1:]))
-        how = None if ghost is None else check.flag("ghost", ghost)
-        engine = engine_for(model, loss or cross_entropy, how, x, y)
+        self._how = loss or cross_entropy, None if ghost is None else check.flag("ghost", ghost)
+        engine = self._rehearsed()
         self._sums = ClippedSums(engine, self.clip, exact=self.exact)
         if physical is None:
-            held = 4 * engine.held(x, y)
+            held = 4 * engine.held(*self._made_up())
             self.physical = max(1, check.whole("memory", memory, 1) // held)
         else:
             self.physical = check.whole("physical", physical, 1)
+
+    def _made_up(self) -> tuple[torch.Tensor, torch.Tensor]:
+        # Of zeros a gradient may be 0 whatever is read, and tell nothing.
+        return made_up_rows(self._X), self._y.new_zeros((2, *self._y.shape[1:]))
+
+    def _rehearsed(self) -> GradientEngine:
+        """How rows are run, as the model is now: it is found out on made-up ones."""
+        check_rows_alone(self.model, self._X)
+        return engine_for(self.model, *self._how, *self._made_up())
 
     @property
     def noise_multiplier(self) -> Fraction:
@@ -364,10 +370,8 @@ class PrivateOptimizer:
                 exact=self.exact, physical=self.physical, words=self._words("mean", 0),
             )  # fmt: skip
         places = self.sampling.batch(self.taken, self._words("sample", self.taken))
-        drawn = self._words("model", self.taken)
-        if drawn is not None:
-            # So that a step that is repeated drops out the same numbers.
-            torch.manual_seed(int(drawn.words(1)[0] >> 1))
+        # A step that is repeated drops out the same numbers.
+        self._drawn = self._words("model", self.taken)
         self._sums.clip = self.clip
         self._sums.start()
         self._waiting, self._done = parts(places.to(self._X.device), self.physical), False
@@ -376,10 +380,13 @@ class PrivateOptimizer:
     def _handed_out(
         self, waiting: Iterator[torch.Tensor]
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        sources = Sources(self._X.device)
         for places in waiting:
             self._check_used()
             self._given = len(places)
-            yield self._X[places], self._y[places]
+            # What is drawn to change rows, before they are given back, is secret, too.
+            with sources.seeded(self._drawn):
+                yield self._X[places], self._y[places]
         self._check_used()
         self._done = True
 
@@ -408,18 +415,17 @@ class PrivateOptimizer:
             raise ArgumentError(
                 "backward takes the rows that batches() gave last, once, all of them"
             )
-        self._check_mode()
+        self._check_same()
         self._given, self._failed = 0, True
+        self._sums.engine.guard.words = self._drawn
         self._sums.add(x, y)
         self._failed = False
 
-    def _check_mode(self) -> None:
-        """What was seen of the model holds in the mode that it was in."""
-        modes = modes_of(self.model)
-        if modes != self._modes:
+    def _check_same(self) -> None:
+        """What was found of the model holds of it as it was, with its modes and its hooks."""
+        if not self._sums.engine.guard.watched.same():
             check_model(self.model)
-            check_rows_alone(self.model, self._X)
-            self._modes = modes
+            self._sums.engine = self._rehearsed()
 
     def _check_whole(self) -> None:
         if self._failed:

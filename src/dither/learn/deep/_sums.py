@@ -29,6 +29,7 @@ import torch
 from dither.errors import EngineError
 from dither.learn.deep._clipping import Adaptive, Clip
 from dither.learn.deep._gradients import GradientEngine
+from dither.learn.deep._guard import Changed
 from dither.learn.deep._layers import EmbeddingPart, GradientPart, LinearPart
 
 __all__ = ["ClippedSums"]
@@ -91,6 +92,12 @@ class ClippedSums:
             return
         try:
             parts = self.engine.parts(x, y)
+        except Changed:
+            raise EngineError(
+                "the model or the loss changed what it can reach while it ran, which the steps "
+                "before have not shown: it is put back, for it may hold what was seen of rows. "
+                "What was charged stays charged"
+            ) from None
         except Exception:
             raise EngineError(
                 "the model or the loss failed on some rows, which the steps before have not shown; "

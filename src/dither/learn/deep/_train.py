@@ -14,13 +14,14 @@ from torch import nn
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, number_text
-from dither.errors import ArgumentError, BudgetError, PromiseError, TokenError
+from dither.errors import ArgumentError, BudgetError, EngineError, PromiseError, TokenError
 from dither.learn.deep._account import Bill, bill_of
 from dither.learn.deep._centre import buffers_of
 from dither.learn.deep._checkpoint import Checkpoint, bound
 from dither.learn.deep._clipping import Clip
 from dither.learn.deep._data import as_pair
 from dither.learn.deep._gradients import PerExampleLoss, cross_entropy
+from dither.learn.deep._guard import Changed, Guard
 from dither.learn.deep._model import check_rows_alone, evaluating, modes_of, trainable
 from dither.learn.deep._optimizer import MEMORY, PrivateOptimizer, Source
 from dither.learn.deep._order import FixedOrder
@@ -198,7 +199,7 @@ def train(
             run.keep_in(kept, check.whole("every", every, 1), bill)
         elif bill is not None:
             private.entry = bill.charge(private.cost)
-        with _shown(private, progress, delta) as told, _own_draws(private, kept):
+        with _shown(private, progress, delta) as told:
             run.go(told)
     return Training(
         model,
@@ -227,15 +228,6 @@ def _kept(path: str | Path | None, words: Source | None) -> Iterator[Checkpoint 
         raise ArgumentError("words are those of the checkpoint's key: leave them out")
     with Checkpoint.opened(path) as found:
         yield found
-
-
-@contextmanager
-def _own_draws(private: PrivateOptimizer, kept: Checkpoint | None) -> Iterator[None]:
-    """What a model draws by chance in a run with a key leaves torch's own randomness as it was."""
-    device = private._X.device
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices, enabled=kept is not None):
-        yield
 
 
 class _Run:
@@ -384,12 +376,19 @@ class _Run:
             return {}
         x, y = self.watch
         model = self.private.model
-        # A part that was in eval mode, as normalisation that is frozen, must be so again.
-        with self._meant(), evaluating(model), torch.no_grad():
-            output = model(x)
-            found = {"loss": float(self.loss(output, y).mean())}
-            if y.dtype == torch.int64 and output.ndim == y.ndim + 1:
-                found["accuracy"] = float((output.argmax(-1) == y).float().mean())
+        guard = Guard(model=model, loss=self.loss)
+        try:
+            # A part that was in eval mode, as normalisation that is frozen, must be so again.
+            with guard.around(x.device), self._meant(), evaluating(model), torch.no_grad():
+                output = model(x)
+                found = {"loss": float(self.loss(output, y).mean())}
+                if y.dtype == torch.int64 and output.ndim == y.ndim + 1:
+                    found["accuracy"] = float((output.argmax(-1) == y).float().mean())
+        except Changed:
+            raise EngineError(
+                "the model changed what it can reach while it was watched in eval mode: it is put "
+                "back, for it may hold what was seen of rows"
+            ) from None
         return found
 
 
