@@ -72,8 +72,14 @@ class Sources:
     @contextmanager
     def seeded(self, words: Words | None) -> Iterator[None]:
         """Secret states inside, and afterwards those from before."""
+        with self.kept():
+            self.seed(words)
+            yield
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Whatever is drawn inside, afterwards all are as before."""
         before = [get() for get, *_ in self._sources]
-        self.seed(words)
         try:
             yield
         finally:

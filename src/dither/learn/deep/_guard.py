@@ -48,6 +48,12 @@ class Guard:
         self.everywhere = False
         self.generators: list[torch.Generator] = []
         self._sources: Sources | None = None
+        self._seen = False
+
+    def same(self) -> bool:
+        """Whether nothing but numbers was changed since the last run; for the run that follows."""
+        self._seen = self.watched.same()
+        return self._seen
 
     @contextmanager
     def around(self, device: torch.device) -> Iterator[None]:
@@ -58,7 +64,8 @@ class Guard:
         Changed
             The run changed something; it is put back.
         """
-        self.watched.remember()
+        self.watched.remember(same=self._seen)
+        self._seen = False
         own = [*self.watched.generators, *self.generators]
         self._sources = Sources(device, own, everywhere=self.everywhere)
         try:

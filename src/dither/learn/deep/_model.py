@@ -13,7 +13,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from dither.errors import ArgumentError
+from dither.learn.deep._draws import Sources
 from dither.learn.deep._state import Watched
+from dither.numeric import KeyedWords
 
 __all__ = [
     "check_loss_alone",
@@ -26,6 +28,10 @@ __all__ = [
     "trainable",
     "unusual_rows",
 ]
+
+
+Run = Callable[..., Any]
+"""From a batch of made-up rows, and a seed, to what the model gives."""
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -114,17 +120,22 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
     one, two, three = (_made_up(rows, seed) for seed in range(3))
     watched = Watched(model=model)
     watched.remember()
+    sources = Sources(rows.device, watched.generators, everywhere=True)
+
+    def run(batch: tuple[torch.Tensor, ...], seed: int = 0) -> Any:
+        return _run(model, batch, seed, sources)
+
     try:
         with torch.no_grad():
             # What is made once, when it is first needed, is made now; numbers stay as they are.
-            _run(model, (one,))
+            run((one,))
             numbers = watched.changed(numbers=True)
             watched.restore(numbers=True)
             watched.remember()
-            found = [_run(model, pair) for pair in ((one, two), (one, three), (two, one))]
-            found.append(_run(model, (three, one)))
-            sizes = _of_sizes(model, ((one, two), (one,), (one, two, three, two)))
-            far = _far_apart(model, rows)
+            found = [run(pair) for pair in ((one, two), (one, three), (two, one))]
+            found.append(run((three, one)))
+            sizes = _of_sizes(model, run, ((one, two), (one,), (one, two, three, two)))
+            far = _far_apart(model, run, rows)
     except Exception as error:
         raise ArgumentError(
             f"model fails on rows of the shape {tuple(rows.shape[1:])} and type {rows.dtype}: "
@@ -170,20 +181,20 @@ def keeps(names: list[str]) -> str:
     )
 
 
-def _far_apart(model: nn.Module, rows: torch.Tensor) -> bool:
+def _far_apart(model: nn.Module, run: Run, rows: torch.Tensor) -> bool:
     """Whether rows of any size and length give what they give by themselves.
 
     True, too, where the model takes no such rows, or draws by chance.
     """
     given = tuple(unusual_rows(rows))
     try:
-        if _steady(model, given):
-            found = [_run(model, batch) for batch in (given, *zip(given, strict=True))]
+        if _steady(run, given):
+            found = [run(batch) for batch in (given, *zip(given, strict=True))]
         else:
             with evaluating(model):
-                if not _steady(model, given):
+                if not _steady(run, given):
                     return True
-                found = [_run(model, batch) for batch in (given, *zip(given, strict=True))]
+                found = [run(batch) for batch in (given, *zip(given, strict=True))]
     except Exception:
         return True
     return all(_alike(found[0][i : i + 1], one) for i, one in enumerate(found[1:]))
@@ -281,21 +292,21 @@ def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     )
 
 
-def _of_sizes(model: nn.Module, batches: tuple[tuple[torch.Tensor, ...], ...]) -> list[Any]:
+def _of_sizes(model: nn.Module, run: Run, batches: tuple[tuple[torch.Tensor, ...], ...]) -> Any:
     """What the model gives for batches of different sizes, without what it draws by chance.
 
     Of a model that draws in eval mode, too, nothing is compared.
     """
-    if _steady(model, batches[0]):
-        return [_run(model, batch) for batch in batches]
+    if _steady(run, batches[0]):
+        return [run(batch) for batch in batches]
     with evaluating(model):
-        if _steady(model, batches[0]):
-            return [_run(model, batch) for batch in batches]
-    return [_run(model, batches[0])]
+        if _steady(run, batches[0]):
+            return [run(batch) for batch in batches]
+    return [run(batches[0])]
 
 
-def _steady(model: nn.Module, batch: tuple[torch.Tensor, ...]) -> bool:
-    return bool(torch.equal(_run(model, batch), _run(model, batch, seed=1)))
+def _steady(run: Run, batch: tuple[torch.Tensor, ...]) -> bool:
+    return bool(torch.equal(run(batch), run(batch, 1)))
 
 
 def made_up_rows(rows: torch.Tensor) -> torch.Tensor:
@@ -331,8 +342,9 @@ def _made_up(rows: torch.Tensor, seed: int) -> torch.Tensor:
     return torch.rand(shape, generator=generator).to(rows)
 
 
-def _run(model: nn.Module, batch: tuple[torch.Tensor, ...], seed: int = 0) -> Any:
-    devices = [batch[0].device] if batch[0].device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+def _run(
+    model: nn.Module, batch: tuple[torch.Tensor, ...], seed: int = 0, sources: Sources | None = None
+) -> Any:
+    known = KeyedWords(bytes(32), "made up", seed)
+    with (sources or Sources(batch[0].device)).seeded(known):
         return model(torch.stack(batch))

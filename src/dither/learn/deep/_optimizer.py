@@ -32,6 +32,7 @@ from dither.learn.deep._noise import noisy, noisy_count, sigma2_of
 from dither.learn.deep._order import CorrelatedNoise, FixedOrder, OrderedSampling
 from dither.learn.deep._rehearsal import engine_for
 from dither.learn.deep._sampling import PoissonSampling, one_step, parts
+from dither.learn.deep._state import Watched
 from dither.learn.deep._steps import CorrectedAdam
 from dither.learn.deep._sums import UNIT, ClippedSums
 from dither.numeric import Words
@@ -314,8 +315,11 @@ class PrivateOptimizer:
 
     def _rehearsed(self) -> GradientEngine:
         """How rows are run, as the model is now: it is found out on made-up ones."""
-        check_rows_alone(self.model, self._X)
-        return engine_for(self.model, *self._how, *self._made_up())
+        watched = Watched(model=self.model, loss=self._how[0])
+        watched.remember()
+        with Sources(self._X.device, watched.generators, everywhere=True).kept():
+            check_rows_alone(self.model, self._X)
+            return engine_for(self.model, *self._how, *self._made_up())
 
     @property
     def noise_multiplier(self) -> Fraction:
@@ -423,7 +427,7 @@ class PrivateOptimizer:
 
     def _check_same(self) -> None:
         """What was found of the model holds of it as it was, with its modes and its hooks."""
-        if not self._sums.engine.guard.watched.same():
+        if not self._sums.engine.guard.same():
             check_model(self.model)
             self._sums.engine = self._rehearsed()
 

@@ -35,6 +35,7 @@ from dither.learn.deep._gradients import (
 )
 from dither.learn.deep._guard import Changed
 from dither.learn.deep._model import check_loss_alone, keeps, unusual_rows
+from dither.learn.deep._plain import ByBatch, reads_rows_apart
 from dither.numeric import KeyedWords
 
 __all__ = ["engine_for"]
@@ -79,103 +80,118 @@ def engine_for(
         )
     check_loss_alone(loss, model, x, y)
     alone = ByRows(model, loss)
-    _check_alone(alone, x, y)
+    trial = _Trial(alone, x, y)
     if ghost is not False:
-        try:
-            found = ByLayers(model, loss)
-            if not _apart(found, alone, x, y) or not _agrees(found, alone, x, y):
+        kinds = [ByLayers]
+        if reads_rows_apart(model, loss):
+            kinds = [ByBatch, ByLayers]
+        for kind in kinds:
+            try:
+                found = kind(model, loss)
+            except ArgumentError:
+                if ghost:
+                    raise
+                break
+            if trial.apart(found) and trial.agrees(found):
+                return found
+        else:
+            if ghost:
                 raise ArgumentError(
                     "ghost=True needs layers that are used once each, whose parameters nothing "
                     "else reads, and a model that torch.func.vmap can run: leave it out"
                 )
-            return found
-        except ArgumentError:
-            if ghost:
-                raise
     by_vmap = ByVmap(model, loss)
-    return by_vmap if _apart(by_vmap, alone, x, y) else alone
+    return by_vmap if trial.apart(by_vmap) else alone
 
 
-def _check_alone(alone: ByRows, x: torch.Tensor, y: torch.Tensor) -> None:
-    """See that a row can be run by itself, and that no row leaves anything behind."""
-    far = unusual_rows(x)
-    with _Drawn() as drawn:
-        try:
-            alone.parts(x, y)
-        except Changed as changed:
-            raise ArgumentError(keeps(changed.names)) from None
-        except Exception as error:
-            raise ArgumentError(
-                "loss fails on a row by itself, made up as it is: let it take any numbers, in "
-                f"batches of any size; {type(error).__name__}: {error}"
-            ) from error
+class _Trial:
+    """What rows that are made up give when each is run by itself, and whether an engine gives it.
+
+    Raises
+    ------
+    ArgumentError
+        A row cannot be run by itself, or leaves something behind.
+    """
+
+    def __init__(self, alone: ByRows, x: torch.Tensor, y: torch.Tensor) -> None:
+        self.alone, self.x, self.y = alone, x, y
+        self.far = unusual_rows(x)
+        with _Drawn() as drawn:
+            try:
+                self.true = _under(alone, x, y)
+            except Changed as changed:
+                raise ArgumentError(keeps(changed.names)) from None
+            except Exception as error:
+                raise ArgumentError(
+                    "loss fails on a row by itself, made up as it is: let it take any numbers, in "
+                    f"batches of any size; {type(error).__name__}: {error}"
+                ) from error
+        self.drawn = bool(drawn.found)
+        alone.guard.generators = drawn.generators
         # What is far from other rows may be kept where others are not. It may fail, too.
+        self.far_true: dict[str, torch.Tensor] | None
         try:
-            alone.parts(far, y[:1].expand(len(far), *y.shape[1:]))
+            self.far_true = _under(alone, self.far, self._wanted(len(self.far)))
         except Changed as changed:
             raise ArgumentError(keeps(changed.names)) from None
         except Exception:
-            pass
-    alone.guard.generators = [one for one in drawn.generators if one is not torch.default_generator]
+            self.far_true = None
 
+    def _wanted(self, rows: int) -> torch.Tensor:
+        return self.y[:1].expand(rows, *self.y.shape[1:])
 
-def _apart(engine: GradientEngine, alone: ByRows, x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether vmap can run the model, and keeps its rows and their draws apart."""
-    if alone.guard.generators or alone.guard.watched.generators or _own_rules():
-        return False
-    rows, wanted = x[[0, 1, 0]], y[[0, 1, 0]]
-    drawn, calls = _Drawn(), _Calls()
-    try:
-        engine.ready(rows)
-        with untouched() as kept:
-            with drawn, calls:
-                engine.parts(rows, wanted)
-            if not kept() or calls.foreign or drawn.generators:
+    def apart(self, engine: GradientEngine) -> bool:
+        """Whether an engine can run the model, and keeps its rows' draws apart."""
+        guard = self.alone.guard
+        if guard.generators or guard.watched.generators or _own_rules():
+            return False
+        rows = self.x[[0, 1, 0]]
+        try:
+            engine.ready(rows)
+            with untouched() as kept:
+                with _Drawn() as drawn, _Calls() as calls:
+                    engine.parts(rows, self._wanted(3))
+                if not kept() or calls.foreign or drawn.generators:
+                    return False
+            runs = []
+            for _ in range(_OFTEN if drawn.found else 0):
+                with _Drawn() as again:
+                    engine.parts(rows, self._wanted(3))
+                runs.append(again.found)
+        except Changed as changed:
+            raise ArgumentError(keeps(changed.names)) from None
+        except Exception:
+            return False
+        return all(len(run) == len(drawn.found) for run in runs) and not any(
+            _came_again(draws) for draws in zip(drawn.found, *runs, strict=True)
+        )
+
+    def agrees(self, engine: GradientEngine) -> bool:
+        """Whether it finds of each row what torch finds of that row by itself."""
+        x, y, true = self.x, self.y, self.true
+        if self.drawn:
+            # The same draws are had of one row alone.
+            pairs = [(_under(self.alone, x[i : i + 1], y[:1]), x[i : i + 1]) for i in (0, 1)]
+        elif self.far_true is None:
+            pairs = [(true, x)]
+        else:
+            both = {name: torch.cat([made, self.far_true[name]]) for name, made in true.items()}
+            pairs = [(both, torch.cat([x, self.far]))]
+        for wanted, rows in pairs:
+            try:
+                found = _under(engine, rows, self._wanted(len(rows)))
+            except (Unknown, RuntimeError, TypeError, AttributeError):
                 return False
-        runs = []
-        for _ in range(_OFTEN if drawn.found else 0):
-            with _Drawn() as again:
-                engine.parts(rows, wanted)
-            runs.append(again.found)
-    except Changed as changed:
-        raise ArgumentError(keeps(changed.names)) from None
-    except Exception:
-        return False
-    return not any(_came_again(draws) for draws in zip(drawn.found, *runs, strict=False)) and all(
-        len(run) == len(drawn.found) for run in runs
-    )
+            for name, made in wanted.items():
+                if name not in found or not _close(found[name], made):
+                    return False
+        return True
 
 
 def _came_again(draws: tuple[torch.Tensor, ...]) -> bool:
     """Whether a draw was the same every time, though each time from another secret."""
     first = draws[0]
     return all(one.shape == first.shape and torch.equal(one, first) for one in draws[1:])
-
-
-def _agrees(engine: ByLayers, alone: ByRows, x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether each row's parts are the gradients that torch finds of that row by itself."""
-    far = unusual_rows(x)
-    batches = [(x[:1], y[:1]), (x[1:2], y[1:2])] + [(row[None], y[:1]) for row in far]
-    with _Drawn() as drawn:
-        engine.parts(x, y)
-    if not drawn.found:
-        batches.append((torch.cat([x, far]), y[:1].expand(2 + len(far), *y.shape[1:])))
-    for number, (rows, wanted) in enumerate(batches):
-        try:
-            true = _under(alone, rows, wanted)
-        except Exception:
-            # It fails on what is far from other rows: of that nothing is known.
-            if number < 2:
-                return False
-            continue
-        try:
-            found = _under(engine, rows, wanted)
-        except (Unknown, RuntimeError, TypeError, AttributeError):
-            return False
-        for name, own in true.items():
-            if name not in found or not _close(found[name], own):
-                return False
-    return True
 
 
 def _under(engine: GradientEngine, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -193,11 +209,12 @@ def _under(engine: GradientEngine, x: torch.Tensor, y: torch.Tensor) -> dict[str
 
 
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    largest = other.abs().nan_to_num(0, 0, 0).max() if other.numel() else 0.0
-    small = 1e-5 * max(1.0, float(largest))
-    return one.shape == other.shape and bool(
-        torch.allclose(one, other, rtol=1e-3, atol=small, equal_nan=True)
-    )
+    """Nearly equal, by the size of each row's own gradient."""
+    if one.shape != other.shape:
+        return False
+    largest = other.abs().nan_to_num(0, 0, 0).flatten(1).amax(1).clamp(min=1.0)
+    scale = largest.view(-1, *(1,) * (other.ndim - 1))
+    return bool(torch.allclose(one / scale, other / scale, rtol=1e-3, atol=1e-5, equal_nan=True))
 
 
 def _own_rules() -> bool:

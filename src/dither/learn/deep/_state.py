@@ -80,9 +80,9 @@ class Watched:
         """Whether nothing but the numbers in tensors is other than when it was remembered."""
         return self._walked and all(holder.same() for holder in self._holders)
 
-    def remember(self) -> None:
-        """Take all as it is now for what it ought to be."""
-        if not self.same():
+    def remember(self, *, same: bool = False) -> None:
+        """Take all as it is now for what it ought to be; ``same`` where that was seen just now."""
+        if not (same or self.same()):
             self._walk()
         with torch.no_grad():
             for kept in self._tensors:
@@ -234,6 +234,8 @@ class _Dictionary(_Holder):
 
     def same(self) -> bool:
         now, then = self.held, self.copy
+        if not then:
+            return not now
         return (
             len(now) == len(then)
             and all(map(is_, now, then))
