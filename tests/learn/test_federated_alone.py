@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dither.errors import ArgumentError, EngineError
 from dither.learn.federated import ClientData, FedAvg, LocalSGD, Network, Server, train
 from dither.learn.federated._encoding import UpdateEncoding
 from dither.learn.federated._noise import NoiseShare
 from dither.learn.federated._server import Round
-from dither.numeric import SimulatedWords
+from dither.numeric import SimulatedWords, secure_words
 
 CLIENTS, FEATURES, CLASSES = 7, 5, 3
 HOSTILE = (0.3, np.nan, np.inf, -np.inf, 3e38)
@@ -186,3 +187,67 @@ def test_a_function_cannot_write_into_what_others_read() -> None:
         fit = train(None, update, plan)
     assert seen == [([0.0] * 3, part) for part in ([0, 1], [2, 3], [4])]
     assert fit.faults.missing == 0
+
+
+def _torch_module(between: Any) -> Any:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch.set_num_threads(1)
+
+    class Module(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = torch.nn.Linear(FEATURES, 6), torch.nn.Linear(6, CLASSES)
+            self.register_buffer("most", torch.full((), 10.0))
+            self.notes: list[Any] = []
+
+        def forward(self, x: Any) -> Any:
+            return self.last(between(self, self.first(x)))
+
+    return Module()
+
+
+def test_a_client_draws_for_itself_and_not_from_a_known_seed() -> None:
+    """Dropout of a module is of the round's words: the script's seed neither tells nor moves."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from dither.learn.federated._torch import TorchModel
+
+    model = TorchModel(_torch_module(lambda m, h: torch.nn.functional.dropout(h, 0.5)))
+    at, local, found = model.start(), LocalSGD(2, 0.5), []
+    for _ in range(2):
+        torch.manual_seed(7)
+        before = torch.get_rng_state()
+        found.append(model.updates(at, _rows(0.3, 2), np.arange(CLIENTS), local, secure_words()))
+        assert torch.equal(torch.get_rng_state(), before)
+    assert not np.array_equal(*found)
+    again = [
+        model.updates(at, _rows(first, 2), np.arange(CLIENTS), local, SimulatedWords(1))
+        for first in HOSTILE
+    ]
+    for other in again:
+        np.testing.assert_array_equal(other[1:], again[0][1:])
+
+
+def test_a_module_that_keeps_what_it_saw_of_a_client_is_refused() -> None:
+    """On made-up rows where they show it, and else at once, with nothing given out."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    from dither.learn.federated._torch import TorchModel
+
+    def noting(m: Any, h: Any) -> Any:
+        m.notes.append(1)
+        return h
+
+    writes = _torch_module(noting)
+    local, words = LocalSGD(1, 0.5), SimulatedWords(1)
+    model = TorchModel(writes)
+    with pytest.raises(ArgumentError, match="running the model changes"):
+        model.updates(model.start(), _rows(1, 2), np.arange(CLIENTS), local, words)
+    assert writes.notes == []
+    rarely = _torch_module(lambda m, h: h)
+    model = TorchModel(rarely)
+    held = ClientData(np.ones((12, FEATURES)), np.zeros(12, int), np.zeros(12, int), 1)
+    rarely.first.register_forward_pre_hook(
+        lambda m, given: rarely.notes.append(1) if given[0].shape[-2] == 12 else None
+    )
+    with pytest.raises(EngineError, match="put back"):
+        model.updates(model.start(), held, np.arange(1), local, words)
+    assert rarely.notes == []

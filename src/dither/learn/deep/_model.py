@@ -115,12 +115,12 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
     ------
     ArgumentError
         The model fails on them, a row's output depends on other rows or on their number, or
-        running the model changes its buffers.
+        running the model changes what it can reach. It is then as it was.
     """
     one, two, three = (_made_up(rows, seed) for seed in range(3))
-    watched = Watched(model=model)
-    watched.remember()
-    sources = Sources(rows.device, watched.generators, everywhere=True)
+    begun, watched = Watched(model=model), Watched(model=model)
+    begun.remember()
+    sources = Sources(rows.device, begun.generators, everywhere=True)
 
     def run(batch: tuple[torch.Tensor, ...], seed: int = 0) -> Any:
         return _run(model, batch, seed, sources)
@@ -129,21 +129,22 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             # What is made once, when it is first needed, is made now; numbers stay as they are.
             run((one,))
-            numbers = watched.changed(numbers=True)
-            watched.restore(numbers=True)
+            numbers = begun.changed(numbers=True)
+            begun.restore(numbers=True)
             watched.remember()
             found = [run(pair) for pair in ((one, two), (one, three), (two, one))]
             found.append(run((three, one)))
             sizes = _of_sizes(model, run, ((one, two), (one,), (one, two, three, two)))
             far = _far_apart(model, run, rows)
     except Exception as error:
+        begun.restore()
         raise ArgumentError(
             f"model fails on rows of the shape {tuple(rows.shape[1:])} and type {rows.dtype}: "
             f"{type(error).__name__}: {error}"
         ) from error
     changed = numbers or watched.changed()
-    watched.restore()
     if changed:
+        begun.restore()
         raise ArgumentError(keeps(changed))
     if found[0].ndim == 0 or found[0].shape[0] != 2:
         raise ArgumentError("model must give one output for each row, in its first dimension")

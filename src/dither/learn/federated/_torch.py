@@ -1,7 +1,13 @@
-"""Modules of torch as models of clients, by ``torch.func``."""
+"""Modules of torch as models of clients, by ``torch.func``.
+
+A client's update follows from its own rows: clients are trained one after the other, each on draws
+of its own (`dither.learn.deep._draws`), and a module that leaves anything behind that the next one
+could read, or that would be published with it, is refused (`dither.learn.deep._guard`).
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,7 +15,11 @@ import numpy.typing as npt
 import torch
 from torch.func import functional_call, grad, vmap
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, EngineError
+from dither.learn.deep._draws import Sources
+from dither.learn.deep._guard import Changed, Guard
+from dither.learn.deep._model import keeps, unusual_rows
+from dither.learn.deep._state import Watched
 from dither.learn.federated._clients import ClientData, LocalSGD
 from dither.learn.federated._encoding import Floats, Integers
 from dither.numeric import Words
@@ -41,6 +51,9 @@ class TorchModel:
         self._fixed = {
             name: p.detach() for name, p in module.named_parameters() if not p.requires_grad
         }
+        self._guard = Guard(model=module)
+        self._guard.everywhere = True
+        self._rehearsed = False
 
     @property
     def size(self) -> int:
@@ -73,6 +86,9 @@ class TorchModel:
         gradients = vmap(grad(loss), randomness="different")
         like = self._like[0]
         first = torch.as_tensor(parameters).to(like.device, like.dtype)
+        self._guard.words = words
+        if not self._rehearsed:
+            self._rehearse(gradients, first, data.X.shape[1])
         found = np.zeros((len(which), self.size), np.float64)
         # One by one: in which order a stack's numbers are added up follows from how many there are,
         # so that the last digits of one client's update would follow from who else was asked.
@@ -80,16 +96,45 @@ class TorchModel:
             chosen = which[place : place + 1]
             at = first[None, :]
             whole = data.taken(chosen, None, words) if local.batch is None else None
-            for _ in range(local.steps):
-                X, y, weights = whole or data.taken(chosen, local.batch, words)
-                given = (
-                    torch.from_numpy(X).to(like.device, like.dtype),
-                    torch.from_numpy(y).to(like.device),
-                    torch.from_numpy(weights).to(like.device, like.dtype),
-                )
-                at = at - local.rate * gradients(at, *given)
+            try:
+                with self._guard.around(like.device):
+                    for _ in range(local.steps):
+                        X, y, weights = whole or data.taken(chosen, local.batch, words)
+                        given = (
+                            torch.from_numpy(X).to(like.device, like.dtype),
+                            torch.from_numpy(y).to(like.device),
+                            torch.from_numpy(weights).to(like.device, like.dtype),
+                        )
+                        at = at - local.rate * gradients(at, *given)
+            except Changed:
+                raise EngineError(
+                    "the model changed what it can reach while it was trained on a client: it is "
+                    "put back, for it may hold what was seen of that client"
+                ) from None
             found[place] = (at - first).cpu().numpy()[0]
         return found
+
+    def _rehearse(self, gradients: Any, at: torch.Tensor, features: int) -> None:
+        """See on rows that are made up that the module keeps nothing of what it saw."""
+        begun, like = Watched(model=self._module), self._like[0]
+        rows = unusual_rows(like.new_zeros(1, features))
+        begun.remember()
+        with torch.no_grad(), Sources(like.device, begun.generators, everywhere=True).kept():
+            # What is made once, when it is first needed, is made now; numbers stay as they are.
+            with suppress(Exception):
+                self._module(rows)
+            changed = begun.changed(numbers=True)
+            begun.restore(numbers=True)
+        y, weights = torch.zeros(1, len(rows), dtype=torch.int64), torch.full((1, len(rows)), 0.25)
+        try:
+            with suppress(RuntimeError), self._guard.around(like.device):
+                gradients(at[None, :], rows[None], y.to(like.device), weights.to(like))
+        except Changed as found:
+            changed += found.names
+        if changed:
+            begun.restore()
+            raise ArgumentError(keeps(changed))
+        self._rehearsed = True
 
     def predict_proba(self, parameters: Floats, X: Any) -> Floats:
         """Probabilities of classes, shape (n, classes)."""
