@@ -553,9 +553,9 @@ def test_a_hook_that_comes_later_is_rehearsed() -> None:
 
 def test_large_tensors_are_compared_by_a_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     """No copy of them is held: one that was changed is set to 0, in whichever place it was."""
-    from dither.learn.deep import _state
+    from dither.learn.deep import _places
 
-    monkeypatch.setattr(_state, "_LARGE", 100)
+    monkeypatch.setattr(_places, "_LARGE", 100)
     for place in (0, 65_535, 65_536, 2_000_000):
         held = torch.ones(2_000_001)
         watched = Watched(held=[held])

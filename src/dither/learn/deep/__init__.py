@@ -5,12 +5,14 @@ each example by itself, clip it, add the clipped gradients up, add noise to the 
 by a number that is public. What one example can change is then bounded by the clip, whatever the
 model is, and the noise hides that much.
 
-The files, in the order of a step: `_sampling` who takes part, `_gradients` and `_layers` the
-gradient of each, `_clipping` how long it may be, `_sums` what is added up, `_noise` what hides it,
-`_steps` what an optimiser may make of it. `_charge` says what all steps cost together. `_order` and
-`_factorization` are for rows in a fixed order, `_adapters` for models that were trained before,
-`_checkpoint` for runs that go on, `_centre` for a first layer that finds the rows' mean. Names are
-imported when they are first used: the arithmetic of noise (`_factorization`) needs no torch.
+The files, in the order of a step: `_sampling` who takes part, `_gradients`, `_plain` and `_layers`
+the gradient of each, with `_rehearsal` in which of the ways, and `_guard`, `_draws`, `_state` and
+`_places` that no row reaches another nor stays behind; `_clipping` how long it may be, `_sums` what
+is added up, `_noise` what hides it, `_steps` what an optimiser may make of it. `_charge` says what
+all steps cost together. `_order` and `_factorization` are for rows in a fixed order, `_adapters`
+for models that were trained before, `_checkpoint` for runs that go on, `_centre` for a first layer
+that finds the rows' mean. Names are imported when they are first used: the arithmetic of noise
+(`_factorization`) needs no torch.
 """
 
 from importlib import import_module

@@ -1,9 +1,10 @@
 """Checkpoints: a run that was stopped goes on exactly, once, and is charged once.
 
 A run with a checkpoint has a key of 32 bytes of the operating system. All that is random in step t
-(who is in its sample, its noise) is a function of that key and t (`dither.numeric.KeyedWords`). The
-file holds the key, what the parameters and the optimiser are after some step, and a *binding*: a
-hash under the key of the rows, the model as it was at the start, and every argument.
+(who is in its sample, what the model draws, its noise) is a function of that key and t
+(`dither.numeric.KeyedWords`). The file holds the key, what the parameters and the optimiser are
+after some step, and a *binding*: a hash under the key of the rows, the model as it was at the
+start, and every argument.
 
 *It goes on exactly.* Steps after the one that was kept are those that the run would have taken: the
 same samples, the same noise, the same parameters, bit for bit where the machine computes as before.

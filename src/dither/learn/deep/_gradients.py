@@ -22,6 +22,7 @@ and the gradient is taken by that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -60,7 +61,11 @@ class GradientEngine:
     ----------
     guard : Guard
         Its ``words`` are those that the model's draws come from.
+    way : str
+        How rows are run, in words.
     """
+
+    way: ClassVar[str]
 
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         self.model, self.loss = model, loss
@@ -103,6 +108,8 @@ class GradientEngine:
 class ByRows(GradientEngine):
     """One example after the other."""
 
+    way = "one by one"
+
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         super().__init__(model, loss)
         self.guard.everywhere = True
@@ -128,6 +135,8 @@ class ByRows(GradientEngine):
 class ByVmap(GradientEngine):
     """All examples at once, each as a batch of its own."""
 
+    way = "by vmap"
+
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         super().__init__(model, loss)
 
@@ -151,6 +160,8 @@ class ByLayers(GradientEngine):
     ArgumentError
         Something that is trained belongs to no layer that is known in `_layers`.
     """
+
+    way = "layer by layer"
 
     def __init__(self, model: nn.Module, loss: PerExampleLoss) -> None:
         super().__init__(model, loss)

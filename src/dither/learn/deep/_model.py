@@ -176,6 +176,7 @@ def keeps(names: list[str]) -> str:
         Of what was changed.
     """
     own = next((name for name in names if name.startswith("model.")), names[0])
+    own = ".".join(p for p in own.split(".") if p not in ("_buffers", "_modules", "_parameters"))
     return (
         f"running the model changes {own}, which would keep what it saw of the rows, without "
         "noise: let forward write nothing down, replace that layer, or put it into eval mode"

@@ -83,8 +83,7 @@ class PrivateOptimizer:
         classes of `dither.learn.deep`.
     loss : callable, optional
         ``loss(output, target)`` gives one number an example, shape (b,). Without it, the cross
-        entropy of labels 0, 1, ... One that fails on made-up outputs and targets, so that nobody
-        saw whether it looks at other rows, has each row run by itself.
+        entropy of labels 0, 1, ...
     population : number, optional
         What is public about how many rows there are; see *Notes*.
     neighbours : Neighbours or str
@@ -140,6 +139,10 @@ class PrivateOptimizer:
 
     *A layer* `dither.learn.deep.Centre` in the model has its mean found, with noise, by the first
     call of `batches`: ``loss`` has one part more for it.
+
+    *Rows.* Each is run as a batch of its own, on draws by chance of its own that do not follow from
+    the script's seed, and nothing that model and loss can reach may change by it; what does ends
+    the run, and is put back. `dither.learn.deep._gradients`, ``_draws`` and ``_state`` say how.
 
     *What leaves.* The model's parameters, that mean, and of an adaptive clip the clips. Everything
     else that can be seen while it runs, such as how many rows were in a sample, how long a step
@@ -412,8 +415,8 @@ class PrivateOptimizer:
             There is no such batch; or the model was put into another mode, in which it mixes rows
             or keeps what it saw.
         EngineError
-            The model or the loss failed on a row. No further step is taken then: it would lack
-            other rows, too, because of that one.
+            The model or the loss failed on a row, or changed what it can reach. No further step is
+            taken then: it would lack other rows, too, because of that one.
         """
         if not self._given or len(x) != self._given or len(y) != self._given:
             raise ArgumentError(
@@ -509,6 +512,11 @@ class PrivateOptimizer:
         if self.correlated is not None:
             self.correlated.restore(state["noise"])
         self.centring.restore(state["mean"])
+
+    @property
+    def rows_run(self) -> str:
+        """How rows are run: "as one batch", "layer by layer", "by vmap" or "one by one"."""
+        return self._sums.engine.way
 
     @property
     def unpublished(self) -> dict[str, int]:

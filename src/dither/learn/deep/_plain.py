@@ -70,6 +70,8 @@ def _known(layer: nn.Module) -> bool:
 class ByBatch(ByLayers):
     """All examples in one batch, for models of which `reads_rows_apart`."""
 
+    way = "as one batch"
+
     def ready(self, x: torch.Tensor) -> None:
         """Nothing must be known beforehand."""
 

@@ -14,9 +14,10 @@ a 1 for the bias) and of what came out. Both are cut to integers, and v is their
 product of their lengths, and the total is one product of two matrices of integers. Of an embedding
 only the entries are cut and added that the example read, each once; the others are 0.
 
-What this rests on: that g depends on the example alone. In exact arithmetic it does. The floats of
-g may differ in their last digits with the other rows of a physical batch, where a library of linear
-algebra takes another order for another number of rows; with ``physical=1`` each row is alone.
+What this rests on: that g depends on the example alone. In exact arithmetic it does, for each is
+run as a batch of its own, on draws of its own (`_gradients`, `_draws`). The floats of g may differ
+in their last digits with the other rows of a physical batch, where a library of linear algebra
+takes another order for another number of rows; with ``physical=1`` each row is alone.
 
 In floats. Sums of products of floats, added up as the device does. An example moves such a sum by
 the clip and by what rounding adds, of which no bound is proved here.
