@@ -49,8 +49,11 @@ from dither.learn.deep._places import (
 __all__ = ["Watched", "is_generator"]
 
 _PASSED = (types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.MappingProxyType)
-_ITERATORS = (
-    *(type(iter(one)) for one in ([], (), range(0), {})),
+_ITERATORS: tuple[type, ...] = (
+    type(iter([])),
+    type(iter(())),
+    type(iter(range(0))),
+    type(iter({})),
     type(reversed([])),
     types.GeneratorType,
 )
