@@ -64,6 +64,8 @@ class Holder:
 
 
 class InDictionary(Holder):
+    """What a dictionary holds, in its order."""
+
     def __init__(self, name: str, held: dict[Any, Any]) -> None:
         super().__init__(name, held, dict(held))
 
@@ -92,6 +94,8 @@ class InDictionary(Holder):
 
 
 class InList(Holder):
+    """What a list or a queue holds."""
+
     def __init__(self, name: str, held: Any) -> None:
         super().__init__(name, held, list(held))
 
@@ -105,6 +109,8 @@ class InList(Holder):
 
 
 class InSet(Holder):
+    """What a set holds."""
+
     def __init__(self, name: str, held: Any) -> None:
         super().__init__(name, held, set(held))
 
@@ -117,6 +123,8 @@ class InSet(Holder):
 
 
 class InArray(Holder):
+    """The numbers of an array of numpy."""
+
     def __init__(self, name: str, held: Any) -> None:
         super().__init__(name, held, held.copy())
 
@@ -159,6 +167,8 @@ class Reached(Holder):
 
 
 class InCell(Holder):
+    """What a closure holds."""
+
     def __init__(self, name: str, held: Any) -> None:
         super().__init__(name, held, self.content(held))
 
@@ -195,11 +205,15 @@ class _InAttributes(Holder):
 
 
 class InSlots(_InAttributes):
+    """The attributes of an object without a dictionary."""
+
     def __init__(self, name: str, held: Any, slots: list[str]) -> None:
         super().__init__(name, held, {s: getattr(held, s, _EMPTY) for s in slots})
 
 
 class InClass(Holder):
+    """The attributes of a class."""
+
     def same(self) -> bool:
         now = {k: v for k, v in vars(self.held).items() if not k.startswith("__")}
         return now.keys() == self.copy.keys() and all(
@@ -216,6 +230,8 @@ class InClass(Holder):
 
 
 class InGlobals(Holder):
+    """The global names that a function reads."""
+
     def __init__(self, name: str, held: dict[str, Any], copy: dict[str, Any]) -> None:
         super().__init__(name, held, copy)
 
@@ -336,4 +352,5 @@ def _seal(one: torch.Tensor) -> int:
 
 
 def counts(one: Any) -> bool:
+    """Whether it is a counter of itertools, whose place its text says."""
     return type(one).__module__ == "itertools" and type(one).__name__ == "count"
