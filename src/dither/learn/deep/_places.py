@@ -26,7 +26,7 @@ __all__ = [
     "InClass",
     "InDictionary",
     "InGlobals",
-    "InList",
+    "InSequence",
     "InSet",
     "InSlots",
     "Numbers",
@@ -93,7 +93,7 @@ class InDictionary(Holder):
         return f"{self.name}.{key}" if isinstance(key, str) else self.name
 
 
-class InList(Holder):
+class InSequence(Holder):
     """What a list or a queue holds."""
 
     def __init__(self, name: str, held: Any) -> None:

@@ -38,7 +38,7 @@ from dither.learn.deep._places import (
     InClass,
     InDictionary,
     InGlobals,
-    InList,
+    InSequence,
     InSet,
     InSlots,
     Numbers,
@@ -153,7 +153,7 @@ class Watched:
                 yield (f"{name}.{key}" if isinstance(key, str) else name), value
                 yield name, key
         elif isinstance(one, list | deque | bytearray):
-            self._holders.append(InList(name, one))
+            self._holders.append(InSequence(name, one))
             yield from ((name, item) for item in list(one) if type(item) not in PLAIN)
         elif isinstance(one, set):
             self._holders.append(InSet(name, one))
