@@ -3,6 +3,7 @@
 - here: what every engine offers, and which engines a policy can name.
 - ``sql_engine``: what engines that are asked in SQL do alike.
 - ``writer``: a job as SQL, in the dialect of any of them.
+- ``deadline``: the end of a statement that takes too long.
 - ``files``: the files of one table, where it is more than one.
 - ``identity``: what is one for all names of the same rows, from one session to the next.
 - ``several``: the engines of a policy whose tables lie in more than one.
@@ -32,7 +33,7 @@ __all__ = ["Backend", "Engine", "Format", "Lost", "TableSource", "backend", "reg
 
 FAILED = (
     "the engine could not compute the answer; what was charged stays charged. "
-    "Ask the data owner to check the source and the engine's memory limit"
+    "Ask the data owner to check the source, and [engine] memory, temp and timeout"
 )
 """What an engine says of any failure, whatever it was."""
 
@@ -262,9 +263,9 @@ class Backend:
     name : str
     formats : mapping of str to Format
     open : callable
-        From the engine's tables and the other fields of ``[engine]`` (``memory``, ``threads``
-        and ``temp``, ``None`` where left out; ``options`` that are given; ``progress``, a
-        function that may be called with the share done of a job, or ``None``; and ``owner``,
+        From the engine's tables and the other fields of ``[engine]`` (``memory``, ``threads``,
+        ``temp`` and ``timeout``, ``None`` where left out; ``options`` that are given; ``progress``,
+        a function that may be called with the share done of a job, or ``None``; and ``owner``,
         whether the owner of the data asks, who may be told files apart) to an engine.
         Raises ``PolicyError`` where it cannot be.
     options : mapping of str to callable

@@ -44,6 +44,7 @@ from dither.plan.scopes import scope_of, value_facts
 from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import brief, number, show
 from dither.plan.units import declared_limits, limit_caps, limits, rows_of_unit, unit_of
+from dither.plan.unnested import items
 from dither.plan.valueless import valueless, why_valueless
 
 __all__ = [
@@ -337,6 +338,7 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
             _check_some(relation, scope)
             _check_rows(source, schema, scope, notes)
         case Unnest(source=source):
+            items(relation, schema)
             _check_rows(source, schema, scope, notes)
         case KeyFilter(source=source, operand=operand, keys=keys, column=column):
             inner = scope_of(keys, schema)

@@ -103,7 +103,8 @@ class Elements(Relation):
     """``UNNEST(table.column) AS alias(name)``: the elements of a list that a row of a table holds.
 
     It stands beside the rows of that table alone, in an ``Unnest``; ``table`` is its alias there.
-    ``most``: of each list the first so many elements, the others as if they were not there.
+    ``most``: of each list the first so many elements, the others as if they were not there; where
+    it is ``None``, as many as ``dither.plan.unnested.items`` says.
     """
 
     table: str
@@ -118,10 +119,13 @@ class Unnest(Relation):
     """Each row of the source beside each element of one of its lists, NULL elements among them.
 
     A row whose list is empty or NULL has no element, and is left out. An element's row belongs to
-    whom the row belongs to, and follows from it alone. So adding, removing or replacing a unit
-    changes the rows of that unit and no others: stability is 1 in units, however long lists are.
-    What bounds a unit is applied to the rows that come out: ``max_rows`` of them count in a group,
-    in ``max_groups`` groups.
+    whom the row belongs to, and follows from that one's rows and the key alone. So adding, removing
+    or replacing a unit changes the rows of that unit and no others: stability is 1 in units, however
+    long lists are. What bounds a unit is applied to the rows that come out: ``max_rows`` of them
+    count in a group, in ``max_groups`` groups.
+
+    How many rows come out is public before: ``dither.plan.unnested`` bounds elements of a list and
+    rows of a unit, and no list is unnested beyond.
 
     A row that is a person of its own becomes several rows, and no column says whose they are. So
     ``elements.most`` is needed there: that person then has at most so many rows, or the product

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnFacts", "Kind", "Schema", "Table", "Value", "kind_of_value", "with_kind"]
 
+MOST_UNNESTED = 10_000
+"""Rows that the lists of one unit give where nobody says how many."""
+
 Value = int | Fraction | str | bool | dt.date | dt.datetime
 """What a literal or a declared public value may be; reals are exact rationals."""
 
@@ -152,6 +155,8 @@ class Table:
         values occur together twice, so that a join on them cannot fan out.
     max_join_rows : int, optional
         Private tables: rows kept per unit before a join on the unit's key.
+    max_unnest_rows : int
+        Private tables: rows that ``UNNEST`` makes of one unit's rows, all its lists together.
     unit_name : str, optional
         Who is protected, by name. Tables with one name hold the same units; others do not.
     unit_rows : int
@@ -177,6 +182,7 @@ class Table:
     max_rows: int = 1
     unique: frozenset[str | tuple[str, ...]] = frozenset()
     max_join_rows: int | None = None
+    max_unnest_rows: int = MOST_UNNESTED
     complete: bool = True
     unit_name: str | None = None
     unit_rows: int = 1

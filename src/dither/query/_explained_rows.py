@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from dither.plan import relations as rel
 from dither.plan.schema import Schema, Table
 from dither.plan.text import brief, show
 from dither.plan.units import is_unit_key, join_rows, unit_of
+from dither.plan.unnested import conditions_first, items, unnested_rows
 from dither.query._display import Node
 from dither.sql import unit_value
 
 __all__ = ["explained_rows"]
 
 
-def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
-    """A relation, and below it what it is made of."""
+def explained_rows(
+    relation: rel.Relation, schema: Schema, counted: Mapping[str, int] = MappingProxyType({})
+) -> Node:
+    """A relation, and below it what it is made of.
+
+    ``counted``: how many elements count of the lists that the FROM around it unnests.
+    """
+    relation = conditions_first(relation)
+    counted = counted or items(relation, schema)
     match relation:
         case rel.Scan(table=table):
             return _scan(schema.table(table))
@@ -22,7 +33,7 @@ def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
             return Node(
                 title,
                 (("stability", "1: each row stays or goes by itself"),),
-                (explained_rows(source, schema),),
+                (explained_rows(source, schema, counted),),
             )
         case rel.Unnest(source=source, elements=elements):
             which = "element" if elements.most is None else f"of the first {elements.most} elements"
@@ -35,12 +46,17 @@ def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
                     "1: elements are of the unit whose row holds them",
                     f"{named}; limits count these rows",
                 )
+            unit, most = schema.table(rel.base(source).table).unit, counted[elements.alias]
+            count = f"at most {most:,} elements of a list, its first ones"
+            if unit is not None:
+                count += f"; at most {unnested_rows(source, schema):,} rows of one {unit}"
             facts = (
                 ("stability", stable),
                 ("left out", "rows whose list is empty or NULL"),
+                ("counted", count),
                 ("named", named),
             )
-            return Node(title, facts, (explained_rows(source, schema),))
+            return Node(title, facts, (explained_rows(source, schema, counted),))
         case rel.KeyFilter(
             source=source, operand=operand, keys=keys, column=column, negated=negated
         ):
@@ -51,13 +67,13 @@ def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
             return Node(
                 f"where {show(operand)} is {'not ' if negated else ''}among {listed}",
                 (("stability", fact),),
-                (explained_rows(source, schema),),
+                (explained_rows(source, schema, counted),),
             )
         case rel.PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
             pairs = " and ".join(f"{show(a)} = {public.alias}.{b.name}" for a, b in on)
             title = f"{'left ' if keep_all else ''}join public {public.table} on {pairs}"
             fact = "1: its key is unique, so a row meets at most one"
-            return Node(title, (("stability", fact),), (explained_rows(source, schema),))
+            return Node(title, (("stability", fact),), (explained_rows(source, schema, counted),))
         case rel.UnitJoin():
             return _unit_join(relation, schema)
         case rel.Derived(source=source, columns=columns):

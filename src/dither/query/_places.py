@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dither._environment import PREFIX
 from dither._files import named
 from dither.engines import Backend, Engine, backend, engine_names
+from dither.engines.deadline import LONGEST
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.query._fields import Reader
 from dither.query._units import TableUnit
@@ -168,6 +169,7 @@ def read_engine(body: Reader, folder: Path) -> dict[str, Any]:
         "memory": body.text("memory"),
         "threads": body.whole("threads", MOST_THREADS),
         "temp": body.text("temp"),
+        "timeout": _seconds(body, "timeout"),
     }
     if options["temp"] is not None:
         options["temp"] = str(folder / as_path(str(options["temp"]), body.name("temp")))
@@ -179,6 +181,15 @@ def read_engine(body: Reader, folder: Path) -> dict[str, Any]:
             options[field] = None if value is None else read(body.name(field), value)
     body.finish()
     return options
+
+
+def _seconds(body: Reader, field: str) -> int | None:
+    value = body.take(field)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LONGEST:
+        raise PolicyError(f"{body.name(field)} must be whole seconds, from 1 to {LONGEST:,}")
+    return value
 
 
 def check_sources(

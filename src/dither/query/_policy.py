@@ -18,7 +18,7 @@ from typing import Any
 
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.ledger._place import LedgerSchema, read_place
-from dither.plan.schema import ColumnFacts, Kind, Schema, Table
+from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
 from dither.privacy import Neighbours, Promise
 from dither.privacy._budget import BudgetFilter
@@ -50,7 +50,13 @@ from dither.query._units import (
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
 
-LIMITS = ("max_groups", "max_rows", "max_join_rows", "max_groups_cap", "max_rows_cap")
+LIMITS = (
+    *("max_groups", "max_rows", "max_join_rows", "max_unnest_rows"),
+    *("max_groups_cap", "max_rows_cap"),
+)
+MOST = {"max_unnest_rows": 1_000_000}
+"""Limits that a policy may not set as it likes, since a question's time follows from them."""
+
 NEIGHBOURS = ("add_remove", "replace_one")
 
 
@@ -65,6 +71,7 @@ class DeclaredTable:
     max_groups: int
     max_rows: int
     max_join_rows: int | None
+    max_unnest_rows: int
     max_groups_cap: int | None
     max_rows_cap: int | None
     unique: tuple[str | tuple[str, ...], ...]
@@ -272,6 +279,7 @@ def schema_of(
             max_rows=declared.max_rows,
             unique=frozenset(declared.unique),
             max_join_rows=declared.max_join_rows,
+            max_unnest_rows=declared.max_unnest_rows,
             max_groups_cap=declared.max_groups_cap,
             max_rows_cap=declared.max_rows_cap,
             unread={column: why for column, why in reasons.items() if column not in columns},
@@ -406,7 +414,10 @@ def _table(
             )
         unit = unit if column is None or public else column
     learned = tuple(f for f in ("max_groups", "max_rows") if body.take(f) == LEARNED)
-    caps = {field: 1 if field in learned else body.whole(field) for field in LIMITS}
+    caps = {
+        field: 1 if field in learned else body.whole(field, MOST.get(field, 2**31))
+        for field in LIMITS
+    }
     unique = body.keys("unique")
     columns = {
         column: read_column(column, Reader(fields, f"{body.where}.columns.{column}"))
@@ -420,6 +431,7 @@ def _table(
         max_groups=caps["max_groups"] or 1,
         max_rows=caps["max_rows"] or 1,
         max_join_rows=caps["max_join_rows"],
+        max_unnest_rows=caps["max_unnest_rows"] or MOST_UNNESTED,
         max_groups_cap=caps["max_groups_cap"],
         max_rows_cap=caps["max_rows_cap"],
         unique=unique,

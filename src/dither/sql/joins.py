@@ -23,9 +23,14 @@ from dither.plan.relations import (
 from dither.plan.schema import Kind, Schema
 from dither.plan.scopes import scope_of
 from dither.plan.units import is_unit, join_rows
+from dither.plan.unnested import items
 from dither.sql.names import Names, find, find_table
 
 __all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "unnest"]
+
+MOST_PAIRS = 1_000_000
+"""Of rows of one unit that a join of two private tables may look at. A policy may let a unit have many
+rows on either side; what they are together decides how long a question runs."""
 
 Pairs = Sequence[tuple[Expression, str]]
 """What a join sets equal: an expression over the source, a column of the joined side."""
@@ -149,12 +154,21 @@ def join_unit(
             f"where that is wanted; write ON {_unit_text(first, schema)} = "
             f"{_unit_text(right, schema)}"
         )
+    pairs_of_unit = 1
     for side, table in ((left, owner), (right, facts)):
-        if join_rows(side, schema) is None:
+        rows = join_rows(side, schema)
+        pairs_of_unit *= rows or 1
+        if rows is None:
             raise QueryError(
                 f"{what}: the join could fan out without a bound; declare max_join_rows for table "
                 f"{table.name!r} in the policy: the rows of one {table.unit!r} that are joined"
             )
+    if pairs_of_unit > MOST_PAIRS:
+        raise QueryError(
+            f"{what}: one {owner.unit} could have {pairs_of_unit:,} pairs of rows, more than "
+            f"{MOST_PAIRS:,}; lower max_join_rows in the policy, or join a query in the FROM that has "
+            f"a row for each {owner.unit}"
+        )
     scopes = scope_of(left, schema), scope_of(right, schema)
     kinds = [scope.column(unit).kind for scope, unit in zip(scopes, units[0], strict=True)]
     if kinds[0] is not kinds[1]:
@@ -196,7 +210,7 @@ def unnest(
         Where no table of the source has such a column.
     QueryError
         Where it is not a list, or a row of its table is a person and nothing says how many elements
-        count.
+        count; or where lists beside one another could make too many rows of one.
     """
     column, table = written
     scans = [scan for scan in visible(source) if isinstance(scan, Scan)]
@@ -243,7 +257,9 @@ def unnest(
         )
     elements = Elements(scan.alias, match, alias, name, most)
     check_alias(source, elements)
-    return Unnest(source, elements)
+    made = Unnest(source, elements)
+    items(made, schema)
+    return made
 
 
 def _joined(relation: Relation) -> list[Relation]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dither.engines import Backend, TableSource
+from dither.engines.deadline import TIMEOUT
 from dither.engines.duckdb.drift import differences
 from dither.engines.duckdb.engine import DuckDBEngine
 from dither.engines.duckdb.sources import FORMATS, FileSource, FrameSource
@@ -21,6 +22,7 @@ def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Duck
             memory_limit=options.get("memory"),
             threads=options.get("threads"),
             temp_directory=options.get("temp"),
+            timeout=options.get("timeout") or TIMEOUT,
             progress=options.get("progress"),
             owner=bool(options.get("owner")),
         )

@@ -266,6 +266,9 @@ class DuckDBDialect(Dialect):
         kind = None if element == stored else self.kind_of_type(element)
         return element if kind is not None and kind is not Kind.TIMESTAMP else None
 
+    def number_of_items(self, value: exp.Expression) -> exp.Expression:
+        return call("LEN", value)
+
     def one_to_one(self, stored: str, kind: Kind) -> bool:
         """A unit keeps the kind of its type, but for whole numbers, decimals, UUIDs and
         enumerations, each of which has one text of its own and may be read as that.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.engines import FAILED
+from dither.engines.deadline import TIMEOUT, Deadline
 from dither.engines.duckdb.connection import lock, open_unlocked, second, shut, shut_meanwhile
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.lines import lines_left_out
@@ -97,6 +98,8 @@ class DuckDBEngine(SQLEngine):
     temp_directory : str, optional
         Where to spill; by default a private folder that is removed on ``close``. Spilled data is
         as private as its source.
+    timeout : float
+        Seconds that one statement may take.
     progress : callable, optional
         Called about twice a second with the share done, between 0 and 1, while a job runs.
     owner : bool
@@ -125,12 +128,14 @@ class DuckDBEngine(SQLEngine):
         memory_limit: str | None = None,
         threads: int | None = None,
         temp_directory: str | None = None,
+        timeout: float = TIMEOUT,
         progress: Callable[[float], None] | None = None,
         owner: bool = False,
     ) -> None:
         self._owner = owner
         self._sources: dict[str, Source] = {n: as_source(s) for n, s in sources.items()}
         self._options = (memory_limit, threads)
+        self._timeout = timeout
         self._progress = progress
         self._running = threading.Lock()
         self._closed = False
@@ -262,7 +267,8 @@ class DuckDBEngine(SQLEngine):
             try:
                 connection = self._open()
                 watch = _Watch(connection, report) if report else None
-                return take(connection.execute(sql))
+                with Deadline(self._timeout, connection.interrupt):
+                    return take(connection.execute(sql))
             except Exception:
                 # A failure inside DuckDB can make a connection useless: the next call opens anew.
                 self._drop()

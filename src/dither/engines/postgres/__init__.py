@@ -8,13 +8,13 @@ from typing import Any
 
 from dither._environment import Secret
 from dither.engines import Backend, Engine, Format, TableSource
-from dither.engines.postgres.engine import TIMEOUT, PostgresEngine
+from dither.engines.deadline import TIMEOUT
+from dither.engines.postgres.engine import PostgresEngine
 from dither.engines.several import SeveralEngines
 from dither.errors import PolicyError
 
 __all__ = ["BACKEND", "PostgresEngine"]
 
-LONGEST = 7 * 24 * 3600
 PASSWORD = re.compile(r"password|passfile|://[^/@]*:[^/@]*@", re.IGNORECASE)
 
 
@@ -56,15 +56,8 @@ def _fault(text: str) -> str | None:
     return None
 
 
-def _timeout(where: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LONGEST:
-        raise PolicyError(f"{where} must be whole seconds, from 1 to {LONGEST:,}")
-    return value
-
-
 BACKEND = Backend(
     "postgres",
     _open,
     {"postgres": Format(("",), is_file=False, holds_tables=True, secret=True, fault=_fault)},
-    {"timeout": _timeout},
 )

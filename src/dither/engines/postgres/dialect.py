@@ -326,7 +326,9 @@ class PostgresDialect(Dialect):
         )
         found = exp.select(exp.column("item")).from_(listed).order_by(exp.column("place"))
         found = found.where(binary("<=", exp.column("place"), self.integer(most)))
-        return exp.Array(expressions=[found])
+        short = binary("<=", self.number_of_items(value.copy()), self.integer(most))
+        # Almost every list is, and costs no query of its own.
+        return case((short, value.copy()), otherwise=exp.Array(expressions=[found]))
 
     def is_whole(self, stored: str) -> bool:
         """Numbers of any length are: where one is a fraction, its answer is refused."""

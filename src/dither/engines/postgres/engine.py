@@ -9,6 +9,7 @@ from typing import Any
 
 from dither._environment import Secret
 from dither.engines import FAILED
+from dither.engines.deadline import TIMEOUT
 from dither.engines.postgres.connection import Connection, Failure
 from dither.engines.postgres.dialect import POSTGRES
 from dither.engines.postgres.relations import CHANGED, CatalogueTable, find, quoted, resolve
@@ -28,10 +29,7 @@ from dither.plan.job import Cells, Job
 from dither.plan.relations import scans
 from dither.plan.schema import Schema
 
-__all__ = ["TIMEOUT", "PostgresEngine"]
-
-TIMEOUT = 3600
-"""Seconds that one statement may take where a policy says nothing."""
+__all__ = ["PostgresEngine"]
 
 TYPES = {
     16: "boolean", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dither.engines import Backend, Engine, Format, TableSource
+from dither.engines.deadline import TIMEOUT
 from dither.errors import PolicyError
 
 __all__ = ["BACKEND"]
@@ -36,6 +37,7 @@ def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Engi
         memory_limit=options.get("memory"),
         threads=options.get("threads"),
         temp_directory=options.get("temp"),
+        timeout=options.get("timeout") or TIMEOUT,
         progress=options.get("progress"),
     )
 

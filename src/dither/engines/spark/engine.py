@@ -12,9 +12,11 @@ import threading
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from dither.engines import FAILED, TableSource
+from dither.engines.deadline import TIMEOUT, Deadline
 from dither.engines.spark.dialect import SPARK
 from dither.engines.spark.sessions import Sessions, is_remote, open_sessions, quietly
 from dither.engines.spark.sources import Attached, attach, layout
@@ -51,6 +53,8 @@ class SparkEngine(SQLEngine):
         Of a local Spark without a ``master``.
     temp_directory : str, optional
         Where a Spark that this starts spills to.
+    timeout : float
+        Seconds that one statement may take.
     progress : callable, optional
         Called about twice a second with the share of tasks done, between 0 and 1.
 
@@ -72,10 +76,12 @@ class SparkEngine(SQLEngine):
         memory_limit: str | None = None,
         threads: int | None = None,
         temp_directory: str | None = None,
+        timeout: float = TIMEOUT,
         progress: Callable[[float], None] | None = None,
     ) -> None:
         frames = (t.source for t in tables.values() if not isinstance(t.source, str))
         given = session if session is not None else next((f.sparkSession for f in frames), None)
+        self._timeout = timeout
         self._progress = progress
         self._running = threading.Lock()
         self._closed = False
@@ -151,7 +157,7 @@ class SparkEngine(SQLEngine):
             add, remove, cancel = _tags(session)
             try:
                 add(tag)
-                with quietly():
+                with quietly(), Deadline(self._timeout, partial(cancel, tag)):
                     return take(_Rows(session.sql(sql).collect()))
             except Exception:
                 raise EngineError(FAILED) from None

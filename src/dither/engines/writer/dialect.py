@@ -516,6 +516,10 @@ class Dialect(ABC):
         """The first elements of a list, in its order, NULL ones too."""
         return call("LIST_SLICE", value, self.integer(1), self.integer(most))
 
+    def number_of_items(self, value: exp.Expression) -> exp.Expression:
+        """How many elements a list has, as an integer; NULL, or less than 0, of NULL."""
+        return self.cast_to(call("CARDINALITY", value), self.types[Kind.INTEGER])
+
     def is_whole(self, stored: str) -> bool:
         """Whether all values of a type, as the engine names it in an answer, are whole numbers."""
         return self.kind_of_type(stored) is Kind.INTEGER

@@ -1,0 +1,58 @@
+"""The end of a statement that takes too long: for engines that cannot be told of one.
+
+How many rows a question makes of a unit's is public (``dither.plan.unnested``, ``max_join_rows``), so
+no one row decides that a deadline is reached where far more work than a unit's is left for it. It is
+a backstop, and says what every other failure says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, Self
+
+__all__ = ["LONGEST", "TIMEOUT", "Deadline"]
+
+TIMEOUT = 3600
+"""Seconds that one statement may take where a policy says nothing."""
+
+LONGEST = 7 * 24 * 3600
+"""The most seconds that a policy may let one take."""
+
+
+class Deadline:
+    """While it is entered: after some seconds a function is called, once, from another thread.
+
+    Parameters
+    ----------
+    seconds : float
+    stop : callable
+        Ends what runs, which then fails. It is not running any more once the deadline is left.
+
+    Examples
+    --------
+    >>> from threading import Event
+    >>> ended = Event()
+    >>> with Deadline(0.001, ended.set):
+    ...     ended.wait(60)
+    True
+    """
+
+    def __init__(self, seconds: float, stop: Callable[[], Any]) -> None:
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._stop = stop
+
+    def _end(self) -> None:
+        with contextlib.suppress(Exception):
+            self._stop()
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._timer.cancel()
+        # What comes next must not be ended in this one's place.
+        self._timer.join()
