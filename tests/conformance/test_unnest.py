@@ -101,6 +101,67 @@ def test_the_grid_of_elements_is_the_reference_s(bench, table, column):
     assert found
 
 
+def of_one(unit, lists, **other):
+    """Rows of one unit, with these numbers as words."""
+    empty = dict.fromkeys(BASKETS.lists) | {"u": unit, "g": "a", "x": 1.0} | other
+    return [empty | {"words": held and list(map(str, held))} for held in lists]
+
+
+MANY = of_one(1, [[10 * i, 10 * i + 1, 10 * i + 2] for i in range(7)])
+FEW = of_one(2, [[200, 201, 202, 203], [210, 211, 212, 213], [], None])
+LONG = of_one(3, [list(range(300, 350))])
+LEFT_OUT = of_one(4, [[400 + i for i in range(9)]] * 5, g="b") + of_one(4, [[490]])
+OURS = "SELECT w, COUNT(*) AS n FROM baskets, UNNEST(words) AS t(w) WHERE g = 'a' GROUP BY w"
+
+
+def test_rows_of_a_unit_are_unnested_up_to_so_many(bench):
+    """Those that come first by the hash of the unit's own rows, and of a list its first elements;
+    what a condition leaves out takes no place."""
+    schema = replace(SCHEMA, tables=SCHEMA.tables | {"baskets": replace(BASKETS, max_unnest_rows=10)})
+    job = lower(parse_query(OURS, schema), schema).job
+    bench.engine.prepare(job, schema)
+    everybody = [*MANY, *FEW, *LONG, *LEFT_OUT]
+
+    def kept(rows, key=KEY):
+        answer = bench.run(job, schema, {"baskets": rows, "crates": [], "labels": []}, key)
+        return {int(word) for (word,) in by_group(answer)}
+
+    found = kept(everybody)
+    of_many = {i for i in found if i < 100}
+    assert len(of_many) == 9, "three rows of three elements: a fourth would make them 12"
+    assert of_many == {10 * (i // 10) + j for i in of_many for j in range(3)}, "whole rows"
+    assert {i for i in found if 200 <= i < 300} == {200, 201, 202, 203, 210, 211, 212, 213}
+    assert {i for i in found if 300 <= i < 400} == set(range(300, 310)), "the first of a long list"
+    assert {i for i in found if i >= 400} == {490}
+    assert kept(MANY) == of_many, "others' rows decide nothing"
+    quick = not isinstance(bench, SparkBench)
+    assert not quick or kept(everybody[::-1]) == found, "nor does the order of rows"
+    others = [kept(MANY, bytes([i]) * 16) for i in range(5 if quick else 1)]
+    assert any(other != of_many for other in others), "but the key does"
+
+
+def test_pairs_of_two_lists_share_what_a_unit_may_have(bench):
+    """Of 100 rows of a unit each list has ten elements, and with nine rows of twelve pairs eight
+    are unnested."""
+    schema = replace(
+        SCHEMA, tables=SCHEMA.tables | {"baskets": replace(BASKETS, max_unnest_rows=100)}
+    )
+    sql = (
+        "SELECT w, COUNT(*) AS n FROM baskets, UNNEST(words) AS t(w), UNNEST(whole) AS s(i) "
+        "GROUP BY w"
+    )
+    job = lower(parse_query(sql, schema), schema).job
+    long = of_one(1, [list(range(50))], whole=[7] * 30)
+    many = of_one(2, [[100 + 3 * i + j for j in range(3)] for i in range(9)], whole=[8] * 4)
+    tables = {"baskets": [*long, *many], "crates": [], "labels": []}
+    answer = by_group(bench.run(job, schema, tables, KEY))
+    found = {int(word): n for (word,), (n, *_) in answer.items()}
+    assert {k: n for k, n in found.items() if k < 100} == dict.fromkeys(range(10), 10)
+    kept = {k: n for k, n in found.items() if k >= 100}
+    assert len(kept) == 3 * 8
+    assert set(kept.values()) == {4}
+
+
 def without_null(self, value):
     return call("UNNEST", call("LIST_FILTER", value, exp.Lambda(
         this=exp.Not(this=exp.Is(this=exp.column("e"), expression=exp.Null())),

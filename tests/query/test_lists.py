@@ -110,9 +110,69 @@ def test_both_doors_make_one_question(session):
     assert "count of rows" in text
 
 
+LONG = {"pid": pl.lit("z"), "tags": pl.lit(["y"] * 3000), "region": pl.lit("x")}
+HOSTILE = pl.concat([ROWS, ROWS[-1:].with_columns(**LONG)])
+"""One more person, whose list has 3,000 elements: four beside one another would be 10^14 rows."""
+
+
+@pytest.mark.parametrize("lists", [1, 2, 3, 4])
+def test_one_row_decides_nothing_but_its_own_part(tmp_path, lists):
+    """However many lists stand beside one another: of a row so many elements count."""
+    listed = ", ".join(f"UNNEST(tags) t{i}(x{i})" for i in range(lists))
+    ask = f"SELECT COUNT(*) AS n, MEDIAN(a) AS m FROM (SELECT pid, 1 AS a FROM t, {listed}) AS q"
+    with dt.open(policy(tmp_path, max_rows=10_000), sources={"t": HOSTILE}) as session:
+        (row,) = session.sql(ask).release(LARGE).frame.rows(named=True)
+    most = {1: 3000, 2: 100, 3: 21, 4: 10}[lists]
+    assert row["n"] == sum(n**lists for n in (2, 3, 10, 1, min(most, 3000)))
+
+
+def test_what_a_condition_leaves_out_is_not_unnested(tmp_path):
+    """The row that WHERE leaves out has twelve times two elements, and takes no part."""
+    columns = {"tags": {"values": ["x", "y", "z"], "max_items": 2}}
+    listed = ", ".join(f"UNNEST(tags) t{i}(x{i})" for i in range(13))
+    ask = f"SELECT COUNT(*) AS n FROM t, {listed} WHERE region = 'north'"
+    with dt.open(policy(tmp_path, columns=columns, max_rows=10_000), sources={"t": HOSTILE}) as s:
+        question = s.sql(ask)
+        assert question.release(LARGE).frame["n"].to_list() == [2**13]
+        shown = str(question.explain(1))
+    assert shown.index("a row for each of the first 2 elements") < shown.index("where region")
+
+
+def test_what_counts_of_lists_is_explained(tmp_path):
+    """Elements of each list and rows of each person, as declared or by themselves."""
+    with dt.open(policy(tmp_path), sources={"t": ROWS}) as session:
+        asked = session.sql("SELECT COUNT(*) AS n FROM t, UNNEST(tags) AS u(x), UNNEST(marks) v(y)")
+        shown = re.sub(r"\W+", " ", str(asked.explain(1)))
+    assert shown.count("at most 100 elements of a list its first ones at most 10 000 rows of") == 2
+    columns = {"tags": {"max_items": 7}}
+    declared = policy(tmp_path, columns=columns, max_unnest_rows=50)
+    declared["budget"]["ledger"] = str(tmp_path / "other.ledger")
+    with dt.open(declared, sources={"t": ROWS}) as session:
+        shown = str(session.sql("SELECT COUNT(*) AS n FROM t, UNNEST(tags) AS u(x)").explain(1))
+    assert "at most 7 elements of a list, its first ones; at most 50 rows of one pid" in re.sub(
+        r"[\s│]+", " ", shown
+    )
+
+
+@pytest.mark.parametrize("most", [0, 10**6 + 1, "many", True])
+def test_a_policy_says_how_many_rows_lists_may_give(tmp_path, most):
+    """A whole number up to a million, and nothing where a row is a person."""
+    with pytest.raises(PolicyError, match="max_unnest_rows must be a whole number from 1 to 1000000"):
+        dt.open(policy(tmp_path, max_unnest_rows=most), sources={"t": ROWS})
+    alone = policy(tmp_path, unit=None, max_groups=None, max_rows=None, max_unnest_rows=5)
+    with pytest.raises(PolicyError, match="max_unnest_rows has no meaning where a row is a person"):
+        dt.open(alone, sources={"t": ROWS})
+
+
 @pytest.mark.parametrize(
     ("sql", "kind", "said"),
     [
+        (
+            "SELECT COUNT(*) FROM t, UNNEST(tags) a, UNNEST(tags) b, UNNEST(tags) c, "
+            "UNNEST(tags) d, UNNEST(tags) e",
+            QueryError,
+            "UNNEST of 5 lists beside one another",
+        ),
         ("SELECT tags, COUNT(*) FROM t GROUP BY tags", UnknownNameError, r"is a list; .* UNNEST"),
         ("SELECT COUNT(tags) FROM t", UnknownNameError, "is a list"),
         ("SELECT COUNT(*) FROM t, UNNEST(region) AS u(x)", QueryError, "not a list"),

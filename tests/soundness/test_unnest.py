@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DuckDBDialect
+from dither.engines.writer.rows import RowSource
 from dither.errors import DitherError
 from dither.plan.schema import Schema
 from engines.hostile import Bench
@@ -27,9 +28,11 @@ SETTINGS = settings(
 )
 
 
-def schema_of(groups: int, rows: int, replaced: bool) -> Schema:
+def schema_of(groups: int, rows: int, replaced: bool, unnested_rows: int = 10_000) -> Schema:
     """The table of lists, with limits."""
-    limited = replace(BASKETS, max_groups=groups, max_rows=rows)
+    limited = replace(
+        BASKETS, max_groups=groups, max_rows=rows, max_unnest_rows=unnested_rows
+    )
     return Schema({"baskets": limited, "labels": LABELS}, replace_one=replaced)
 
 
@@ -62,12 +65,15 @@ def pair(seed: int, *, replaced: bool) -> list[dict[str, list[dict[str, Any]]]]:
     sql=unnested(),
     groups=st.sampled_from((1, 2, 5)),
     rows=st.sampled_from((1, 3, 10)),
+    most=st.sampled_from((1, 9, 100, 10_000)),
     replaced=st.booleans(),
     seed=st.integers(0, 2**32),
 )
-def test_no_list_moves_an_answer_further_than_claimed(bench, sql, groups, rows, replaced, seed):
-    """Lists of up to 200 elements, in several rows, and pairs of two lists."""
-    schema = schema_of(groups, rows, replaced)
+def test_no_list_moves_an_answer_further_than_claimed(
+    bench, sql, groups, rows, most, replaced, seed
+):
+    """Lists of up to 200 elements, in several rows, and pairs of two lists; few of them count."""
+    schema = schema_of(groups, rows, replaced, most)
     try:
         plan = planned(sql, schema)
     except DitherError:
@@ -128,6 +134,30 @@ def moved_by(bench: Bench, plan: Any, schema: Schema) -> list[str]:
     """What one unit with a long list breaks."""
     row = basket(random.Random(1), TARGET) | {"kinds": ["a", "b", "o'b"] * 30, "x": 999.0}
     return violations(plan, *(bench.run(plan.job, schema, {"baskets": r}) for r in ([row], [])))
+
+
+def test_rows_of_others_choose_none_of_a_unit_s_own(bench, monkeypatch):
+    """The planted mistake: rows are unnested up to a number of all rows, not of each unit's."""
+    schema = schema_of(1, 9, replaced=False, unnested_rows=9)
+    plan = planned(SQL, schema)
+    source = random.Random(5)
+    others = [basket(source, u) | {"kinds": ["a"] * 8, "x": 999.0} for u in range(1, 20)] * 2
+    target = [basket(source, TARGET) | {"kinds": ["b"] * 8, "x": 999.0} for _ in range(200)]
+
+    def found() -> list[str]:
+        both = ([*others, *target], others)
+        return violations(plan, *(bench.run(plan.job, schema, {"baskets": rows}) for rows in both))
+
+    assert found() == []
+    real = RowSource._first_of_unit
+
+    def of_all(self, relation, rows, unit, window, most, lists=()):
+        made = real(self, relation, rows, unit, window, most, lists)
+        window.set("partition_by", [])
+        return made
+
+    monkeypatch.setattr(RowSource, "_first_of_unit", of_all)
+    assert found() != []
 
 
 def test_rows_that_are_not_limited_after_unnesting_are_seen(bench):

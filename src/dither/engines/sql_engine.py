@@ -93,6 +93,36 @@ def all_rows(found: Cursor) -> list[tuple[Any, ...]]:
     return found.fetchall()
 
 
+class _Rows:
+    """Rows that are there already, as the database interface of Python gives them."""
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._rows, self._given = rows, 0
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self.fetchmany(len(self._rows))
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        start, self._given = self._given, self._given + size
+        return list(self._rows[start : self._given])
+
+
+def _keys_and_sums(
+    found: Cursor, width: int, kinds: Sequence[type[Any]]
+) -> tuple[list[Any], list[Any]]:
+    """The first columns of each row as one key, and the others as arrays of these types.
+
+    So many rows at a time are Python's own objects; of the others their keys alone are.
+    """
+    keys: list[Any] = []
+    parts: list[list[Any]] = [[np.zeros(0, dtype=kind)] for kind in kinds]
+    while rows := found.fetchmany(CHUNK):
+        keys += [row[:width] for row in rows]
+        for place, (kind, column) in enumerate(zip(kinds, parts, strict=True), start=width):
+            column.append(np.array([int(row[place]) for row in rows], dtype=kind))
+    return keys, [np.concatenate(column) for column in parts]
+
+
 def _whole_columns(found: Cursor, width: int) -> list[Integers]:
     """The columns of a query of whole numbers."""
     parts = [np.zeros((0, width), dtype=np.int64)]
@@ -479,20 +509,24 @@ class SQLEngine(Engine):
         parts: Callable[[], Sequence[str]],
     ) -> ExactAnswer:
         width = query.width
+        summed = {
+            place: self._dtype(job, measurement)
+            for place, measurement in enumerate(job.measurements)
+            if not isinstance(measurement, Distinct | Leaves | UnitSizeHistogram)
+        }
+        take = partial(_keys_and_sums, width=width, kinds=list(summed.values()))
         # What is asked beside the sums reads everybody at once in any case.
         queries = () if others else parts()
-        rows: Sequence[tuple[Any, ...]]
         if queries:
             each = (self._execute_part(q, i, len(queries)) for i, q in enumerate(queries))
-            rows = _added(each, width)
+            keys, columns = take(_Rows(_added(each, width)))
         else:
-            rows = self._execute(sums)
-        places = {row[:width]: i for i, row in enumerate(rows)}
-        values: dict[int, Any] = {}
-        column = width
+            keys, columns = self._execute(sums, take)
+        values: dict[int, Any] = dict(zip(summed, columns, strict=True))
+        places = {key: i for i, key in enumerate(keys)} if others else {}
         for place, measurement in enumerate(job.measurements):
             if isinstance(measurement, Distinct):
-                values[place] = np.zeros(len(rows), dtype=np.int64)
+                values[place] = np.zeros(len(keys), dtype=np.int64)
                 for found in self._execute(others[place]):
                     # Without keys a row is there even where nobody has one.
                     if found[:width] in places:
@@ -501,15 +535,14 @@ class SQLEngine(Engine):
                 assert isinstance(measurement, Leaves | UnitSizeHistogram)
                 found = self._histogram(others[place], places, query.keys_are_listed)
                 values[place] = Histogram.of(len(places), measurement.bins, *found)
-            elif not isinstance(measurement, Leaves | UnitSizeHistogram):
-                kind = self._dtype(job, measurement)
-                values[place] = np.array([int(row[column]) for row in rows], dtype=kind)
-                column += 1
         for place, fine in _summed(job).items():
             leaves = job.measurements[fine]
             assert isinstance(leaves, Leaves)
             values[place] = values[fine].coarser(leaves.within)
-        return ExactAnswer([query.key_of(row[:width]) for row in rows], values)
+        for i, key in enumerate(keys):
+            # Each in the other's place: of many groups no two lists are held.
+            keys[i] = query.key_of(key)
+        return ExactAnswer(keys, values)
 
     def _parts(self, job: Job, schema: Schema, seeds: Seeds) -> Sequence[str]:
         """The queries of a job's sums by parts of the units; none where all are asked for at once.

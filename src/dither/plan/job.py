@@ -337,11 +337,17 @@ def read_by(measurements: Iterable[Measurement]) -> list[Measurement]:
     ]
 
 
+LONGEST_KEY = 1_000
+"""Code points that a text may have which is a key without being declared."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupKey:
     """One grouping expression. ``values``: the public keys; rows with any other key are left out.
 
-    ``None`` means that the key is to be discovered; NULL is then a key like any other.
+    ``None`` means that the key is to be discovered; NULL is then a key like any other. A text of
+    more than ``LONGEST_KEY`` code points is NULL there: keys that are discovered leave the engine
+    before noise says which are shown, and what they take outside of its memory is public, for each.
     """
 
     name: str

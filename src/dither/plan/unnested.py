@@ -75,9 +75,9 @@ def items(relation: Relation, schema: Schema) -> dict[str, int]:
     share = _root(left, others) if others else 0
     if others and share < min(LEAST_ITEMS, most):
         raise QueryError(
-            f"UNNEST of {len(lists)} lists beside one another: a row would become a row for each "
-            f"combination of their elements, and of more than {most:,}, {_limit(table)}, nothing "
-            "says which count; unnest fewer, or declare max_items of each in the policy"
+            f"UNNEST of {len(lists)} lists beside one another: a row would become one for each "
+            f"combination of their elements, and {most:,} of these count, {_limit(table)}: fewer "
+            f"than {LEAST_ITEMS} elements of each; unnest fewer, or declare max_items in the policy"
         )
     return {one.alias: declared.get(one.alias, share) for one in lists}
 

@@ -28,6 +28,7 @@ from dither.engines.writer.forms import (
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.plan import expressions as ex
 from dither.plan.job import (
+    LONGEST_KEY,
     Distinct,
     GroupKey,
     Job,
@@ -156,10 +157,28 @@ class GroupedQuery:
         columns.extend(values)
         if not columns:
             columns.append(named(exp.true(), "row"))
-        rows = found.select(*columns, copy=False)
+        rows = self._short_keys(found.select(*columns, copy=False), columns)
         if not job.sets:
             return rows
         return self._in_sets(rows, [column.alias for column in columns[len(job.keys) :]])
+
+    def _short_keys(self, rows: exp.Select, columns: list[exp.Expression]) -> exp.Select:
+        """The same rows; a text that is too long for a key that is discovered is NULL there."""
+        texts = {
+            name
+            for name, key in zip(self._keys, self._job.keys, strict=True)
+            if key.values is None and key.kind is Kind.TEXT
+        }
+        if not texts:
+            return rows
+        most, made = self._dialect.integer(LONGEST_KEY), []
+        for column in columns:
+            value = identifier(column.alias)
+            if column.alias in texts:
+                length = self._dialect.length(value.copy())
+                value = named(case((binary("<=", length, most.copy()), value)), column.alias)
+            made.append(value)
+        return selected(made, subquery(rows, "keyed_rows"))
 
     def _rows_of_part(self, rows: exp.Select) -> exp.Select:
         """The rows of the units of this query's part; of everybody where it is of all."""
