@@ -38,6 +38,25 @@ def test_a_list_that_holds_null_is_not_known_to_leave_anyone_out(engine):
         assert bool(found) is some
 
 
+def test_a_text_that_is_too_long_is_no_key(engine):
+    """What leaves the engine for each key is public: a thousand code points, and else NULL."""
+    known = schema("units that count once")
+    text = (
+        "SELECT w, REPLACE(w, 'b', 'bb') AS v, COUNT(*) AS n, COUNT(DISTINCT h) AS d, MEDIAN(i) AS m "
+        "FROM visits GROUP BY GROUPING SETS ((w, v), (w))"
+    )
+    asked = lower(parse_query(text, known), known).job
+    words = ["é" * 1000, "😀" * 1001, "b" * 500, "b" * 501, "a" * 60_000, None]
+    made = [
+        dict.fromkeys(known.table("visits").columns) | {"u": i, "w": w, "h": 1, "i": 5}
+        for i, w in enumerate(words)
+    ]
+    tables = rows() | {"visits": made}
+    found = by_group(engine.run(asked, known, tables, KEY))
+    assert found == expected(asked, known, tables)
+    assert {key[0] for key in found} == {words[0], words[2], words[3], None}
+
+
 CENTRED = [(0, 110, 55), (0, 2**61, 1), (-(2**62), 2**62, 2**62)]
 """Bounds and centres; engines of 64 bits alone refuse those beyond the first."""
 

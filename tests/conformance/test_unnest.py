@@ -117,7 +117,9 @@ OURS = "SELECT w, COUNT(*) AS n FROM baskets, UNNEST(words) AS t(w) WHERE g = 'a
 def test_rows_of_a_unit_are_unnested_up_to_so_many(bench):
     """Those that come first by the hash of the unit's own rows, and of a list its first elements;
     what a condition leaves out takes no place."""
-    schema = replace(SCHEMA, tables=SCHEMA.tables | {"baskets": replace(BASKETS, max_unnest_rows=10)})
+    schema = replace(
+        SCHEMA, tables=SCHEMA.tables | {"baskets": replace(BASKETS, max_unnest_rows=10)}
+    )
     job = lower(parse_query(OURS, schema), schema).job
     bench.engine.prepare(job, schema)
     everybody = [*MANY, *FEW, *LONG, *LEFT_OUT]

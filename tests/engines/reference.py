@@ -17,8 +17,10 @@ from itertools import pairwise, product
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
 from dither.plan.job import (
+    LONGEST_KEY,
     Cells,
     Distinct,
+    GroupKey,
     Job,
     Leaves,
     ListedCells,
@@ -405,6 +407,12 @@ def lattice(value, step: Fraction, lower: int, upper: int) -> int:
     return max(lower, min(upper, round(max(float(lower), min(float(upper), scaled)))))
 
 
+def _key(key: GroupKey, value):
+    """A value as a key: a text too long to be one is NULL where keys are discovered."""
+    long = key.values is None and key.kind is Kind.TEXT and len(value or "") > LONGEST_KEY
+    return None if long else value
+
+
 def answer(job: Job, schema: Schema, tables) -> dict:
     """The exact answer by group: a list with one entry for each measurement."""
     evaluate = Evaluator(scope_of(job.relation, schema))
@@ -413,7 +421,7 @@ def answer(job: Job, schema: Schema, tables) -> dict:
     groups = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows_of(job.relation, schema, tables, evaluate)):
         unit = number if job.unit is None else row[job.unit]
-        group = tuple(evaluate(k.expression, row, k.kind) for k in job.keys)
+        group = tuple(_key(k, evaluate(k.expression, row, k.kind)) for k in job.keys)
         public = [
             k.values is None or g in [float(v) if k.kind is Kind.REAL else v for v in k.values]
             for k, g in zip(job.keys, group, strict=True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.engines import by_group
 from conformance.plans import LISTED, PLANS, TABLES, WIDE, job, rows, schema
+import dither as dt
+from dither.engines import FAILED
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer import Seeds
-from dither.errors import PolicyError
+from dither.errors import EngineError, PolicyError
 from engines.hostile import SCHEMA, frame, jobs, stored, tables
 from engines.reference import answer
 
@@ -109,3 +112,41 @@ def test_every_format_reads_the_same_values(form, tmp_path, rows, data):
             engine.check(SCHEMA)
         found = engine.run(job, WIDE, KEY)
     assert by_group(found) == answer(job, WIDE, rows)
+
+
+ENDLESS = "SELECT COUNT(*) FROM source_0 a, source_0 b, source_0 c, source_0 d"
+
+
+def test_a_statement_that_takes_too_long_is_ended():
+    """With the message of every other failure; what comes next runs as ever."""
+    numbers = pl.DataFrame({"a": list(range(20_000))})
+    with DuckDBEngine({"t": numbers}, timeout=0.05) as engine:
+        for _ in range(2):
+            with pytest.raises(EngineError, match="could not compute the answer"):
+                engine._execute(ENDLESS)
+        engine._timeout = 600
+        assert engine._execute("SELECT COUNT(*) FROM source_0") == [(20_000,)]
+
+
+def test_a_question_that_is_ended_stays_charged(tmp_path, monkeypatch):
+    """And says nothing but that it is; the policy says after how many seconds."""
+    policy = {
+        "budget": {"epsilon": 2, "ledger": str(tmp_path / "l.ledger")},
+        "engine": {"timeout": 7},
+        "tables": {"t": {}},
+    }
+    with dt.open(policy, sources={"t": pl.DataFrame({"a": list(range(20_000))})}) as session:
+        engine = session._opened.engine
+        assert engine._timeout == 7
+        question = session.sql("SELECT COUNT(*) AS n FROM t")
+        monkeypatch.setattr(engine, "_timeout", 0.05)
+        real = engine._watched
+        monkeypatch.setattr(
+            engine, "_watched", lambda sql, take, report: real(ENDLESS, take, report)
+        )
+        with pytest.raises(EngineError) as ended:
+            question.release(epsilon=1)
+        assert str(ended.value) == FAILED
+        monkeypatch.undo()
+        assert [b.spent.epsilon for b in session.balance()] == [1]
+        assert question.release(epsilon=0.5).frame.shape == (1, 3)

@@ -86,7 +86,10 @@ def test_lists_share_what_a_row_may_become(lists, counted):
 @pytest.mark.parametrize(
     ("lists", "said"),
     [
-        (["a", "b", "c", "d", "e"], "UNNEST of 5 lists .* 10,000 of these count, .*max_unnest_rows"),
+        (
+            ["a", "b", "c", "d", "e"],
+            "UNNEST of 5 lists .* 10,000 of these count, .*max_unnest_rows",
+        ),
         (["two"] * 14, "2 times .* rows, more than 10,000"),
         (["two"] * 11 + ["a"], "declare max_items"),
     ],
@@ -103,6 +106,25 @@ def test_what_could_become_too_much_is_refused(lists, said):
         rows = Unnest(rows, Elements("visits", name, f"t{i}", f"x{i}", most))
     with pytest.raises(QueryError, match=said):
         lower(replace(query, relation=rows), SCHEMA)
+
+
+def test_limits_are_no_more_than_a_unit_s_rows_of_lists():
+    """What is enforced is what noise is for: a unit with three rows at most moves no sum by four."""
+    schema = Schema({"visits": replace(VISITS, max_rows=50, max_groups=50, max_unnest_rows=3)})
+    sql = "SELECT code, COUNT(*) AS n FROM {} WHERE age > 3 GROUP BY code"
+    listed, plain = (
+        lower(parse_query(sql.format(rows), schema), schema)
+        for rows in ("visits, UNNEST(a) t(x)", "visits")
+    )
+    assert (plain.job.max_groups, plain.job.max_rows) == (50, 50)
+    assert (listed.job.max_groups, listed.job.max_rows) == (3, 3)
+    assert listed.sensitivities[0].l1 < plain.sensitivities[0].l1
+    both = "SELECT COUNT(*) AS n FROM (SELECT u, x FROM visits, UNNEST(a) t(x) UNION ALL {}) AS q"
+    for other, most in (
+        ("SELECT u, y FROM visits, UNNEST(b) t(y)", 6),
+        ("SELECT u, age FROM visits", 50),
+    ):
+        assert lower(parse_query(both.format(other), schema), schema).job.max_rows == most
 
 
 @pytest.mark.parametrize("most", [1, 150, 10**6])

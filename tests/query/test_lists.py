@@ -157,7 +157,9 @@ def test_what_counts_of_lists_is_explained(tmp_path):
 @pytest.mark.parametrize("most", [0, 10**6 + 1, "many", True])
 def test_a_policy_says_how_many_rows_lists_may_give(tmp_path, most):
     """A whole number up to a million, and nothing where a row is a person."""
-    with pytest.raises(PolicyError, match="max_unnest_rows must be a whole number from 1 to 1000000"):
+    with pytest.raises(
+        PolicyError, match="max_unnest_rows must be a whole number from 1 to 1000000"
+    ):
         dt.open(policy(tmp_path, max_unnest_rows=most), sources={"t": ROWS})
     alone = policy(tmp_path, unit=None, max_groups=None, max_rows=None, max_unnest_rows=5)
     with pytest.raises(PolicyError, match="max_unnest_rows has no meaning where a row is a person"):

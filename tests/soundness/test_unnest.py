@@ -30,9 +30,7 @@ SETTINGS = settings(
 
 def schema_of(groups: int, rows: int, replaced: bool, unnested_rows: int = 10_000) -> Schema:
     """The table of lists, with limits."""
-    limited = replace(
-        BASKETS, max_groups=groups, max_rows=rows, max_unnest_rows=unnested_rows
-    )
+    limited = replace(BASKETS, max_groups=groups, max_rows=rows, max_unnest_rows=unnested_rows)
     return Schema({"baskets": limited, "labels": LABELS}, replace_one=replaced)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 
+from dataclasses import replace
+
 import pytest
 
 from dither.errors import (
@@ -636,3 +638,21 @@ def test_words_that_cannot_be_told_are_the_canonical_ones() -> None:
     assert query.words(operand) == "-(-age)"
     assert query.words(ex.Column("visits", "age")) is None
     assert query.words(ex.Not(operand)) is None
+
+
+def test_pairs_of_rows_that_would_be_too_many_are_refused() -> None:
+    """Whatever a policy lets a unit have on either side, before anything is charged."""
+    joined = "SELECT COUNT(*) FROM visits JOIN drugs USING (pid)"
+    for ours, theirs, refused in ((1000, 1000, False), (1001, 1000, True), (10**6, 2, True)):
+        both = {
+            name: replace(SCHEMA.table(name), max_join_rows=most)
+            for name, most in (("visits", ours), ("drugs", theirs))
+        }
+        schema = replace(SCHEMA, tables=SCHEMA.tables | both)
+        if not refused:
+            parse_query(joined, schema)
+            continue
+        with pytest.raises(DitherError, match=r"more than 1,000,000; lower max_join_rows"):
+            parse_query(joined, schema)
+        once = "(SELECT pid, MAX(age) AS m FROM visits GROUP BY pid) v"
+        parse_query(f"SELECT COUNT(*) FROM {once} JOIN drugs ON v.pid = drugs.pid", schema)

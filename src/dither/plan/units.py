@@ -41,6 +41,7 @@ __all__ = [
     "rows_of_unit",
     "traced",
     "unit_of",
+    "unnested_rows",
 ]
 
 
@@ -176,6 +177,11 @@ def rows_of_unit(relation: Relation, schema: Schema) -> int:
     return 1
 
 
+def unnested_rows(relation: Relation, schema: Schema) -> int:
+    """The most rows that ``UNNEST`` makes of one unit's rows, all its lists together."""
+    return schema.table(base(relation).table).max_unnest_rows
+
+
 def is_unit_key(key: Expression, groups: UnitAggregate, schema: Schema) -> bool:
     """Whether a key of groups within a unit is that unit, also under another query's name for it.
 
@@ -189,7 +195,8 @@ def is_unit_key(key: Expression, groups: UnitAggregate, schema: Schema) -> bool:
 def most_rows(relation: Relation, schema: Schema) -> int | None:
     """The most rows of one unit, where the form of the query says so.
 
-    Groups within a unit are one where it is their only key.
+    Groups within a unit are one where it is their only key. Rows of lists are as many as a unit may
+    have, which every engine enforces before it makes them (``dither.plan.unnested``).
     """
     match relation:
         case (
@@ -199,6 +206,8 @@ def most_rows(relation: Relation, schema: Schema) -> int | None:
             | Derived(source=source)
         ):
             return most_rows(source, schema)
+        case Unnest():
+            return None if unit_of(relation, schema) is None else unnested_rows(relation, schema)
         case UnitAggregate(keys=keys):
             return 1 if all(is_unit_key(key, relation, schema) for _, key in keys) else None
         case Union(parts=parts):

@@ -36,18 +36,13 @@ from dither.plan.relations import (
 )
 from dither.plan.schema import Schema, Table
 
-__all__ = ["conditions_first", "items", "unnested_rows"]
+__all__ = ["conditions_first", "items"]
 
 LEAST_ITEMS = 10
 """Where nothing is declared, lists whose equal shares are smaller are refused: so few elements of a
 list say little of it, and nobody chose them."""
 
 Step = Filter | KeyFilter | PublicJoin | Unnest
-
-
-def unnested_rows(relation: Relation, schema: Schema) -> int:
-    """The most rows that ``UNNEST`` makes of one unit's rows, all its lists together."""
-    return schema.table(base(relation).table).max_unnest_rows
 
 
 def items(relation: Relation, schema: Schema) -> dict[str, int]:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from dither.plan import relations as rel
 from dither.plan.schema import Schema, Table
 from dither.plan.text import brief, show
-from dither.plan.units import is_unit_key, join_rows, unit_of
-from dither.plan.unnested import conditions_first, items, unnested_rows
+from dither.plan.units import is_unit_key, join_rows, unit_of, unnested_rows
+from dither.plan.unnested import conditions_first, items
 from dither.query._display import Node
 from dither.sql import unit_value
 

@@ -55,8 +55,8 @@ from dither.plan.relations import (
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema
 from dither.plan.scopes import scope_of
-from dither.plan.units import join_rows, traced
-from dither.plan.unnested import conditions_first, items, unnested_rows
+from dither.plan.units import join_rows, traced, unnested_rows
+from dither.plan.unnested import conditions_first, items
 
 __all__ = ["RowSource", "Stored", "without_negative_zero"]
 
@@ -268,9 +268,7 @@ class RowSource:
         if not any(isinstance(named, Elements) for named in visible(relation.source)):
             below = self._capped(relation.source, below)
         held = self.dialect.first_items(identifier(listed), self._items[elements.alias])
-        rows = selected(
-            [exp.Star(), named(self.dialect.unnested(held), one)], subquery(below, "f")
-        )
+        rows = selected([exp.Star(), named(self.dialect.unnested(held), one)], subquery(below, "f"))
         column = ex.Column(elements.alias, elements.name)
         if column not in self._names:
             return rows
@@ -432,9 +430,7 @@ class RowSource:
             raise PolicyError(
                 f"table {table!r}: declare max_join_rows, the rows of a unit that a join uses"
             )
-        return self._first_of_unit(
-            relation, rows, unit, exp.Window(this=exp.RowNumber()), most
-        )
+        return self._first_of_unit(relation, rows, unit, exp.Window(this=exp.RowNumber()), most)
 
     def _first_of_unit(
         self,
