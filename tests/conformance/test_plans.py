@@ -42,8 +42,8 @@ def test_a_text_that_is_too_long_is_no_key(engine):
     """What leaves the engine for each key is public: a thousand code points, and else NULL."""
     known = schema("units that count once")
     text = (
-        "SELECT w, REPLACE(w, 'b', 'bb') AS v, COUNT(*) AS n, COUNT(DISTINCT h) AS d, MEDIAN(i) AS m "
-        "FROM visits GROUP BY GROUPING SETS ((w, v), (w))"
+        "SELECT w, REPLACE(w, 'b', 'bb') AS v, COUNT(*) AS n, COUNT(DISTINCT h) AS d, "
+        "MEDIAN(i) AS m FROM visits GROUP BY GROUPING SETS ((w, v), (w))"
     )
     asked = lower(parse_query(text, known), known).job
     words = ["é" * 1000, "😀" * 1001, "b" * 500, "b" * 501, "a" * 60_000, None]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dither as dt
 from conformance.engines import by_group
 from conformance.plans import LISTED, PLANS, TABLES, WIDE, job, rows, schema
-import dither as dt
 from dither.engines import FAILED
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer import Seeds

@@ -109,7 +109,7 @@ def test_what_could_become_too_much_is_refused(lists, said):
 
 
 def test_limits_are_no_more_than_a_unit_s_rows_of_lists():
-    """What is enforced is what noise is for: a unit with three rows at most moves no sum by four."""
+    """What is enforced is what noise is for: a unit with three rows moves no sum by four."""
     schema = Schema({"visits": replace(VISITS, max_rows=50, max_groups=50, max_unnest_rows=3)})
     sql = "SELECT code, COUNT(*) AS n FROM {} WHERE age > 3 GROUP BY code"
     listed, plain = (

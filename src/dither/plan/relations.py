@@ -120,9 +120,9 @@ class Unnest(Relation):
 
     A row whose list is empty or NULL has no element, and is left out. An element's row belongs to
     whom the row belongs to, and follows from that one's rows and the key alone. So adding, removing
-    or replacing a unit changes the rows of that unit and no others: stability is 1 in units, however
-    long lists are. What bounds a unit is applied to the rows that come out: ``max_rows`` of them
-    count in a group, in ``max_groups`` groups.
+    or replacing a unit changes the rows of that unit and no others: stability is 1 in units,
+    however long lists are. What bounds a unit is applied to the rows that come out: ``max_rows`` of
+    them count in a group, in ``max_groups`` groups.
 
     How many rows come out is public before: ``dither.plan.unnested`` bounds elements of a list and
     rows of a unit, and no list is unnested beyond.

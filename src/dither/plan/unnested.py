@@ -1,19 +1,21 @@
 """Lists bounded before a row is made of them: how many elements count, and what is asked first.
 
-A row that holds a list of n elements becomes n rows, and with k lists beside one another n^k. So what
-a question costs in time, memory and temporary files would be for one row to say. Public facts say it
-instead:
+A row that holds a list of n elements becomes n rows, and with k lists beside one another n^k. So
+what a question costs in time, memory and temporary files would be for one row to say. Public facts
+say it instead:
 
 - ``items``: of each list so many elements count, the first ones. What the policy says of it
   (``max_items``); else an equal share, so that one row becomes at most ``max_unnest_rows``.
 - The rows of one unit become at most ``max_unnest_rows`` together: those of its rows are unnested
   that come first by a keyed hash of the unit's own rows, and the others are as if they were not
   there. Where a row is a person, it is the only one.
-- ``conditions_first``: what is asked of a row stands below what multiplies it, on every engine. A row
-  that a WHERE leaves out is never unnested.
+- ``conditions_first``: what is asked of a row stands below what multiplies it, on every engine. A
+  row that a WHERE leaves out is never unnested.
 
 Each of these makes of one row, or of one unit's rows, something that follows from these and the key
 alone. So stability stays 1 in units: adding, removing or replacing a unit changes its rows alone.
+And a unit has at most ``max_unnest_rows`` of the rows that come out, so limits above that are
+lowered to it (``dither.plan.units.limits``).
 """
 
 from __future__ import annotations
@@ -95,10 +97,10 @@ def _root(number: int, degree: int) -> int:
 def conditions_first(relation: Relation) -> Relation:
     """The same rows, each condition and public join as far below as what it names allows.
 
-    A condition keeps a row or not, and a public join puts columns beside it: both by that row alone.
-    So they commute with what multiplies rows, as far as they name none of its elements. Lists are
-    unnested in the order in which they stand, so that a condition on elements of the first comes
-    before the second.
+    A condition keeps a row or not, and a public join puts columns beside it: both by that row
+    alone. So they commute with what multiplies rows, as far as they name none of its elements.
+    Lists are unnested in the order in which they stand, so that a condition on elements of the
+    first comes before the second.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ from dither.sql.names import Names, find, find_table
 __all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "unnest"]
 
 MOST_PAIRS = 1_000_000
-"""Of rows of one unit that a join of two private tables may look at. A policy may let a unit have many
-rows on either side; what they are together decides how long a question runs."""
+"""Of rows of one unit that a join of two private tables may look at. A policy may let a unit have
+many rows on either side; what they are together decides how long a question runs."""
 
 Pairs = Sequence[tuple[Expression, str]]
 """What a join sets equal: an expression over the source, a column of the joined side."""
@@ -166,8 +166,8 @@ def join_unit(
     if pairs_of_unit > MOST_PAIRS:
         raise QueryError(
             f"{what}: one {owner.unit} could have {pairs_of_unit:,} pairs of rows, more than "
-            f"{MOST_PAIRS:,}; lower max_join_rows in the policy, or join a query in the FROM that has "
-            f"a row for each {owner.unit}"
+            f"{MOST_PAIRS:,}; lower max_join_rows in the policy, or join a query in the FROM that "
+            f"has one row for each {owner.unit}"
         )
     scopes = scope_of(left, schema), scope_of(right, schema)
     kinds = [scope.column(unit).kind for scope, unit in zip(scopes, units[0], strict=True)]

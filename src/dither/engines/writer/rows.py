@@ -6,7 +6,7 @@ every relation over tables reads its columns through one source, which names, ty
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
@@ -286,8 +286,8 @@ class RowSource:
         return selected([exp.Star(), named(value, self._names[column])], subquery(values, "t"))
 
     def _capped(self, relation: Relation, rows: exp.Select) -> exp.Select:
-        """Of each unit's rows those that come first by a keyed hash of their content, as far as what
-        their lists give is no more than ``max_unnest_rows``: before anything is made of a list.
+        """Of each unit's rows those that come first by a keyed hash of their content, as far as
+        their lists give no more than ``max_unnest_rows``: before anything is made of a list.
         """
         unit = self._job.unit
         if unit is None:
