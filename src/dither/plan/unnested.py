@@ -137,8 +137,8 @@ def _above(found: Relation, step: Filter | KeyFilter | PublicJoin) -> Relation:
     """A step over what was found so far; conditions one after the other are one."""
     if not (isinstance(step, Filter) and isinstance(found, Filter)):
         return replace(step, source=found)
-    both = (part.predicate for part in (*_parts(found), *_parts(step)))
-    return Filter(found.source, ex.And(tuple(both)))
+    both = (*_conditions(found.predicate), *_conditions(step.predicate))
+    return Filter(found.source, ex.And(both))
 
 
 def _steps(relation: Relation) -> Iterator[Step]:
@@ -150,11 +150,17 @@ def _steps(relation: Relation) -> Iterator[Step]:
 
 def _parts(step: Step) -> Iterator[Step]:
     """A condition that is several, joined by AND, as these: a row stays where each is true."""
-    if isinstance(step, Filter) and isinstance(step.predicate, ex.And):
-        for operand in step.predicate.operands:
-            yield from _parts(Filter(step.source, operand))
+    if isinstance(step, Filter):
+        for condition in _conditions(step.predicate):
+            yield Filter(step.source, condition)
     else:
         yield step
+
+
+def _conditions(node: ex.Expression) -> tuple[ex.Expression, ...]:
+    if not isinstance(node, ex.And):
+        return (node,)
+    return tuple(part for operand in node.operands for part in _conditions(operand))
 
 
 def _needs(step: Step) -> set[str]:

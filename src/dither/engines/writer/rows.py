@@ -298,8 +298,8 @@ class RowSource:
         for one in elements:
             zero, held = self.dialect.integer(0), self._lists[ex.Column(one.table, one.column)]
             length = call("COALESCE", self.dialect.number_of_items(identifier(held)), zero.copy())
-            most = self.dialect.integer(self._items[one.alias])
-            sizes.append(self.dialect.least(self.dialect.greatest(length, zero), most))
+            counted = self.dialect.integer(self._items[one.alias])
+            sizes.append(self.dialect.least(self.dialect.greatest(length, zero), counted))
         size = reduce(lambda a, b: self.dialect.arithmetic("*", a, b), sizes)
         known = is_not_null(self.emitter.value(unit))
         counted = selected([exp.Star(), named(size, "given")], subquery(rows, "u")).where(known)
