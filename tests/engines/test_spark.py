@@ -267,6 +267,19 @@ def test_a_failure_after_the_charge_says_one_thing(session, rows, tmp_path, monk
         assert "spent epsilon" in str(opened)
 
 
+def test_a_statement_that_takes_too_long_is_ended(session, rows, tmp_path, monkeypatch):
+    """Its jobs are cancelled after ``engine.timeout``, and what comes next runs."""
+    made = policy(tmp_path, str(rows)) | {"engine": {"timeout": 9}}
+    with dt.open(made, engines={"spark": session}) as opened:
+        engine = opened._engine
+        assert engine._timeout == 9
+        monkeypatch.setattr(engine, "_timeout", 0.5)
+        with pytest.raises(EngineError, match="could not compute the answer; what was charged"):
+            engine._execute("SELECT SUM(a.id * b.id) FROM RANGE(10000000) a, RANGE(10000000) b")
+        monkeypatch.undo()
+        assert engine._execute("SELECT 1") == [(1,)]
+
+
 KILLED = """
 import os, signal, sys, time
 from pathlib import Path

@@ -22,8 +22,15 @@ LONGEST = 7 * 24 * 3600
 """The most seconds that a policy may let one take."""
 
 
+AGAIN = 0.2
+"""Seconds until what still runs is ended once more."""
+
+
 class Deadline:
-    """While it is entered: after some seconds a function is called, once, from another thread.
+    """While it is entered: after some seconds a function is called, from another thread.
+
+    It is called again until the deadline is left: an engine that is still planning has nothing yet
+    that could be ended.
 
     Parameters
     ----------
@@ -41,19 +48,20 @@ class Deadline:
     """
 
     def __init__(self, seconds: float, stop: Callable[[], Any]) -> None:
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-        self._stop = stop
+        self._thread = threading.Thread(target=self._wait, args=(seconds, stop), daemon=True)
+        self._left = threading.Event()
 
-    def _end(self) -> None:
-        with contextlib.suppress(Exception):
-            self._stop()
+    def _wait(self, seconds: float, stop: Callable[[], Any]) -> None:
+        while not self._left.wait(seconds):
+            with contextlib.suppress(Exception):
+                stop()
+            seconds = AGAIN
 
     def __enter__(self) -> Self:
-        self._timer.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._timer.cancel()
+        self._left.set()
         # What comes next must not be ended in this one's place.
-        self._timer.join()
+        self._thread.join()
