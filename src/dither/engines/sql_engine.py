@@ -123,6 +123,17 @@ def _keys_and_sums(
     return keys, [np.concatenate(column) for column in parts]
 
 
+def _counts(found: Cursor, places: Mapping[tuple[Any, ...], int], width: int) -> Integers:
+    """A count for each group, 0 where there is none."""
+    counts = np.zeros(len(places), dtype=np.int64)
+    while rows := found.fetchmany(CHUNK):
+        for row in rows:
+            # Without keys a row is there even where nobody has one.
+            if row[:width] in places:
+                counts[places[row[:width]]] = int(row[width])
+    return counts
+
+
 def _whole_columns(found: Cursor, width: int) -> list[Integers]:
     """The columns of a query of whole numbers."""
     parts = [np.zeros((0, width), dtype=np.int64)]
@@ -526,11 +537,8 @@ class SQLEngine(Engine):
         places = {key: i for i, key in enumerate(keys)} if others else {}
         for place, measurement in enumerate(job.measurements):
             if isinstance(measurement, Distinct):
-                values[place] = np.zeros(len(keys), dtype=np.int64)
-                for found in self._execute(others[place]):
-                    # Without keys a row is there even where nobody has one.
-                    if found[:width] in places:
-                        values[place][places[found[:width]]] = int(found[width])
+                counted = partial(_counts, places=places, width=width)
+                values[place] = self._execute(others[place], counted)
             elif place in others:
                 assert isinstance(measurement, Leaves | UnitSizeHistogram)
                 found = self._histogram(others[place], places, query.keys_are_listed)
