@@ -639,6 +639,15 @@ def test_words_that_cannot_be_told_are_the_canonical_ones() -> None:
     assert query.words(ex.Not(operand)) is None
 
 
+@pytest.mark.parametrize("call", ["TRIM(region, '{}')", "REPLACE(region, '{}', 'b')"])
+def test_what_is_looked_for_in_a_text_is_short(call: str) -> None:
+    """In a text of any length an engine tries each place anew."""
+    asked = f"SELECT COUNT(*) FROM visits WHERE {call} = 'b'"
+    parse_query(asked.format("a" * 1000), SCHEMA)
+    with pytest.raises(QueryError, match="at most 1,000 characters"):
+        parse_query(asked.format("a" * 1001), SCHEMA)
+
+
 def test_pairs_of_rows_that_would_be_too_many_are_refused() -> None:
     """Whatever a policy lets a unit have on either side, before anything is charged."""
     joined = "SELECT COUNT(*) FROM visits JOIN drugs USING (pid)"

@@ -20,7 +20,7 @@ from dither.plan.functions.casts import FORMS as TEXT_FORMS
 from dither.plan.functions.dates import DIRECTIVES, directives, reach
 from dither.plan.functions.numbers import LARGEST, MOST_EXPONENT, SPLITTER, WHOLE
 from dither.plan.functions.patterns import Edge, Sequence_, of_regexp
-from dither.plan.functions.texts import LONGEST
+from dither.plan.functions.texts import LONGEST, LONGEST_PART
 from dither.plan.schema import Kind
 
 __all__ = ["FORMS"]
@@ -161,7 +161,18 @@ def _concat(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
 
 def _contains(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
     whole, part = values
-    return binary(">", dialect.position(part, whole), dialect.integer(0))
+    found = binary(">", dialect.position(part.copy(), whole), dialect.integer(0))
+    return case((_is_short(dialect, part), found))
+
+
+def _position(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
+    part, whole = values
+    return case((_is_short(dialect, part.copy()), dialect.position(part, whole)))
+
+
+def _is_short(dialect: Dialect, part: exp.Expression) -> exp.Expression:
+    """Whether a part is short enough to be looked for in a text of any length."""
+    return binary("<=", dialect.length(part), dialect.integer(LONGEST_PART))
 
 
 # --- dates --------------------------------------------------------------------------------------
@@ -296,7 +307,7 @@ FORMS: Mapping[str, Callable[..., exp.Expression]] = {
     "contains": _contains,
     "starts with": lambda dialect, values, kinds: dialect.starts_with(*values),
     "ends with": lambda dialect, values, kinds: dialect.ends_with(*values),
-    "position": lambda dialect, values, kinds: dialect.position(*values),
+    "position": _position,
     "like": lambda dialect, values, kinds, pattern: dialect.like(*values, pattern),
     "regular expression": lambda dialect, values, kinds, pattern: dialect.matches(
         *values, of_regexp(pattern)
