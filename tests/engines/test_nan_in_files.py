@@ -49,7 +49,7 @@ SCHEMA = Schema(
         "rows": Table("rows", {f.name: f for f in FACTS}),
         "visits": Table(
             "visits", {f.name: f for f in FACTS}, unit="u", max_groups=9, max_rows=9999,
-            max_join_rows=9999, unit_name="person",
+            max_join_rows=999, unit_name="person",
         ),
         "codes": Table(
             "codes",
