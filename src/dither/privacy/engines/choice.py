@@ -19,6 +19,7 @@ from dither.privacy.engines.ball_binomial import BinomialProfile
 from dither.privacy.engines.ball_closed import (
     GaussianProfile,
     LaplacesProfile,
+    ReplacedProfile,
     SampledGaussianProfile,
     SeparatedLaplacesProfile,
     SeparatedProfile,
@@ -49,6 +50,7 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm
+from dither.privacy.laws.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
@@ -171,6 +173,8 @@ def engine(
         return SampledGaussianProfile(terms[0])
     if len(terms) == 1 and isinstance(terms[0], SampledLineTerm) and terms[0].count == 1:
         return _once(terms[0], epsilon)
+    if len(terms) == 1 and isinstance(terms[0], ReplacedGaussianTerm) and terms[0].count == 1:
+        return ReplacedProfile(terms[0])
     if len(terms) == 1 and (apart := _apart(terms[0], log_delta, epsilon)) is not None:
         return apart
     if len(terms) == 1 and isinstance(terms[0], ResponseTerm) and BinomialProfile.fits(terms[0]):

@@ -32,6 +32,11 @@ class Part:
         return True
 
     @property
+    def either(self) -> bool:
+        """Whether what is known from above is the same in both directions."""
+        return self.symmetric
+
+    @property
     def exact(self) -> bool:
         """Whether the pair is known, and not only a bound on a class."""
         return True
@@ -229,6 +234,11 @@ class AtMost(Part):
     def symmetric(self) -> bool:
         """As the bound."""
         return self.bound.symmetric
+
+    @property
+    def either(self) -> bool:
+        """As the bound."""
+        return self.bound.either
 
     @property
     def exact(self) -> bool:
