@@ -297,7 +297,7 @@ class Loss(Answers):
 
         A unit replaced: with M_0, M_a, M_b the laws without the unit and with either one, a
         Gaussian's pair is M_0 mixed with means on opposite sides of it (`laws.replaced`). Of others
-        the advanced joint convexity of Balle, Barthe and Gaboardi (2018), theorem 2, bounds delta at
+        advanced joint convexity, theorem 2 of Balle, Barthe and Gaboardi (2018), bounds delta at
         log(1 + g(e^epsilon - 1)) by g times a mean of the deltas of M_a against M_0 and against
         M_b; both are at most that of a group of two.
 

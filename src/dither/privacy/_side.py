@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -31,11 +31,13 @@ from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
-from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import Part
-from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, total
+from dither.privacy.laws.rationals import Amount, Ends, printing_at_least, printing_at_most, total
+from dither.privacy.laws.sampled import Poisson
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Term
 
@@ -55,6 +57,9 @@ Counted = tuple[tuple[Part, int], ...]
 
 _MANY = 10**9
 """Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
+
+_KINDS = 11
+"""Kinds of sampled Gaussians from which all are taken together: in doubles, at once."""
 
 _UNKNOWN = math.log(0.01)
 """A log(delta) whose lower end is below this and whose upper one is above is asked otherwise."""
@@ -89,8 +94,17 @@ def merged(parts: Counted) -> Counted:
 
 
 def terms_of(parts: Counted, removal: bool) -> list[Term]:
-    """The laws of a total of distinct parts, Gaussians and Laplaces taken together."""
+    """The laws of a total of distinct parts, Gaussians and Laplaces taken together.
+
+    So are sampled Gaussians of many kinds, such as a schedule of noise makes.
+    """
     mu_squared, epsilons, counts, terms = 0.0, [], [], []
+    sampled = [pair for pair in parts if _sampled_gaussian(pair[0])]
+    if len(sampled) > _KINDS:
+        kinds = set(sampled)
+        parts = tuple(pair for pair in parts if pair not in kinds)
+        rows = [(p.base.noise_multiplier, p.rate, count) for p, count in sampled]
+        terms.append(SampledGaussiansTerm(*np.array(rows, dtype=float).T, removal))
     for part, count in parts:
         if isinstance(part, LaplaceNoise):
             # Of which there may be thousands: no term for each.
@@ -107,6 +121,11 @@ def terms_of(parts: Counted, removal: bool) -> list[Term]:
     if epsilons:
         terms.append(LaplaceTerm(np.array(epsilons), np.array(counts)))
     return terms
+
+
+def _sampled_gaussian(part: Part) -> TypeGuard[Poisson]:
+    """Of one unit."""
+    return isinstance(part, Poisson) and isinstance(part.base, GaussianNoise) and part.size == 1
 
 
 class Composed(Protocol):
@@ -162,7 +181,7 @@ class Side:
             smooth = all(term.smooth for term in self.lower_terms)
             self.moments = self.lower_terms if smooth else None
         else:
-            self.lower_terms = terms_of(merged(_instances(self.parts)), removal)
+            self.lower_terms = terms_of(merged(_instances(self.parts, removal)), removal)
             stronger = [(part.dominating(), count) for part, count in self.parts]
             known = tuple((part, count) for part, count in stronger if part is not None)
             complete = len(known) == len(stronger)
@@ -177,14 +196,23 @@ class Side:
         self.infinite_lower = infinite(self.lower_terms, up=False)
         # A Gaussian's losses have no end.
         ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
-        tops = ((part.top(removal), count) for part, count in self.parts)
-        self.tops = total(tops) if ends else None
+        self.tops = self._tops(removal) if ends else None
         least, most = largest(self.lower_terms)[0], math.inf
         if self.tops is not None:
             least, most = printing_at_most(self.tops[0]), printing_at_least(self.tops[1])
         elif self.upper_terms is not None:
             most = largest(self.upper_terms)[1]
         self.top_lower, self.top = least, most
+
+    def _tops(self, removal: bool) -> Ends | None:
+        """Ends of the largest finite loss, of kinds that are taken together in doubles."""
+        together = [t for t in self.lower_terms if isinstance(t, SampledGaussiansTerm)]
+        parts = [p for p in self.parts if not (together and self.exact and _sampled_gaussian(p[0]))]
+        tops: list[tuple[Ends | None, int]] = []
+        for term in together if self.exact else []:
+            known = term.top_ends()
+            tops.append((known and (Fraction(known[0]), Fraction(known[1])), 1))
+        return total([*tops, *((part.top(removal), count) for part, count in parts)])
 
     def _moments(self) -> list[Term] | None:
         found = []
@@ -262,7 +290,8 @@ class Side:
 
     def _bound(self, epsilon: float) -> Chernoff | None:
         """A quick bound of the moments of samples: of their tails no engine has a closed form."""
-        sampled = [isinstance(t, SampledGaussianTerm | SampledLineTerm) for t in self.lower_terms]
+        kinds = SampledGaussianTerm | SampledGaussiansTerm | SampledLineTerm
+        sampled = [isinstance(term, kinds) for term in self.lower_terms]
         if not (self.exact and self.moments and any(sampled)):
             return None
         if self._once:
@@ -319,7 +348,7 @@ class Side:
             return True
         if self._once:
             return False
-        kinds = SampledGaussianTerm | SampledLineTerm
+        kinds = SampledGaussianTerm | SampledGaussiansTerm | SampledLineTerm
         if not any(isinstance(term, kinds) for term in self.upper_terms):
             return False
         if not all(term.smooth for term in self.upper_terms):
@@ -331,8 +360,8 @@ class Side:
         return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
 
 
-def _instances(parts: Counted) -> Counted:
-    found = [(part.instance(), count) for part, count in parts]
+def _instances(parts: Counted, removal: bool) -> Counted:
+    found = [(part.instance_for(removal), count) for part, count in parts]
     return tuple((part, count) for part, count in found if part is not None)
 
 
@@ -372,6 +401,9 @@ def one_delta(
     if at < 0:
         swapped = None if near is None else -near
         low, high, method = one_delta(loss, other(loss, this), -at, near=swapped)
+        if any(part.unlike for part, _ in loss.parts):
+            # The other direction's lower end is that of another pair.
+            low = 0.0
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
         # Both summands are positive, each with a unit in its last place; 3 operations.

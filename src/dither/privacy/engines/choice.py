@@ -53,6 +53,7 @@ from dither.privacy.laws.mixture import FixedSizeTerm
 from dither.privacy.laws.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -104,7 +105,8 @@ class Chernoff:
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
         reach = min((t.reach for t in moments), default=1e7)
-        fine = not any(isinstance(t, SampledGaussianTerm) for t in moments)
+        slow = SampledGaussianTerm | SampledGaussiansTerm
+        fine = not any(isinstance(t, slow) for t in moments)
         self.tilt = best_tilt(
             self.moment, log_delta=log_delta, epsilon=epsilon, reach=reach, fine=fine
         )
@@ -268,7 +270,7 @@ def distance(terms: Sequence[Term]) -> float:
             ones.append((SampledGaussianProfile(term), term.count))
         elif isinstance(term, SampledLineTerm):
             ones.append((_once(term, 0.0), term.count))
-        elif isinstance(term, LaplaceTerm):
+        elif isinstance(term, LaplaceTerm | SampledGaussiansTerm):
             total += term.variation()
             total *= 1 + 4 * EPS
         elif isinstance(term, AtomTerm):

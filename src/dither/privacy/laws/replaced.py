@@ -1,7 +1,7 @@
 """A Gaussian on a Poisson sample where a unit is replaced: the part, and the law of its loss.
 
-Let M_0 be the law without either unit, M_x with the one and M_y with its replacement, given who else
-is sampled. M_x and M_y are 1/noise_multiplier-GDP against M_0, and 2/noise_multiplier-GDP against
+Let M_0 be the law without either unit, M_x with the one and M_y with its replacement, given who
+else is sampled. M_x and M_y are 1/noise_multiplier-GDP against M_0, and 2/noise_multiplier-GDP against
 each other, by the chain through M_0. In units of the noise's deviation, with c = 1/noise_multiplier
 and g the rate, ::
 
@@ -88,10 +88,10 @@ class ReplacedGaussianTerm(Term):
     def moment_ends(self, c: float) -> tuple[float, float]:
         """Ends of log E[e^{cL}] of all repetitions, by a trapezoid sum.
 
-        As in `laws.sampled_gaussian`: on the line Im z = d the modulus of either mixture over phi is
-        at most what it is on Re z, and at least cos(d/(2·noise_multiplier)) of it, so that with
-        E(d) = e^{d²/2}·cos(...)^{-c} the rule of step h errs by at most 2·E(d)/(e^{2·pi·d/h} - 1) of
-        the whole. Beyond the window the integrand falls at a rate of at least the margin.
+        As in `laws.sampled_gaussian`: on the line Im z = d the modulus of either mixture over phi
+        is at most what it is on Re z, and at least cos(d/(2·noise_multiplier)) of it, so that with
+        E(d) = e^{d²/2}·cos(...)^{-c} the rule of step h errs by at most 2·E(d)/(e^{2·pi·d/h} - 1)
+        of the whole. Beyond the window the integrand falls at a rate of at least the margin.
         """
         d = np.linspace(0.02, 0.97, 40) * min(math.pi / self.c, 60.0)
         growth = d * d / 2 - c * np.log(np.cos(d * self.c / 2))
@@ -107,7 +107,7 @@ class ReplacedGaussianTerm(Term):
         weight = np.exp(f - top)
         whole = float(weight.sum())
         value = top + math.log(whole * h / math.sqrt(2 * math.pi))
-        # Exponents, logarithms of mixtures and a sum of positive numbers; and what a node is off by.
+        # Exponents, logarithms of mixtures, a sum of positive numbers, and what a node is off by.
         y = self.c * np.abs(z) + self.c**2
         each = (1 + 2 * c) * (6 + 4 * y + 2 * np.abs(over) + 2 * np.abs(under)) + 4 * z * z
         each = EPS * (each + 2 * np.abs(f) + len(z) / 4 + 24)
@@ -253,8 +253,8 @@ def _moved(whole: Part, rate: float, size: int) -> Part:
 def replaced(part: Part) -> tuple[Part, int]:
     """A part's loss where a unit is replaced, from its loss where one is added or removed.
 
-    A Gaussian on a Poisson sample has a pair of its own there. A sample of fixed size states, as its
-    base, what the mechanism loses where a unit is replaced. Of any other the chain of two
+    A Gaussian on a Poisson sample has a pair of its own there. A sample of fixed size states, as
+    its base, what the mechanism loses where a unit is replaced. Of any other the chain of two
     neighbours, one out and one in, is a group of two.
     """
     if isinstance(part, Poisson) and part.fixed:

@@ -15,7 +15,7 @@ from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm, mixed_loss
-from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.part import AtMost, Part, Turned
 from dither.privacy.laws.rationals import (
     Amount,
     Ends,
@@ -204,10 +204,14 @@ class FixedSize(Part):
         return self.base.one_sided or self.poisson
 
     def instance(self) -> Part | None:
+        """A sample of the base's."""
+        return self.instance_for(True)
+
+    def instance_for(self, removal: bool) -> Part | None:
         """A sample of the base's.
 
-        Where that may be met in either direction: what replaces a unit on a sample that lacks it
-        loses as one of both, so that one of them is sampled and the other is not.
+        Where that may be met in either direction: a table on which whoever is drawn in the unit's
+        place loses as one of both does, so that the other one's law is mixed with theirs.
         """
         inner = self.base.instance()
         if inner is None or self.poisson:
@@ -215,7 +219,14 @@ class FixedSize(Part):
         if self.base.symmetric:
             return replace(self, base=inner)
         rate = self.sample / self.population
-        return inner if rate == 1 else Poisson(inner, rate)
+        if rate == 1:
+            return inner
+        return Poisson(inner, rate) if removal else Turned(Poisson(Turned(inner), rate))
+
+    @property
+    def unlike(self) -> bool:
+        """Where the base may be met in either direction."""
+        return not self.base.symmetric
 
     def dominating(self) -> Part | None:
         """A sample of what dominates the base."""
