@@ -169,7 +169,7 @@ class Side:
         rest. Of (epsilon, delta)-DP mechanisms the pairs have some, and moments none where they are
         known.
     least : float
-        The less of both: no smaller delta is certified.
+        The less of both: no smaller delta is certified. 0 where ``whole``: the total is zCDP.
     """
 
     def __init__(self, parts: Counted, removal: bool) -> None:
@@ -193,6 +193,10 @@ class Side:
         self.fails = any(t.infinite > 0 for t in bounded)
         self.infinite, self.infinite_of_moments = missed(pairs), missed(bounded)
         self.least = min(self.infinite, self.infinite_of_moments)
+        # What a list of outcomes leaves out zCDP knows, where it is finite: nothing fails then.
+        self.whole = self.least > 0 and math.isfinite(self.rho)
+        if self.whole:
+            self.least = 0.0
         self.infinite_lower = infinite(self.lower_terms, up=False)
         # A Gaussian's losses have no end.
         ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
@@ -251,9 +255,10 @@ class Side:
             if not ends[1] - ends[0] <= _WIDE:
                 uppers.append((bound, unsaid))
         many = sum(count for _, count in self.parts) > _MANY
-        if many and math.isfinite(rho := self.rho):
+        if (many or self.whole) and math.isfinite(rho := self.rho):
             whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
-            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), unsaid))
+            rest = 0.0 if self.whole else unsaid
+            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), rest))
         starts = [u.start for u, _ in uppers if math.isfinite(u.start)]
         names = list(dict.fromkeys(u.name for u, _ in uppers))
         if low.name not in names:
@@ -330,6 +335,13 @@ class Side:
             # Losses so large that the last places of their parameters decide.
             return math.inf
         return (self.infinite + finite * math.exp(off)) * (1 + 4 * EPS)
+
+    def sketch(self, epsilon: float) -> float | None:
+        """An upper bound of log(delta) by moments, which takes little; None where there are none."""
+        if self.moments is None:
+            return None
+        found = Chernoff(self.moments, log_delta=None, epsilon=epsilon).bounds(epsilon)[1]
+        return plus(found, self.infinite_of_moments) + self.rounding(found)
 
     def apart(self, epsilon: float) -> float:
         """A lower bound of log(delta): to leave out all terms but one is post-processing."""

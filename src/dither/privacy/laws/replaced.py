@@ -1,8 +1,8 @@
 """A Gaussian on a Poisson sample where a unit is replaced: the part, and the law of its loss.
 
 Let M_0 be the law without either unit, M_x with the one and M_y with its replacement, given who
-else is sampled. M_x and M_y are 1/noise_multiplier-GDP against M_0, and 2/noise_multiplier-GDP against
-each other, by the chain through M_0. In units of the noise's deviation, with c = 1/noise_multiplier
+else is sampled. M_x and M_y are 1/noise_multiplier-GDP against M_0, and 2/noise_multiplier-GDP
+against each other, by the chain through M_0. In units of the noise's deviation, with c = 1/noise_multiplier
 and g the rate, ::
 
     P = (1-g)·N(0, 1) + g·N(c, 1)        Q = (1-g)·N(0, 1) + g·N(-c, 1)
