@@ -23,6 +23,7 @@ from dither.numeric._balls import precision, up
 from dither.privacy._side import Counted, merged
 from dither.privacy.engines.closed import MERGED
 from dither.privacy.engines.grid import pessimistic_law
+from dither.privacy.laws.allocation import RandomAllocation
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm, ListedLaw
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
@@ -35,6 +36,8 @@ from dither.privacy.laws.term import EPS, Term
 
 __all__ = ["ProductPair", "blended", "described", "excess", "shared"]
 
+
+_SAMPLES = (Poisson, FixedSize, ReplacedGaussian, RandomAllocation)
 
 _MOST = 20_000
 _REPEATS = 5_000
@@ -57,7 +60,7 @@ def shared(parts: Counted, what: str) -> Part:
     ArgumentError
         They are samples already, or no pair of the whole is known.
     """
-    if any(isinstance(part, Poisson | FixedSize | ReplacedGaussian) for part, _ in parts):
+    if any(isinstance(part, _SAMPLES) for part, _ in parts):
         raise ArgumentError(f"{what} of what is already a sample: sample once, with one rate")
     if parts and all(isinstance(part, GaussianNoise) for part, _ in parts):
         if len(parts) == 1 and parts[0][1] == 1:

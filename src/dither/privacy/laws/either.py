@@ -104,6 +104,15 @@ class EitherWay(Part):
         """The same direction everywhere."""
         return self.part.instance()
 
+    def instance_for(self, removal: bool) -> Part | None:
+        """The part's."""
+        return self.part.instance_for(removal)
+
+    @property
+    def unlike(self) -> bool:
+        """As the part."""
+        return self.part.unlike
+
     def dominating(self) -> Part | None:
         """The pair of both directions."""
         known = self.part.dominating()
