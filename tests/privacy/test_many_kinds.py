@@ -102,9 +102,7 @@ def test_three_hundred_kinds():
 
 def test_calibration_passes_by_what_is_far_from_its_promise():
     """A billion steps; and a promise that is kept at once, or never."""
-    found = calibrate(
-        lambda s: 10**9 * privacy.gaussian(s).poisson(1e-4), epsilon=1.0, delta=1e-6
-    )
+    found = calibrate(lambda s: 10**9 * privacy.gaussian(s).poisson(1e-4), epsilon=1.0, delta=1e-6)
     assert float(found) == pytest.approx(13.378351514839, rel=1e-10)
     assert found.upper - found.lower < 1e-9
     assert (10**9 * privacy.gaussian(float(found)).poisson(1e-4)).delta(1.0) <= 1e-6
