@@ -1,4 +1,4 @@
-"""Random allocation: against quadrature of two steps, simulation of many, and its own neighbours."""
+"""Random allocation: against quadrature of two steps, simulation of many, and its neighbours."""
 
 import math
 
@@ -41,9 +41,8 @@ def test_many_steps_by_simulation():
     loss = privacy.gaussian(1.0).random_allocation(100)
     for epsilon in (0.0, 0.1, 0.3):
         a = math.exp(epsilon)
-        worst = []
-        for gain in (np.maximum(z - a, 0), np.maximum(1 - a * z, 0)):
-            worst.append((float(gain.mean()), float(gain.std()) / math.sqrt(len(z))))
+        gains = np.maximum(z - a, 0), np.maximum(1 - a * z, 0)
+        worst = [(float(x.mean()), float(x.std()) / math.sqrt(len(z))) for x in gains]
         found = loss.delta(epsilon)
         mean, error = max(worst)
         assert mean - 5 * error <= found.upper <= mean + 5 * error + 1e-6
@@ -103,7 +102,7 @@ def test_what_has_no_account_is_refused():
 
 
 def test_the_put_counts_what_its_lattice_ends_at():
-    """At and beyond the last place, and its parity: v(k) >= k - 1 and v rises with slope below 1."""
+    """At and beyond the last place: v(k) >= k - 1, and v rises with a slope below 1."""
     put = _Put(1.0, 20, 4.0)
     k = np.array([0.0, 0.5, 1.0, put.most * 0.999, put.most, put.most * 1.01])
     value = put(k)

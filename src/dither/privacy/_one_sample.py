@@ -20,7 +20,7 @@ import numpy as np
 from dither.errors import ArgumentError
 from dither.numeric import float_up, sqrt_lower
 from dither.numeric._balls import precision, up
-from dither.privacy._side import Counted, merged
+from dither.privacy._terms import Counted, merged
 from dither.privacy.engines.closed import MERGED
 from dither.privacy.engines.grid import pessimistic_law
 from dither.privacy.laws.allocation import RandomAllocation

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import numpy as np
 
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.privacy._masses import infinite, largest, missed, plus
+from dither.privacy._terms import Counted, merged, sampled_gaussian, terms_of
 from dither.privacy.engines.choice import (
     NOTHING,
     Chernoff,
@@ -31,11 +32,8 @@ from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
-from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
-from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
-from dither.privacy.laws.part import Part
+from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.rationals import Amount, Ends, printing_at_least, printing_at_most, total
-from dither.privacy.laws.sampled import Poisson
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
@@ -53,13 +51,8 @@ __all__ = [
 ]
 
 
-Counted = tuple[tuple[Part, int], ...]
-
 _MANY = 10**9
 """Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
-
-_KINDS = 11
-"""Kinds of sampled Gaussians from which all are taken together: in doubles, at once."""
 
 _UNKNOWN = math.log(0.01)
 """A log(delta) whose lower end is below this and whose upper one is above is asked otherwise."""
@@ -83,49 +76,6 @@ epsilon/mu, d log(delta)/d log(mu) = mu·phi(a)/delta, which is at most about |a
 d log(delta)/d log(epsilon) is no larger. See `Side.rounding`, which grows with mu. With mu and |a|
 of up to 10 that is 200·EPS, 5e-14; logarithms of up to 745, and their sums, add 4e-13.
 """
-
-
-def merged(parts: Counted) -> Counted:
-    """Equal parts counted together."""
-    counts: dict[Part, int] = {}
-    for part, count in parts:
-        counts[part] = counts.get(part, 0) + count
-    return tuple(counts.items())
-
-
-def terms_of(parts: Counted, removal: bool) -> list[Term]:
-    """The laws of a total of distinct parts, Gaussians and Laplaces taken together.
-
-    So are sampled Gaussians of many kinds, such as a schedule of noise makes.
-    """
-    mu_squared, epsilons, counts, terms = 0.0, [], [], []
-    sampled = [pair for pair in parts if _sampled_gaussian(pair[0])]
-    if len(sampled) > _KINDS:
-        kinds = set(sampled)
-        parts = tuple(pair for pair in parts if pair not in kinds)
-        rows = [(p.base.noise_multiplier, p.rate, count) for p, count in sampled]
-        terms.append(SampledGaussiansTerm(*np.array(rows, dtype=float).T, removal))
-    for part, count in parts:
-        if isinstance(part, LaplaceNoise):
-            # Of which there may be thousands: no term for each.
-            epsilons.append(1 / part.noise_multiplier)
-            counts.append(float(count))
-            continue
-        term = part.term(removal, count)
-        if isinstance(term, GaussianTerm):
-            mu_squared += term.mu_squared
-        else:
-            terms.append(term)
-    if mu_squared > 0:
-        terms.append(GaussianTerm(mu_squared))
-    if epsilons:
-        terms.append(LaplaceTerm(np.array(epsilons), np.array(counts)))
-    return terms
-
-
-def _sampled_gaussian(part: Part) -> TypeGuard[Poisson]:
-    """Of one unit."""
-    return isinstance(part, Poisson) and isinstance(part.base, GaussianNoise) and part.size == 1
 
 
 class Composed(Protocol):
@@ -211,7 +161,7 @@ class Side:
     def _tops(self, removal: bool) -> Ends | None:
         """Ends of the largest finite loss, of kinds that are taken together in doubles."""
         together = [t for t in self.lower_terms if isinstance(t, SampledGaussiansTerm)]
-        parts = [p for p in self.parts if not (together and self.exact and _sampled_gaussian(p[0]))]
+        parts = [p for p in self.parts if not (together and self.exact and sampled_gaussian(p[0]))]
         tops: list[tuple[Ends | None, int]] = []
         for term in together if self.exact else []:
             known = term.top_ends()
@@ -337,7 +287,7 @@ class Side:
         return (self.infinite + finite * math.exp(off)) * (1 + 4 * EPS)
 
     def sketch(self, epsilon: float) -> float | None:
-        """An upper bound of log(delta) by moments, which takes little; None where there are none."""
+        """A quick upper bound of log(delta) by moments; None where there are none."""
         if self.moments is None:
             return None
         found = Chernoff(self.moments, log_delta=None, epsilon=epsilon).bounds(epsilon)[1]

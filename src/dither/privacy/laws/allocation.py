@@ -22,8 +22,8 @@ mean of a convex function of Z, too.
 
 so that only values of Z up to the largest k are needed, and no tail. v is the mean of a convex
 function of Σ Y_i. Y_i is laid on a lattice of spacing h: what lies between two points goes to both,
-so that its mean is kept. That is a law above it in convex order, and so is the sum of t of them. Sums
-are made by squaring, cut at t·k. What Fourier transforms and masses round by is added to v:
+so that its mean is kept. That is a law above it in convex order, and so is the sum of t of them.
+Sums are made by squaring, cut at t·k. What Fourier transforms and masses round by is added to v:
 
 * one product of x and y is off by at most 3·e·(|x|_2·|y|_1 + |x|_1·|y|_2) in the norm |.|_2, with e
   = 4·EPS·log2(N) (Higham [3]_, theorem 24.2); an error in x moves later products by at most as much
@@ -46,7 +46,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -240,6 +239,7 @@ class _Put:
         norms = [math.sqrt(float((z * z).sum())) for z in (x, y)]
         sums = [float(z.sum()) for z in (x, y)]
         off = 3 * 4 * EPS * math.log2(size) * (norms[0] * sums[1] + norms[1] * sums[0])
+        # Products of errors are less than a millionth of them: masses sum to 1 at most.
         self._short += off * max(times, 1.0) * (1 + 1e-6)
         result: Array = np.maximum(found, 0.0)
         return result

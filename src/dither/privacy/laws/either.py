@@ -2,12 +2,12 @@
 
 Whoever replaces a by b meets the pair (P, Q) in one mechanism and (Q, P) in the next, and may
 choose which by what came out before. With H_a(P, Q) = Σ (P - a·Q)+ of a pair, the larger of
-H_a(P, Q) and H_a(Q, P) at every a > 0 is the profile F(a) of a pair of its own: it is convex, falls, is at least
-(1 - a)+ and 1 at a = 0 (Zhu, Dong and Wang, 2022, proposition 7). That pair dominates both
-directions, and what is composed of pairs that dominate dominates every adaptive composition of what
-they dominate (theorem 10 there): given all answers so far, the next direction is fixed, and the
-inner expectation is at most that of F. So all 2^k choices of k directions are covered, and
-choices that depend on earlier answers too.
+H_a(P, Q) and H_a(Q, P) at every a > 0 is the profile F(a) of a pair of its own: it is convex,
+falls, is at least (1 - a)+ and 1 at a = 0 (Zhu, Dong and Wang, 2022, proposition 7). That pair
+dominates both directions, and what is composed of pairs that dominate dominates every adaptive
+composition of what they dominate (theorem 10 there): given all answers so far, the next direction
+is fixed, and the inner expectation is at most that of F. So all 2^k choices of k directions are
+covered, and choices that depend on earlier answers too.
 
 Of one run F is the truth. Of several it is an upper end, and the lower one is that of the same
 direction everywhere, which is one of the choices.

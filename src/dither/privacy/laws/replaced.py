@@ -2,8 +2,8 @@
 
 Let M_0 be the law without either unit, M_x with the one and M_y with its replacement, given who
 else is sampled. M_x and M_y are 1/noise_multiplier-GDP against M_0, and 2/noise_multiplier-GDP
-against each other, by the chain through M_0. In units of the noise's deviation, with c = 1/noise_multiplier
-and g the rate, ::
+against each other, by the chain through M_0. In units of the noise's deviation, with c =
+1/noise_multiplier and g the rate, ::
 
     P = (1-g)·N(0, 1) + g·N(c, 1)        Q = (1-g)·N(0, 1) + g·N(-c, 1)
 
