@@ -276,9 +276,11 @@ def _bracket(promise: _Promise, x: float) -> tuple[float, float]:
     span = f"from {tried[0]:.6g} to {tried[-1]:.6g}"
     if here <= 0:
         raise ArgumentError(f"every parameter tried, {span}, keeps the promise: none is the least")
-    if len(set(seen.values())) == 1 and refusal is None:
+    # What a bound of moments told apart from the promise it need not tell from one another.
+    exact = {at: promise.excess(at) for at in {tried[0], x, tried[-1]}}
+    if len(set(exact.values())) == 1 and refusal is None:
         raise ArgumentError("make must depend on its parameter: every try cost the same")
-    best = min(seen, key=lambda at: seen[at])
+    best = min(exact, key=lambda at: exact[at])
     raise ArgumentError(
         f"no parameter tried, {span}, keeps the promise; the nearest is {best:.6g}, which reaches "
         f"{promise.text(best)}" + (f"; beyond, {refusal}" if refusal is not None else "")
