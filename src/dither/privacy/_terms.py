@@ -35,13 +35,15 @@ def terms_of(parts: Counted, removal: bool) -> list[Term]:
 
     So are sampled Gaussians of many kinds, such as a schedule of noise makes.
     """
-    mu_squared, epsilons, counts, terms = 0.0, [], [], []
-    sampled = [pair for pair in parts if sampled_gaussian(pair[0])]
+    mu_squared, epsilons, counts = 0.0, [], []
+    terms: list[Term] = []
+    sampled = [(part, count) for part, count in parts if sampled_gaussian(part)]
     if len(sampled) > _KINDS:
-        kinds = set(sampled)
-        parts = tuple(pair for pair in parts if pair not in kinds)
-        rows = [(p.base.noise_multiplier, p.rate, count) for p, count in sampled]
-        terms.append(SampledGaussiansTerm(*np.array(rows, dtype=float).T, removal))
+        parts = tuple(pair for pair in parts if not sampled_gaussian(pair[0]))
+        noise = [p.base.noise_multiplier for p, _ in sampled if isinstance(p.base, GaussianNoise)]
+        rates, repeats = [p.rate for p, _ in sampled], [float(count) for _, count in sampled]
+        columns = np.array(noise), np.array(rates), np.array(repeats)
+        terms.append(SampledGaussiansTerm(*columns, removal))
     for part, count in parts:
         if isinstance(part, LaplaceNoise):
             # Of which there may be thousands: no term for each.

@@ -273,7 +273,8 @@ def _laws(sigma: float, steps: int) -> tuple[ListedLaw, ListedLaw]:
         puts.append(_Put(sigma, steps, puts[-1].most / 16))
 
     def put(k: Array) -> Array:
-        return np.minimum.reduce([one(k) for one in puts])
+        found: Array = np.min([one(k) for one in puts], axis=0)
+        return found
 
     # Where much is left at the end of the lattice, one Gaussian's profile is followed to its end.
     end = last if left < _ENDED else max(last, _FAR / sigma + 1 / (2 * sigma**2))

@@ -276,7 +276,10 @@ def listed(p: list[Fraction], q: list[Fraction]) -> tuple[list[tuple[Fraction, .
 def _pieces(p: list[Fraction], q: list[Fraction]) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
     """Where each piece of F begins, and its x and y."""
     ways = [(p, q), (q, p)]
-    sums = [[sum(a), sum((y for x, y in zip(a, b, strict=True) if x > 0))] for a, b in ways]
+    zero = Fraction(0)
+    sums = [
+        [sum(a, zero), sum((y for x, y in zip(a, b, strict=True) if x > 0), zero)] for a, b in ways
+    ]
     knots = [
         (x / y, way, x, y)
         for way, (a, b) in enumerate(ways)
@@ -284,7 +287,7 @@ def _pieces(p: list[Fraction], q: list[Fraction]) -> Iterator[tuple[Fraction, Fr
         if x > 0 and y > 0
     ]
     knots.sort(key=lambda knot: knot[0])
-    low = Fraction(0)
+    low = zero
     for at, group in groupby(knots, key=lambda knot: knot[0]):
         yield from _larger(sums, low, at)
         for _, way, x, y in group:
@@ -292,14 +295,14 @@ def _pieces(p: list[Fraction], q: list[Fraction]) -> Iterator[tuple[Fraction, Fr
             sums[way][1] -= y
         low = at
     # Beyond the last knot both are constant.
-    yield low, max(Fraction(x) for x, _ in sums), Fraction(0)
+    yield low, max(x for x, _ in sums), zero
 
 
 def _larger(
     sums: list[list[Fraction]], low: Fraction, high: Fraction
 ) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
     """The larger one of two lines on an interval, or first the one and then the other."""
-    (x, y), (u, v) = (tuple(Fraction(z) for z in one) for one in sums)
+    (x, y), (u, v) = sums
     at_low, at_high = (x - u) - low * (y - v), (x - u) - high * (y - v)
     first = (low, x, y) if at_low > 0 or (at_low == 0 and at_high >= 0) else (low, u, v)
     yield first

@@ -174,7 +174,8 @@ class ReplacedGaussianTerm(Term):
         largest = float(np.abs(edges).max())
         position = float((slope * (np.abs(at) + 1 + c)).max()) * 16 * EPS
         position += 32 * EPS * (largest + g) + 16 * EPS * g / (1 - g)
-        below, above = ((1 - g) * plain[k] + g * up[k] for k in (2, 3))
+        below = (1 - g) * plain[2] + g * up[2]
+        above = (1 - g) * plain[3] + g * up[3]
         return LawCells(p, q, p_error, q_error, below, above, position, apart, apart_error)
 
     def mean(self) -> float:
