@@ -196,6 +196,34 @@ def pld_pure() -> float:
     return float(one.self_compose(10_000).get_epsilon_for_delta(1e-6))
 
 
+def schedule(kinds: int) -> list[tuple[float, float]]:
+    """Noise multipliers and rates of a schedule: none is met twice."""
+    return [(1 + 3 * i / kinds, 0.01 + 0.03 * i / kinds) for i in range(kinds)]
+
+
+def pld_schedule(kinds: int) -> Work:
+    """dp-accounting on a schedule, one distribution a kind."""
+
+    def work() -> float:
+        from dp_accounting.pld import privacy_loss_distribution as d
+
+        total = None
+        for sigma, rate in schedule(kinds):
+            one = d.from_gaussian_mechanism(sigma, sampling_prob=rate)
+            total = one if total is None else total.compose(one)
+        assert total is not None
+        return float(total.get_epsilon_for_delta(1e-6))
+
+    return work
+
+
+def _scheduled(kinds: int, peers: dict[str, Work]) -> Setting:
+    loss = privacy.compose(*(privacy.gaussian(s).poisson(g) for s, g in schedule(kinds)))
+    return Setting(
+        f"{kinds} kinds of sampled Gaussians δ=1e-6", lambda: loss.epsilon(1e-6), peers, "–", 1.0
+    )
+
+
 def _few_calibrated(few: int, truth: str) -> Setting:
     return Setting(
         f"σ for ε=1, {few} Gaussians on samples of .01",
@@ -259,6 +287,29 @@ def settings() -> list[Setting]:
             {"dp-accounting PLD": pld_pure},
             "4.885515601007316",
             0.02,
+        )
+    )
+    rows.append(_scheduled(20, {"dp-accounting PLD": pld_schedule(20)}))
+    # The peer takes minutes.
+    rows.append(_scheduled(300, {}))
+    rows.append(
+        Setting(
+            "σ for ε=1, 10⁹ Gaussians on samples of 10⁻⁴",
+            lambda: accounting.calibrate(
+                lambda s: 10**9 * privacy.gaussian(s).poisson(1e-4), epsilon=1.0, delta=1e-6
+            ),
+            {},
+            "13.3783515148",
+            5.0,
+        )
+    )
+    rows.append(
+        Setting(
+            "random allocation to 100 steps, σ=1 δ=1e-6",
+            lambda: privacy.gaussian(1.0).random_allocation(100).epsilon(1e-6),
+            {},
+            "–",
+            5.0,
         )
     )
     for name, options in (("any", {}), ("GRR k=18", {"randomiser": "grr", "k": 18})):

@@ -160,9 +160,12 @@ def test_far_parameters_are_answered_or_refused(far):
 
 
 def test_a_sample_joined_at_zero_keeps_zero_inside_its_grid():
-    """The other parts rule out a total above 0, and the truth is 0.64."""
+    """The other parts rule out a total above 0, and the same direction twice has 0.64.
+
+    The upper end is that of the pair for both directions.
+    """
     found = unlike().delta(0.0)
-    assert found.lower <= 0.64 <= found.upper < 0.6400001
+    assert 0.6399999 < found.lower <= 0.64 <= found.upper < 0.67
 
 
 def test_groups_beyond_all_lists_lose_what_a_pure_mechanism_does():
@@ -176,3 +179,22 @@ def test_everything_above_the_largest_loss_is_exact():
     """There delta is the chance of an infinite loss, as it was stated."""
     found = (pure(1.0) + approximate(0.5, 1e-7)).delta(2.0)
     assert found.lower == found.upper == 1e-7
+
+
+def test_searches_of_next_to_nothing_lose_next_to_nothing():
+    """Roots of what is beyond the doubles; the pure bound says it best."""
+    for mean in (1, 10):
+        found = repeat_and_select(pure(1e-200), mean=mean)
+        assert found.charge.epsilon == 3 * Fraction("1e-200")
+        assert found.epsilon(0).upper <= 3.0000001e-200
+
+
+@pytest.mark.parametrize("delta", [1e-291, 1e-300, 5e-324])
+def test_discrete_noise_has_an_epsilon_at_every_delta(delta):
+    """Beyond what a list of outcomes holds zCDP has one: with rho 1/200, about sqrt(4·rho·log)."""
+    found = discrete_gaussian(10.0).epsilon(delta)
+    continuous = gaussian(10.0).epsilon(delta).upper
+    assert 0.99 * continuous < found.upper < 1.02 * continuous
+    assert found.lower <= found.upper
+    sampled = (3 * discrete_gaussian(10.0).poisson(0.5)).epsilon(delta)
+    assert 0 <= sampled.lower <= sampled.upper

@@ -21,9 +21,10 @@ from dither.privacy._side import Counted, Side, one_delta, one_epsilon, side, si
 from dither.privacy._tradeoff import one_tpr
 from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.either import EitherWay
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.part import gdp_of_variation
+from dither.privacy.laws.part import Part, gdp_of_variation
 from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, root
 from dither.privacy.laws.term import EPS
 
@@ -230,11 +231,14 @@ class Answers:
         mu²/2 as a grows.
         """
         self._no_failure("a zCDP bound")
-        parts = self.parts
+        # Of a part that is met in either direction the larger rho counts, run by run.
+        ways = [(part, count) for part, count in self.parts if isinstance(part, EitherWay)]
+        parts = tuple(pair for pair in self.parts if pair not in ways)
         high = _up(sum(count * part.rho() for part, count in parts))
         # Gaussians have the same ratio at every order, so what is left adds to it.
         bounded = tuple((part, count) for part, count in parts if part.tail() < part.rho())
-        found = [concentration(side(bounded, s.removal)) for s in sides(self)] if bounded else []
+        removals = {s.removal for s in sides(self)}
+        found = [concentration(side(bounded, way)) for way in removals] if bounded else []
         known = [ends for ends in found if ends is not None]
         low = printing_at_most(_tail(self.parts) / 2)
         if known and len(known) == len(found):
@@ -243,6 +247,10 @@ class Answers:
             # Gaussians have the same ratio at every order.
             flat = [k * part.rho() for part, k in parts if isinstance(part, GaussianNoise)]
             low = max(low, printing_at_most(Fraction(max(ends[0] for ends in known)) + sum(flat)))
+        for part, count in ways:
+            least, most = _rho_ends(part)
+            low = max(low, printing_at_most(count * least))
+            high = _up(Fraction(high) + count * most) if math.isfinite(high + most) else math.inf
         if not math.isfinite(high):
             raise ArgumentError(
                 "no finite rho is known for this loss; ask for epsilon(delta) instead"
@@ -294,16 +302,19 @@ class Answers:
 
     def mean(self) -> float:
         """E[L], the KL divergence, in the worse direction; a plain float, not an interval."""
-        if any(not part.exact for part, _ in self.parts):
+        if not all(_known(part) for part, _ in self.parts):
             raise ArgumentError("the mean loss is known only where every part's pair is")
         self._no_failure("a mean loss")
-        return max(sum(t.mean() for t in s.lower_terms) for s in sides(self))
+        rest = tuple(pair for pair in self.parts if not isinstance(pair[0], EitherWay))
+        ways = [(part.part, k) for part, k in self.parts if isinstance(part, EitherWay)]
+        whole = max(sum(t.mean() for t in side(rest, s.removal).lower_terms) for s in sides(self))
+        return whole + sum(k * max(p.term(way, 1).mean() for way in (True, False)) for p, k in ways)
 
     def loss_distribution(
         self, *, removal: bool = True
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Points and masses of a discretised loss under P, for pictures and not for guarantees."""
-        if any(not part.exact for part, _ in self.parts):
+        if not all(_known(part) for part, _ in self.parts):
             raise ArgumentError("the law of the loss is known only where every part's pair is")
         this = side(self.parts, removal)
         if not self.parts:
@@ -356,6 +367,22 @@ def _moment_bounds(this: Side, c: float) -> tuple[float, float]:
             return low, math.inf
         high = sum(moment_ends(term, at)[1] for term in this.moments)
     return low, high
+
+
+def _known(part: Part) -> bool:
+    """Whether its pair is known, in either direction."""
+    return part.part.exact if isinstance(part, EitherWay) else part.exact
+
+
+def _rho_ends(part: EitherWay) -> tuple[Fraction, Amount]:
+    """Ends of the least rho of a part that is met in either direction."""
+    one: Counted = ((part.part, 1),)
+    found = [concentration(side(one, way)) for way in (True, False)]
+    known = [ends for ends in found if ends is not None]
+    if len(known) < len(found):
+        return Fraction(0), part.rho()
+    low, high = (max(ends[i] for ends in known) for i in (0, 1))
+    return Fraction(low), min(Fraction(high), part.rho())
 
 
 def _tail(parts: Counted) -> Fraction:

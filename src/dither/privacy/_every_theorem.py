@@ -16,7 +16,8 @@ from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up, sqrt_lower
 from dither.privacy import Bound, Loss, approximate, gdp
 from dither.privacy._conversion import epsilon_of_rho
-from dither.privacy._side import merged, sides
+from dither.privacy._side import sides
+from dither.privacy._terms import merged
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.search import invert
 from dither.privacy.laws.rationals import printed, printing_at_least, printing_at_most

@@ -36,7 +36,7 @@ _MAKERS = {
     for name in privacy.__all__
     if inspect.isfunction(maker := getattr(privacy, name)) and maker is not compose
 }
-_METHODS = ("group", "poisson", "without_replacement")
+_METHODS = ("poisson", "without_replacement", "random_allocation", "group")
 _LONGEST = 20_000
 
 
@@ -158,8 +158,8 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Call):
         return _call(node)
     raise ArgumentError(
-        "an expression holds makers, +, * by a whole number, poisson, without_replacement and "
-        "group; nothing else is understood"
+        "an expression holds makers, +, * by a whole number, poisson, without_replacement, "
+        "random_allocation and group; nothing else is understood"
     )
 
 
@@ -275,7 +275,7 @@ def _mechanism(row: Any, neighbours: str) -> Loss:
         # Keys of a TOML table are text.
         rest["orders"] = {_order(name): value for name, value in rest["orders"].items()}
     loss = _called(_MAKERS[kind], [], {**rest, "neighbours": neighbours})
-    for name in ("poisson", "without_replacement", "group"):
+    for name in _METHODS:
         if name in samples:
             given = samples[name]
             arguments, named = ([], given) if isinstance(given, dict) else ([given], {})

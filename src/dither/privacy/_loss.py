@@ -16,7 +16,11 @@ from dither.privacy._answers import Answers
 from dither.privacy._charge import Charge
 from dither.privacy._one_sample import described, excess, shared
 from dither.privacy._promise import Neighbours, Promise, as_neighbours
+from dither.privacy.laws.allocation import MOST_STEPS, RandomAllocation
+from dither.privacy.laws.either import either_way
+from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.part import Part
+from dither.privacy.laws.replaced import ReplacedGaussian, replaced
 from dither.privacy.laws.sampled import FixedSize, Poisson
 
 __all__ = ["Loss", "as_charge", "compose"]
@@ -71,6 +75,12 @@ class Loss(Answers):
     slack: float = 0.0
     unit: str | None = None
     charges: tuple[tuple[Charge, int], ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Where units are replaced, a mechanism may be run in either direction (`laws.either`)."""
+        if self.neighbours is Neighbours.REPLACE:
+            both = tuple((either_way(part), count) for part, count in self.parts)
+            object.__setattr__(self, "parts", both)
 
     __array_ufunc__: ClassVar[None] = None
     """So that an array times a loss is refused by the loss, and not tried item by item."""
@@ -174,6 +184,9 @@ class Loss(Answers):
     def to_replace(self) -> Loss:
         """The loss where one unit is replaced: that of two units, one out and one in.
 
+        Of a Gaussian on a sample it is that of the pair that is proved for units replaced
+        (`poisson`), which is less.
+
         Raises
         ------
         ArgumentError
@@ -187,7 +200,15 @@ class Loss(Answers):
         ('replace', Fraction(1, 1))
         """
         self._added("to_replace")
-        return replace(self.group(2), neighbours=Neighbours.REPLACE)
+        if self.slack > 0:
+            raise ArgumentError("to_replace of a truncated sample is not offered")
+        found = [(replaced(part), count) for part, count in self.parts]
+        return replace(
+            self,
+            parts=tuple((part, k * count) for (part, k), count in found),
+            neighbours=Neighbours.REPLACE,
+            charges=tuple((charge.grouped(2), count) for charge, count in self._charges()),
+        )
 
     def to_group(self, unit: str, size: int) -> Loss:
         """The loss of a larger unit that is made of at most ``size`` of these.
@@ -261,7 +282,8 @@ class Loss(Answers):
             ``population`` units: costs delta·(1 + e^epsilon) for the chance that it is.
         neighbours : Neighbours or str
             Of the sampled loss. The mechanism's own loss is stated for a unit added or removed;
-            with 'replace' the result is for a unit replaced, and only an upper end is known.
+            with 'replace' the result is for a unit replaced. Of Gaussians both ends are known
+            then, of others an upper end.
 
         Raises
         ------
@@ -274,8 +296,9 @@ class Loss(Answers):
         Neighbours add or remove one unit. Theorem 11 of Zhu, Dong and Wang (2022). Truncation: both
         laws move by at most the chance of a cut in total variation (couple the samples).
 
-        A unit replaced: with M_0, M_a, M_b the laws without the unit and with either one, the
-        advanced joint convexity of Balle, Barthe and Gaboardi (2018), theorem 2, bounds delta at
+        A unit replaced: with M_0, M_a, M_b the laws without the unit and with either one, a
+        Gaussian's pair is M_0 mixed with means on opposite sides of it (`laws.replaced`). Of others
+        advanced joint convexity, theorem 2 of Balle, Barthe and Gaboardi (2018), bounds delta at
         log(1 + g(e^epsilon - 1)) by g times a mean of the deltas of M_a against M_0 and against
         M_b; both are at most that of a group of two.
 
@@ -294,9 +317,9 @@ class Loss(Answers):
             )
         relation = as_neighbours(neighbours)
         part = shared(self.parts, "poisson")
-        replaced = relation is Neighbours.REPLACE
+        replace_one = relation is Neighbours.REPLACE
         share = check.exact("rate", rate)
-        charge = (self.charge.grouped(2) if replaced else self.charge).sampled(share)
+        charge = (self.charge.grouped(2) if replace_one else self.charge).sampled(share)
         slack = self.slack
         if (truncate is None) != (population is None):
             raise ArgumentError("truncate and population belong together: give both or neither")
@@ -306,7 +329,9 @@ class Loss(Answers):
             slack = float_up(Fraction(slack) + Fraction(cut))
             charge = charge.moved(Fraction(cut))
         sampled: Part
-        if replaced:
+        if replace_one and g < 1 and isinstance(part, GaussianNoise):
+            sampled = ReplacedGaussian(part, g)
+        elif replace_one:
             double = shared((part.group(2),), "poisson")
             sampled = double if g == 1 else FixedSize(double, g, 1, poisson=True)
         else:
@@ -348,11 +373,54 @@ class Loss(Answers):
         if self.neighbours is Neighbours.ADD_REMOVE:
             double = shared((part.group(2),), "without_replacement")
             charge = self.charge.grouped(2).sampled(Fraction(m, n + 1))
-            taken: Part = Poisson(double, float_up(Fraction(m, n + 1)))
+            taken: Part = Poisson(double, float_up(Fraction(m, n + 1)), fixed=True)
         else:
             charge = self.charge.sampled(Fraction(m, n))
             taken = part if m == n else FixedSize(part, m, n)
         return replace(self, parts=((taken, 1),), charges=((charge, 1),))
+
+    def random_allocation(self, steps: int) -> Loss:
+        """The same in one of many steps, drawn at random for each unit, all released.
+
+        Parameters
+        ----------
+        steps : int
+            At least 1: how many there are. Each unit takes part in one of them, each with the same
+            chance, whatever the others do.
+
+        Raises
+        ------
+        ArgumentError
+            The number is out of range; or the loss is not one of Gaussian noise, for units that are
+            added or removed.
+
+        Notes
+        -----
+        The loss is that of all steps together: for several epochs multiply it. Data that are
+        shuffled and cut into batches are allocated so, but for batches of one size, of which
+        nothing is claimed. The proof stands in `laws.allocation`: delta is at most that of the mean
+        of as many normal laws, each moved in its own step; never more than without allocation. It
+        is charged as one Gaussian. From below it is that of the largest output.
+
+        References
+        ----------
+        Chua and others, "Balls-and-bins sampling for DP-SGD", AISTATS 2025; Feldman and Shenfeld,
+        "Privacy amplification by random allocation", 2025.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> epoch = privacy.gaussian(1.0).random_allocation(steps=100)
+        >>> 0.7 < epoch.epsilon(delta=1e-6) < 2.2 < privacy.gaussian(1.0).epsilon(delta=1e-6)
+        True
+        """
+        t = check.count("steps", steps, 1, MOST_STEPS, instead="; fewer steps lose more")
+        self._added("random_allocation")
+        part = shared(self.parts, "random_allocation")
+        if not isinstance(part, GaussianNoise) or self.slack > 0:
+            raise ArgumentError("random_allocation takes Gaussian noise, one release or several")
+        taken: Part = part if t == 1 else RandomAllocation(part, t)
+        return replace(self, parts=((taken, 1),))
 
     def group(self, size: int) -> Loss:
         """The loss against groups of ``size`` units that change together.

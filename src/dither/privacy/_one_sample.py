@@ -20,20 +20,24 @@ import numpy as np
 from dither.errors import ArgumentError
 from dither.numeric import float_up, sqrt_lower
 from dither.numeric._balls import precision, up
-from dither.privacy._side import Counted, merged
+from dither.privacy._terms import Counted, merged
 from dither.privacy.engines.closed import MERGED
 from dither.privacy.engines.grid import pessimistic_law
+from dither.privacy.laws.allocation import RandomAllocation
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm, ListedLaw
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import AtMost, Part
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, root, total
+from dither.privacy.laws.replaced import ReplacedGaussian
 from dither.privacy.laws.sampled import FixedSize, Poisson, pure
 from dither.privacy.laws.term import EPS, Term
 
 __all__ = ["ProductPair", "blended", "described", "excess", "shared"]
 
+
+_SAMPLES = (Poisson, FixedSize, ReplacedGaussian, RandomAllocation)
 
 _MOST = 20_000
 _REPEATS = 5_000
@@ -56,7 +60,7 @@ def shared(parts: Counted, what: str) -> Part:
     ArgumentError
         They are samples already, or no pair of the whole is known.
     """
-    if any(isinstance(part, Poisson | FixedSize) for part, _ in parts):
+    if any(isinstance(part, _SAMPLES) for part, _ in parts):
         raise ArgumentError(f"{what} of what is already a sample: sample once, with one rate")
     if parts and all(isinstance(part, GaussianNoise) for part, _ in parts):
         if len(parts) == 1 and parts[0][1] == 1:
@@ -112,6 +116,11 @@ class ProductPair(Part):
     def symmetric(self) -> bool:
         """Where all are."""
         return all(part.symmetric for part, _ in self.parts)
+
+    @property
+    def either(self) -> bool:
+        """Where all are."""
+        return all(part.either for part, _ in self.parts)
 
     @property
     def exact(self) -> bool:
@@ -256,12 +265,14 @@ def blended(parts: Counted, words: str) -> ListedLaw:
     h = width / _POINTS
     first, masses, lost, relative = 0, np.ones(1), 0.0, 16 * EPS
     for (term, count), (low, high) in zip(laws, ends, strict=True):
-        start, law, above, rough = pessimistic_law(term, low, high, h)
+        start, law, above, rough, off = pessimistic_law(term, low, high, h)
         for _ in range(count):
             first, masses = first + start, np.convolve(masses, law)
             lost += math.log1p(-above) if above < 1 else -math.inf
             # Products and short sums of positive numbers.
             relative += rough + EPS * (4 + min(len(law), len(masses)))
+            # A loss that is off by so little moves delta by no more.
+            lost -= off
     infinite = min(1.0, -math.expm1(lost) * (1 + EPS * (4 + sum(count for _, count in laws))))
     # Tails that a product of many laws leaves to rounding: they are charged, not kept.
     tiny = masses < 1e-300

@@ -14,7 +14,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._search import bisect
 from dither.errors import ArgumentError
-from dither.numeric import log_upper, shortened
+from dither.numeric import log_upper, shortened, sqrt_upper
 from dither.privacy._charge import Charge
 from dither.privacy._compound import ORDERS
 from dither.privacy._loss import Loss
@@ -196,10 +196,10 @@ def _charged(one: Charge, mean: Fraction, eta: Fraction | None, lost: float | No
     if one.rho and not one.rho_delta:
         # Any t and b give a true bound; these are the best ones, in doubles.
         rho, length, log_mean = one.rho, Fraction(lost), log_upper(mean)
-        b = max(Fraction(1), Fraction(math.sqrt(length / rho)))
+        b = max(Fraction(1), _rough_root(length / rho))
         found = rho + (1 + eta) * ((b - 1) * rho + length / b)
         if log_mean > 0:
-            t = Fraction(math.sqrt(log_mean / rho))
+            t = _rough_root(log_mean / rho)
             found += rho * t + log_mean / t
         rhos.append(found)
     if rhos:
@@ -207,6 +207,14 @@ def _charged(one: Charge, mean: Fraction, eta: Fraction | None, lost: float | No
     if epsilon is not None and delta:
         return Charge.approximate(epsilon, delta)
     return Charge(epsilon, delta, None)
+
+
+def _rough_root(x: Fraction) -> Fraction:
+    """About the square root, of numbers beyond the doubles too."""
+    try:
+        return Fraction(math.sqrt(x))
+    except OverflowError:
+        return sqrt_upper(x)
 
 
 def _log_inverse_gamma(mean: float, eta: float) -> float:

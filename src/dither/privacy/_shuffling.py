@@ -66,6 +66,7 @@ from dither.privacy import Bound, Charge, Loss, Neighbours
 from dither.privacy._clones import LISTED, blanket, clones, counted
 from dither.privacy._two_answers import LOGS, TwoAnswers
 from dither.privacy.laws.atoms import ListedLaw
+from dither.privacy.laws.either import law_of_profile
 from dither.privacy.laws.part import AtMost
 from dither.privacy.laws.term import EPS
 
@@ -195,23 +196,10 @@ class Shuffled:
         grid = h * np.arange(_CELLS + 1)
         high = np.array([self._ends(float(e), _LEAST)[1] for e in grid])
         high[-1] = high[-1] if last < top else 0.0
-        # Both signs: delta(-e) = 1 - e^-e + e^-e·delta(e), as the pair is symmetric. Lines are
-        # drawn over e^loss, less 1 where losses are small, so that its digits are kept.
+        # Both signs: delta(-e) = 1 - e^-e + e^-e·delta(e), as the pair is symmetric.
         losses = h * np.arange(-_CELLS, _CELLS + 1)
-        y = np.exp(losses)
         left = -np.expm1(-grid[:0:-1]) + np.exp(-grid[:0:-1]) * high[:0:-1]
-        profile = _convex(np.expm1(losses) if last < 1 else y, np.concatenate([left, high]))
-        # Q's mass above each point is minus the slope; P's is e^loss times Q's.
-        slopes = np.diff(profile) / (y[:-1] * math.expm1(h))
-        under_q = np.diff(np.concatenate([[-(1 - profile[0]) / y[0]], slopes, [0.0]]))
-        masses = np.maximum(under_q, 0.0) * y
-        # What rounding took from the profile is given back at infinity. What the masses make of it
-        # is a sum of products in pairs, below 20 roundings; profile and difference have 6 more.
-        short = 0.0
-        for i in range(len(y)):
-            found = float((masses[i + 1 :] * -np.expm1(losses[i] - losses[i + 1 :])).sum())
-            short = max(short, float(profile[i]) - float(high[-1]) - found)
-        infinite = (float(high[-1]) + max(short, 0.0)) * (1 + 4 * EPS)
+        masses, infinite = law_of_profile(losses, np.concatenate([left, high]), h)
         return ListedLaw(words, -_CELLS * h, h, tuple(masses.tolist()), infinite, 32 * EPS)
 
     def _epsilon_ends(self, target: float) -> tuple[float, float]:
@@ -364,17 +352,3 @@ def shuffle(
     if shared > answers:
         raise ArgumentError("hidden must be at most k")
     return Shuffled(n, p, answers, shared)
-
-
-def _convex(y: Array, values: Array) -> Array:
-    """The greatest convex function below the points: above every convex one that is below them."""
-    kept: list[int] = []
-    for i in range(len(y)):
-        while len(kept) > 1:
-            a, b = kept[-2:]
-            if (values[b] - values[a]) * (y[i] - y[a]) < (values[i] - values[a]) * (y[b] - y[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    result: Array = np.interp(y, y[kept], values[kept])
-    return result

@@ -19,6 +19,7 @@ import numpy as np
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.privacy._masses import infinite, largest, missed, plus
+from dither.privacy._terms import Counted, merged, sampled_gaussian, terms_of
 from dither.privacy.engines.choice import (
     NOTHING,
     Chernoff,
@@ -32,10 +33,9 @@ from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
-from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
-from dither.privacy.laws.part import Part
-from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, total
+from dither.privacy.laws.rationals import Amount, Ends, printing_at_least, printing_at_most, total
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Term
 
@@ -50,8 +50,6 @@ __all__ = [
     "sides",
 ]
 
-
-Counted = tuple[tuple[Part, int], ...]
 
 _MANY = 10**9
 """Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
@@ -78,35 +76,6 @@ epsilon/mu, d log(delta)/d log(mu) = mu·phi(a)/delta, which is at most about |a
 d log(delta)/d log(epsilon) is no larger. See `Side.rounding`, which grows with mu. With mu and |a|
 of up to 10 that is 200·EPS, 5e-14; logarithms of up to 745, and their sums, add 4e-13.
 """
-
-
-def merged(parts: Counted) -> Counted:
-    """Equal parts counted together."""
-    counts: dict[Part, int] = {}
-    for part, count in parts:
-        counts[part] = counts.get(part, 0) + count
-    return tuple(counts.items())
-
-
-def terms_of(parts: Counted, removal: bool) -> list[Term]:
-    """The laws of a total of distinct parts, Gaussians and Laplaces taken together."""
-    mu_squared, epsilons, counts, terms = 0.0, [], [], []
-    for part, count in parts:
-        if isinstance(part, LaplaceNoise):
-            # Of which there may be thousands: no term for each.
-            epsilons.append(1 / part.noise_multiplier)
-            counts.append(float(count))
-            continue
-        term = part.term(removal, count)
-        if isinstance(term, GaussianTerm):
-            mu_squared += term.mu_squared
-        else:
-            terms.append(term)
-    if mu_squared > 0:
-        terms.append(GaussianTerm(mu_squared))
-    if epsilons:
-        terms.append(LaplaceTerm(np.array(epsilons), np.array(counts)))
-    return terms
 
 
 class Composed(Protocol):
@@ -150,7 +119,7 @@ class Side:
         rest. Of (epsilon, delta)-DP mechanisms the pairs have some, and moments none where they are
         known.
     least : float
-        The less of both: no smaller delta is certified.
+        The less of both: no smaller delta is certified. 0 where ``whole``: the total is zCDP.
     """
 
     def __init__(self, parts: Counted, removal: bool) -> None:
@@ -162,7 +131,7 @@ class Side:
             smooth = all(term.smooth for term in self.lower_terms)
             self.moments = self.lower_terms if smooth else None
         else:
-            self.lower_terms = terms_of(merged(_instances(self.parts)), removal)
+            self.lower_terms = terms_of(merged(_instances(self.parts, removal)), removal)
             stronger = [(part.dominating(), count) for part, count in self.parts]
             known = tuple((part, count) for part, count in stronger if part is not None)
             complete = len(known) == len(stronger)
@@ -174,17 +143,30 @@ class Side:
         self.fails = any(t.infinite > 0 for t in bounded)
         self.infinite, self.infinite_of_moments = missed(pairs), missed(bounded)
         self.least = min(self.infinite, self.infinite_of_moments)
+        # What a list of outcomes leaves out zCDP knows, where it is finite: nothing fails then.
+        self.whole = self.least > 0 and math.isfinite(self.rho)
+        if self.whole:
+            self.least = 0.0
         self.infinite_lower = infinite(self.lower_terms, up=False)
         # A Gaussian's losses have no end.
         ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
-        tops = ((part.top(removal), count) for part, count in self.parts)
-        self.tops = total(tops) if ends else None
+        self.tops = self._tops(removal) if ends else None
         least, most = largest(self.lower_terms)[0], math.inf
         if self.tops is not None:
             least, most = printing_at_most(self.tops[0]), printing_at_least(self.tops[1])
         elif self.upper_terms is not None:
             most = largest(self.upper_terms)[1]
         self.top_lower, self.top = least, most
+
+    def _tops(self, removal: bool) -> Ends | None:
+        """Ends of the largest finite loss, of kinds that are taken together in doubles."""
+        together = [t for t in self.lower_terms if isinstance(t, SampledGaussiansTerm)]
+        parts = [p for p in self.parts if not (together and self.exact and sampled_gaussian(p[0]))]
+        tops: list[tuple[Ends | None, int]] = []
+        for term in together if self.exact else []:
+            known = term.top_ends()
+            tops.append((known and (Fraction(known[0]), Fraction(known[1])), 1))
+        return total([*tops, *((part.top(removal), count) for part, count in parts)])
 
     def _moments(self) -> list[Term] | None:
         found = []
@@ -223,9 +205,10 @@ class Side:
             if not ends[1] - ends[0] <= _WIDE:
                 uppers.append((bound, unsaid))
         many = sum(count for _, count in self.parts) > _MANY
-        if many and math.isfinite(rho := self.rho):
+        if (many or self.whole) and math.isfinite(rho := self.rho):
             whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
-            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), unsaid))
+            rest = 0.0 if self.whole else unsaid
+            uppers.append((Chernoff(whole, log_delta=log_delta, epsilon=epsilon), rest))
         starts = [u.start for u, _ in uppers if math.isfinite(u.start)]
         names = list(dict.fromkeys(u.name for u, _ in uppers))
         if low.name not in names:
@@ -262,7 +245,8 @@ class Side:
 
     def _bound(self, epsilon: float) -> Chernoff | None:
         """A quick bound of the moments of samples: of their tails no engine has a closed form."""
-        sampled = [isinstance(t, SampledGaussianTerm | SampledLineTerm) for t in self.lower_terms]
+        kinds = SampledGaussianTerm | SampledGaussiansTerm | SampledLineTerm
+        sampled = [isinstance(term, kinds) for term in self.lower_terms]
         if not (self.exact and self.moments and any(sampled)):
             return None
         if self._once:
@@ -302,6 +286,13 @@ class Side:
             return math.inf
         return (self.infinite + finite * math.exp(off)) * (1 + 4 * EPS)
 
+    def sketch(self, epsilon: float) -> float | None:
+        """A quick upper bound of log(delta) by moments; None where there are none."""
+        if self.moments is None:
+            return None
+        found = Chernoff(self.moments, log_delta=None, epsilon=epsilon).bounds(epsilon)[1]
+        return plus(found, self.infinite_of_moments) + self.rounding(found)
+
     def apart(self, epsilon: float) -> float:
         """A lower bound of log(delta): to leave out all terms but one is post-processing."""
         found = -math.inf
@@ -319,7 +310,7 @@ class Side:
             return True
         if self._once:
             return False
-        kinds = SampledGaussianTerm | SampledLineTerm
+        kinds = SampledGaussianTerm | SampledGaussiansTerm | SampledLineTerm
         if not any(isinstance(term, kinds) for term in self.upper_terms):
             return False
         if not all(term.smooth for term in self.upper_terms):
@@ -331,8 +322,8 @@ class Side:
         return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
 
 
-def _instances(parts: Counted) -> Counted:
-    found = [(part.instance(), count) for part, count in parts]
+def _instances(parts: Counted, removal: bool) -> Counted:
+    found = [(part.instance_for(removal), count) for part, count in parts]
     return tuple((part, count) for part, count in found if part is not None)
 
 
@@ -372,6 +363,9 @@ def one_delta(
     if at < 0:
         swapped = None if near is None else -near
         low, high, method = one_delta(loss, other(loss, this), -at, near=swapped)
+        if any(part.unlike for part, _ in loss.parts):
+            # The other direction's lower end is that of another pair.
+            low = 0.0
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
         # Both summands are positive, each with a unit in its last place; 3 operations.

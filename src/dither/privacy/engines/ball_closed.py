@@ -10,6 +10,7 @@ from dither.numeric._balls import Ball, down, library, precision, tail, up
 from dither.privacy.engines.ball_laws import LogRatio
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import SampledTerm
+from dither.privacy.laws.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import Term
@@ -17,6 +18,7 @@ from dither.privacy.laws.term import Term
 __all__ = [
     "GaussianProfile",
     "LaplacesProfile",
+    "ReplacedProfile",
     "SampledGaussianProfile",
     "SeparatedLaplacesProfile",
     "SeparatedProfile",
@@ -334,3 +336,30 @@ class SeparatedLaplacesProfile(SeparatedProfile):
     def _apart(self) -> tuple[Ball, Ball]:
         e = library().arb(self._e)
         return (-e / 2).exp(), (-e / 4).exp() / 2
+
+
+class ReplacedProfile:
+    """One Gaussian on a Poisson sample, a unit replaced: both masses beyond where L is epsilon."""
+
+    name = "closed form (sampled Gaussian, a unit replaced)"
+    certified = True
+    start = 1.0
+
+    def __init__(self, term: ReplacedGaussianTerm) -> None:
+        self._g, self._c = term.rate, term.c
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        if epsilon / self._c > 1e4 * (1 + self._c):
+            # L is at most c·(z + c), which a normal variable and one moved by c exceed as seldom.
+            return -math.inf, -1e6
+
+        def value() -> Ball:
+            arb = library().arb
+            g, c, e = arb(self._g), arb(self._c), arb(epsilon)
+            k = (1 - g) / g * (c * c / 2).exp() * (e / 2).sinh()
+            z = (e / 2 + (k + (k * k + 1).sqrt()).log()) / c
+            away = g * (tail(z - c) - e.exp() * tail(z + c))
+            return away + (1 - g) * (1 - e.exp()) * tail(z)
+
+        return _settled(value)

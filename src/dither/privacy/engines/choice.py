@@ -19,6 +19,7 @@ from dither.privacy.engines.ball_binomial import BinomialProfile
 from dither.privacy.engines.ball_closed import (
     GaussianProfile,
     LaplacesProfile,
+    ReplacedProfile,
     SampledGaussianProfile,
     SeparatedLaplacesProfile,
     SeparatedProfile,
@@ -49,8 +50,10 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm
+from dither.privacy.laws.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -102,7 +105,8 @@ class Chernoff:
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
         reach = min((t.reach for t in moments), default=1e7)
-        fine = not any(isinstance(t, SampledGaussianTerm) for t in moments)
+        slow = SampledGaussianTerm | SampledGaussiansTerm
+        fine = not any(isinstance(t, slow) for t in moments)
         self.tilt = best_tilt(
             self.moment, log_delta=log_delta, epsilon=epsilon, reach=reach, fine=fine
         )
@@ -171,6 +175,8 @@ def engine(
         return SampledGaussianProfile(terms[0])
     if len(terms) == 1 and isinstance(terms[0], SampledLineTerm) and terms[0].count == 1:
         return _once(terms[0], epsilon)
+    if len(terms) == 1 and isinstance(terms[0], ReplacedGaussianTerm) and terms[0].count == 1:
+        return ReplacedProfile(terms[0])
     if len(terms) == 1 and (apart := _apart(terms[0], log_delta, epsilon)) is not None:
         return apart
     if len(terms) == 1 and isinstance(terms[0], ResponseTerm) and BinomialProfile.fits(terms[0]):
@@ -264,7 +270,7 @@ def distance(terms: Sequence[Term]) -> float:
             ones.append((SampledGaussianProfile(term), term.count))
         elif isinstance(term, SampledLineTerm):
             ones.append((_once(term, 0.0), term.count))
-        elif isinstance(term, LaplaceTerm):
+        elif isinstance(term, LaplaceTerm | SampledGaussiansTerm):
             total += term.variation()
             total *= 1 + 4 * EPS
         elif isinstance(term, AtomTerm):

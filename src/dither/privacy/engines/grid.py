@@ -405,12 +405,15 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
 
 def pessimistic_law(
     term: Term, low: float, high: float, h: float
-) -> tuple[int, Array, float, float]:
-    """(k, masses, above, relative error): a law at h·(k + 0, 1, ...) that dominates the term's."""
+) -> tuple[int, Array, float, float, float]:
+    """(k, masses, above, relative error, position): a law at h·(k + 0, 1, ...).
+
+    It dominates the term's, but for losses that are further off by the position.
+    """
     first, last = math.floor(low / h) - 2, math.ceil(high / h) + 2
     edges = (h / 2) * np.arange(2 * first, 2 * last + 1)
     law, above = _pessimistic(term.cells(edges), edges, h, 1)
-    return first, law.masses, above, law.relative
+    return first, law.masses, above, law.relative, law.position
 
 
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.rationals import Amount, Ends, rounded, written
 from dither.privacy.laws.term import Term
 
-__all__ = ["AtMost", "Part", "PureNoise", "ScaledNoise", "gdp_of_pure", "rho_of_pure"]
+__all__ = ["AtMost", "Part", "PureNoise", "ScaledNoise", "Turned", "gdp_of_pure", "rho_of_pure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class Part:
     def symmetric(self) -> bool:
         """Whether the pair and the swapped pair have the same loss law."""
         return True
+
+    @property
+    def either(self) -> bool:
+        """Whether what is known from above is the same in both directions."""
+        return self.symmetric
 
     @property
     def exact(self) -> bool:
@@ -48,6 +53,15 @@ class Part:
     def instance(self) -> Part | None:
         """A member of the class that the part bounds; None for the trivial one."""
         return self
+
+    def instance_for(self, removal: bool) -> Part | None:
+        """The same for one direction; where these are several pairs, the part is `unlike`."""
+        return self.instance()
+
+    @property
+    def unlike(self) -> bool:
+        """Whether the two directions' members are not one pair and the swapped one."""
+        return False
 
     def dominating(self) -> Part | None:
         """A part with a known pair that is at least as lossy, where there is one."""
@@ -211,6 +225,30 @@ class PureNoise(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Turned(Part):
+    """A part with its directions exchanged."""
+
+    part: Part
+
+    @property
+    def symmetric(self) -> bool:
+        """As the part."""
+        return self.part.symmetric
+
+    def term(self, removal: bool, count: int) -> Term:
+        """The other direction's."""
+        return self.part.term(not removal, count)
+
+    def top(self, removal: bool) -> Ends | None:
+        """The other direction's."""
+        return self.part.top(not removal)
+
+    def describe(self) -> str:
+        """As the part."""
+        return self.part.describe()
+
+
+@dataclass(frozen=True, slots=True)
 class AtMost(Part):
     """What ``bound`` dominates, and no member of which is known to reach it.
 
@@ -229,6 +267,11 @@ class AtMost(Part):
     def symmetric(self) -> bool:
         """As the bound."""
         return self.bound.symmetric
+
+    @property
+    def either(self) -> bool:
+        """As the bound."""
+        return self.bound.either
 
     @property
     def exact(self) -> bool:

@@ -15,7 +15,7 @@ from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm, mixed_loss
-from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.part import AtMost, Part, Turned
 from dither.privacy.laws.rationals import (
     Amount,
     Ends,
@@ -36,12 +36,22 @@ __all__ = ["FixedSize", "Poisson"]
 class Poisson(Part):
     """A mechanism on a Poisson sample; neighbours add or remove one unit.
 
-    ``slack`` is a distance in total variation from the untruncated sample, for each of P and Q.
+    Parameters
+    ----------
+    base : Part
+        The mechanism's loss where a unit is added or removed; where ``fixed``, replaced.
+    rate : float
+        The chance of each unit to be sampled, in (0, 1).
+    size : int
+        Units of the group that changes together.
+    fixed : bool
+        Whether the sample has a fixed size: a unit that is added takes the place of another one.
     """
 
     base: Part
     rate: float
     size: int = 1
+    fixed: bool = False
 
     @property
     def symmetric(self) -> bool:
@@ -107,7 +117,13 @@ class Poisson(Part):
 
     def grouped(self, size: int) -> Part:
         """A binomial number of the group is sampled: Ganesh, "Tight group-level DP guarantees
-        for DP-SGD with sampling via mixture of Gaussians mechanisms", 2024."""
+        for DP-SGD with sampling via mixture of Gaussians mechanisms", 2024.
+
+        Of a sample of fixed size each is drawn with at most this chance whatever happened to the
+        others before, so that fewer are: delta is a mean of (Σ_j w_j·z_j - e^epsilon)+ over
+        likelihood ratios z_j of j units, and no larger than where all z_j rise together, and rise
+        with j.
+        """
         if isinstance(self.base, GaussianNoise):
             return replace(self, size=self.size * size)
         base, words = self.base.dominating(), f"{self.describe()}.group({size})"
@@ -146,7 +162,8 @@ class FixedSize(Part):
     """A mechanism on m of n units drawn without replacement; neighbours replace one unit.
 
     With ``poisson`` each unit is taken with probability sample/population instead: then the same
-    pair is an upper bound only.
+    pair is an upper bound only. The pair is that of the worse of several tables at each epsilon, so
+    that of several runs no one table need reach it.
     """
 
     base: Part
@@ -188,8 +205,28 @@ class FixedSize(Part):
 
     def instance(self) -> Part | None:
         """A sample of the base's."""
+        return self.instance_for(True)
+
+    def instance_for(self, removal: bool) -> Part | None:
+        """A sample of the base's.
+
+        Where that may be met in either direction: a table on which whoever is drawn in the unit's
+        place loses as one of both does, so that the other one's law is mixed with theirs.
+        """
         inner = self.base.instance()
-        return None if inner is None or self.poisson else replace(self, base=inner)
+        if inner is None or self.poisson:
+            return None
+        if self.base.symmetric:
+            return replace(self, base=inner)
+        rate = self.sample / self.population
+        if rate == 1:
+            return inner
+        return Poisson(inner, rate) if removal else Turned(Poisson(Turned(inner), rate))
+
+    @property
+    def unlike(self) -> bool:
+        """Where the base may be met in either direction."""
+        return not self.base.symmetric
 
     def dominating(self) -> Part | None:
         """A sample of what dominates the base."""
@@ -205,6 +242,11 @@ class FixedSize(Part):
     def symmetric(self) -> bool:
         """As the base."""
         return self.base.symmetric
+
+    @property
+    def either(self) -> bool:
+        """As the base."""
+        return self.base.either
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the sampled mechanism, where there is one."""
@@ -320,7 +362,10 @@ def _joined_atoms(
     up = base.losses > 0
     apart = -base.probabilities[up] * np.expm1(-base.losses[up])
     rest = (1 - rate) * (math.fsum(apart.tolist()) + base.infinite)
-    rest += float(base.probabilities[~up & (base.losses >= -near)].sum())
+    # What sampling brings that close to 0 is not lost: whose losses were below 0, and above it.
+    n = len(base.losses)
+    rest += float(second.probabilities[:n][~up & ~below[:n]].sum())
+    rest += float(first.probabilities[-n:][up & ~above[-n:]].sum())
     losses = np.concatenate([second.losses[below], [0.0], first.losses[above]])
     lost = base.position * float(base.probabilities[up].sum()) / rest if rest > 0 else 0.0
     return AtomTerm(

@@ -287,7 +287,7 @@ class SampledGaussianTerm(Term):
 
     def fade(self, c: float, u: Array) -> Array:
         """The better of two bounds: one close to u = 0, one far from it."""
-        near, far = self.quick_fade(c, u), self.count * self._fade_of_shift(c, u)
+        near, far = self.quick_fade(c, u), self.count * self.fade_of_shift(c, u, self._sum(c))
         result: Array = np.minimum(near, far)
         return result
 
@@ -318,7 +318,7 @@ class SampledGaussianTerm(Term):
         density[~(slope[1:] > 1e-290)] = 0.0
         return layers_of(density * (1 - _GUARD), ratio)
 
-    def _fade_of_shift(self, c: float, u: Array) -> Array:
+    def fade_of_shift(self, c: float, u: Array, moment: float) -> Array:
         """By moving the inner integral to Im z = y, where e^{iuL} decays; 0 where that is no help.
 
         There arg e^l lies in [0, pi] and increases with Re z: with s_j e^{ij·theta} the summands of
@@ -326,14 +326,14 @@ class SampledGaussianTerm(Term):
         So for all w >= u the integral is at most that of phi(x)·e^{y²/2}·|e^l|^power·e^{-u·arg},
         which is bounded cell by cell: |e^l| as in the module's description, arg at the left end.
         Beyond the window the integrand falls at a rate of at least the margin: l' increases, and
-        the bound of log|e^l| has at most that slope.
+        the bound of log|e^l| has at most that slope. ``moment`` is log M(c) of one run, or less.
         """
         low, high = self._window(c)
         z = np.linspace(low, high, 1 + math.ceil((high - low) / 0.05))
         ratio, off = self.log_ratio(z)
         power, ka = self._power(c), self.k * self.a
         most = -0.5 * np.where(z[:-1] * z[1:] > 0, np.minimum(z[:-1] ** 2, z[1:] ** 2), 0.0)
-        whole = self._sum(c) + 0.5 * math.log(2 * math.pi)
+        whole = moment + 0.5 * math.log(2 * math.pi)
         j = np.arange(self.k + 1)[:, None]
         with np.errstate(divide="ignore"):
             share = np.log(self.weights)[:, None] + j * self.a * z[None, :-1]
