@@ -25,6 +25,7 @@ from dither.learn.deep._gradients import GradientEngine, PerExampleLoss, cross_e
 from dither.learn.deep._model import (
     check_model,
     check_rows_alone,
+    computed_in,
     made_up_rows,
     trainable,
 )
@@ -35,6 +36,7 @@ from dither.learn.deep._sampling import PoissonSampling, one_step, parts
 from dither.learn.deep._state import Watched
 from dither.learn.deep._steps import CorrectedAdam
 from dither.learn.deep._sums import UNIT, ClippedSums
+from dither.learn.deep._trial import try_optimizer, try_sums
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
@@ -311,6 +313,9 @@ class PrivateOptimizer:
             self.physical = max(1, check.whole("memory", memory, 1) // held)
         else:
             self.physical = check.whole("physical", physical, 1)
+        x, y = (made[[0, 1, 0]] for made in self._made_up())
+        try_sums(self._sums, x, y, self.physical)
+        try_optimizer(self.optimizer, self._sums)
 
     def _made_up(self) -> tuple[torch.Tensor, torch.Tensor]:
         # Of zeros a gradient may be 0 whatever is read, and tell nothing.
@@ -318,6 +323,7 @@ class PrivateOptimizer:
 
     def _rehearsed(self) -> GradientEngine:
         """How rows are run, as the model is now: it is found out on made-up ones."""
+        self._computed = computed_in(self._X.device)
         watched = Watched(model=self.model, loss=self._how[0])
         watched.remember()
         with Sources(self._X.device, watched.generators, everywhere=True).kept():
@@ -429,8 +435,9 @@ class PrivateOptimizer:
         self._failed = False
 
     def _check_same(self) -> None:
-        """What was found of the model holds of it as it was, with its modes and its hooks."""
-        if not self._sums.engine.guard.same():
+        """What was found of the model holds of it as it was: its modes, hooks and autocast."""
+        same = self._sums.engine.guard.same()
+        if not same or self._computed != computed_in(self._X.device):
             check_model(self.model)
             self._sums.engine = self._rehearsed()
 
@@ -467,6 +474,8 @@ class PrivateOptimizer:
         self._sums.set_gradients(total / self.sampling.denominator)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        # Within one ``with torch.autocast(...)`` rounded weights would stay those from before.
+        torch.clear_autocast_cache()
         if isinstance(self.clip, Adaptive):
             self.clip = self.clip.moved((count / self.sampling.denominator + 1) / 2)
 

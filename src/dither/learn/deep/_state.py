@@ -22,8 +22,10 @@ import functools
 import sys
 import sysconfig
 import types
+import warnings
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ from dither.learn.deep._places import (
     counts,
 )
 
-__all__ = ["Watched", "is_generator"]
+__all__ = ["Watched", "is_generator", "quiet"]
 
 _PASSED = (types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.MappingProxyType)
 _ITERATORS: tuple[type, ...] = (
@@ -196,6 +198,10 @@ class Watched:
                     made = getattr(hook, "name", None) or getattr(hook, "_tensor_name", None)
                     if isinstance(made, str):
                         self._derived.append((one.__dict__, made))
+            if isinstance(one, nn.RNNBase):
+                # Lists of its parameters, which it makes anew where they were exchanged.
+                own = ("_flat_weights", "_flat_weight_refs")
+                self._derived += [(one.__dict__, made) for made in own]
         try:
             held = vars(one)
         except TypeError:
@@ -218,6 +224,14 @@ class Watched:
             read = {n: known[n] for n in _read(one.__code__) if n in known}
             self._holders.append(InGlobals(name, known, read))
             yield from read.items()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warning of a model: some row may lead to it, and end a run where warnings raise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def is_generator(one: Any) -> bool:
