@@ -143,6 +143,13 @@ def old_weight_norm(layer: Any) -> Any:
         return nn.utils.weight_norm(layer)
 
 
+def scripted(layer: Any) -> Any:
+    """In torch's own language, which is going out of use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.script(layer)
+
+
 def encoder(m: Any, x: Any) -> Any:
     """Torch's own, with padding."""
     return m.out(m.layer(m.table(x), src_key_padding_mask=(x == 0)).mean(1))
@@ -210,6 +217,7 @@ MODELS: dict[str, tuple[Any, Any, type]] = {
         ROWS,
         ByVmap,
     ),
+    "scripted": (lambda: scripted(nn.Sequential(nn.Flatten(), nn.Linear(15, 2))), ROWS, ByRows),
     "bfloat16": (lambda: Made(rounded, **layers()), ROWS, ByRows),
 }  # fmt: skip
 
@@ -285,6 +293,13 @@ def test_a_run_ends_at_what_it_cost(name: str, book: Ledger) -> None:
     assert own == {n: set(vars(layer)) for n, layer in model.named_modules()}
     assert torch.isfinite(model(x)).all()
     assert fit.watched[-1].watched["loss"] > 0
+
+
+@pytest.mark.slow
+def test_a_compiled_model_is_trained(book: Ledger) -> None:
+    """What torch's compiler notes of itself is not what a model saw."""
+    fit = run(book, torch.compile(Made(two, **layers()), backend="eager"), ROWS)
+    assert (fit.steps, spent(book)) == (2, 3)
 
 
 def test_autocast_about_the_whole_run(draws: Any) -> None:

@@ -188,7 +188,9 @@ class Watched:
 
     def _object(self, name: str, one: Any) -> Iterator[tuple[str, Any]]:
         kind = type(one)
-        if not isinstance(one, nn.Module) and _passed(kind.__module__):
+        if not isinstance(one, nn.Module) and (
+            _passed(kind.__module__) or _compiling(kind.__module__)
+        ):
             return
         if isinstance(one, nn.Module):
             # Those of compiled modules are in no dictionary.
@@ -214,6 +216,8 @@ class Watched:
         yield name, kind
 
     def _function(self, name: str, one: types.FunctionType) -> Iterator[tuple[str, Any]]:
+        if _compiling(one.__module__):
+            return
         yield name, one.__closure__
         yield name, one.__defaults__
         yield name, one.__kwdefaults__
@@ -279,6 +283,11 @@ def _own(module: str | None) -> bool:
     if file is None:
         return True
     return "site-packages" not in file and not file.startswith(_LIBRARIES)
+
+
+def _compiling(module: str | None) -> bool:
+    """Whether it is of torch's compiler, which notes what it compiled, and not what it saw."""
+    return (module or "").startswith(("torch._dynamo", "torch._inductor"))
 
 
 @functools.cache
