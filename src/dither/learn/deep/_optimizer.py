@@ -36,7 +36,7 @@ from dither.learn.deep._sampling import PoissonSampling, one_step, parts
 from dither.learn.deep._state import Watched
 from dither.learn.deep._steps import CorrectedAdam
 from dither.learn.deep._sums import UNIT, ClippedSums
-from dither.learn.deep._trial import try_optimizer, try_sums
+from dither.learn.deep._trial import check_optimizer, try_optimizer, try_sums
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
@@ -200,7 +200,7 @@ class PrivateOptimizer:
         bill = bill_of(ledger, accounts, unit, token, tables)
         parameters = trainable(model)
         check_model(model)
-        _check_optimizer(optimizer, list(parameters.values()))
+        check_optimizer(optimizer, list(parameters.values()))
         device = next(iter(parameters.values())).device
         self._X, self._y = as_pair(data, device)
         if len(self._X) > _MOST_ROWS:
@@ -569,16 +569,3 @@ def _counted(
             )
         return None
     return counting_noise(epsilon, delta) if population is None else None
-
-
-def _check_optimizer(optimizer: Any, parameters: list[nn.Parameter]) -> None:
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ArgumentError(
-            "optimizer must be one of torch, such as torch.optim.SGD(model.parameters(), lr=0.1)"
-        )
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise ArgumentError("optimizer must not look at gradients again, as LBFGS does: take SGD")
-    known = {id(parameter) for parameter in parameters}
-    held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    if not held or any(id(p) not in known for p in held):
-        raise ArgumentError("optimizer must hold parameters of the model, and no others")

@@ -234,7 +234,8 @@ def _own_rules() -> bool:
 
 
 def _below(kind: type) -> Iterator[type]:
-    for one in kind.__subclasses__():
+    below: list[type] = kind.__subclasses__()
+    for one in below:
         yield one
         yield from _below(one)
 

@@ -15,13 +15,34 @@ from collections import OrderedDict
 from typing import Any
 
 import torch
+from torch import nn
 
 from dither.errors import ArgumentError, EngineError
 from dither.learn.deep._sums import ClippedSums
 
-__all__ = ["try_optimizer", "try_sums"]
+__all__ = ["check_optimizer", "try_optimizer", "try_sums"]
 
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+
+
+def check_optimizer(optimizer: Any, parameters: list[nn.Parameter]) -> None:
+    """Refuse what does not step along the gradients of these parameters, once.
+
+    Raises
+    ------
+    ArgumentError
+        It is no optimiser of torch, holds others, or none, or looks at gradients again.
+    """
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ArgumentError(
+            "optimizer must be one of torch, such as torch.optim.SGD(model.parameters(), lr=0.1)"
+        )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ArgumentError("optimizer must not look at gradients again, as LBFGS does: take SGD")
+    known = {id(parameter) for parameter in parameters}
+    held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    if not held or any(id(p) not in known for p in held):
+        raise ArgumentError("optimizer must hold parameters of the model, and no others")
 
 
 def try_sums(sums: ClippedSums, x: torch.Tensor, y: torch.Tensor, physical: int) -> None:
