@@ -4,6 +4,7 @@
 
     DitherError
     ├── ArgumentError            an argument is out of range (also a ValueError)
+    │   └── NotFittedError       a model is asked before its fit (also an AttributeError)
     ├── PolicyError              the policy is missing, contradictory or incomplete
     ├── QueryError               the question cannot be asked as written
     │   ├── UnknownNameError     no such table, column or function
@@ -40,6 +41,7 @@ __all__ = [
     "LedgerError",
     "LedgerLockedError",
     "LedgerVersionError",
+    "NotFittedError",
     "PolicyError",
     "PromiseError",
     "QueryError",
@@ -57,6 +59,13 @@ class DitherError(Exception):
 
 class ArgumentError(DitherError, ValueError):
     """An argument is out of range: the message names it, what was wanted and the fix."""
+
+
+class NotFittedError(ArgumentError, AttributeError):
+    """A model is asked for what only a fit gives: call ``fit`` first.
+
+    What `dither.learn` raises is scikit-learn's error of that name as well, where it is installed.
+    """
 
 
 class PolicyError(DitherError):

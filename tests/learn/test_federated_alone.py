@@ -251,3 +251,36 @@ def test_a_module_that_keeps_what_it_saw_of_a_client_is_refused() -> None:
     with pytest.raises(EngineError, match="put back"):
         model.updates(model.start(), held, np.arange(1), local, words)
     assert rarely.notes == []
+
+
+def test_modules_of_any_layers_are_trained_or_refused_before_a_round() -> None:
+    """A recurrent one moves as by a step of torch; one that cannot be trained is named so."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from dither.learn.federated._torch import TorchModel
+
+    class Recurrent(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.GRU(1, 4, batch_first=True)
+            self.out = torch.nn.Linear(4, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.layer(x.reshape(len(x), FEATURES, 1))[0][:, -1])
+
+    module, data = Recurrent(), _rows(0.3, 3)
+    model, local = TorchModel(module), LocalSGD(1, 0.5)
+    found = model.updates(model.start(), data, np.arange(CLIENTS), local, SimulatedWords(1))
+    for client in (0, 3, 6):
+        X, y = data.X[data.starts[client] :][: data.held(np.array([client]))[0]], data.y
+        y = y[data.starts[client] :][: len(X)]
+        loss = torch.nn.functional.cross_entropy(
+            module(torch.from_numpy(np.array(X))), torch.from_numpy(np.array(y))
+        )
+        true = torch.autograd.grad(loss, list(module.parameters()))
+        moved = -0.5 * torch.cat([g.flatten() for g in true]).numpy()
+        np.testing.assert_allclose(found[client], moved, rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(found[5], 0)  # It has no row.
+    for wrong in (torch.nn.Linear(FEATURES + 1, CLASSES), torch.nn.GRU(FEATURES, CLASSES)):
+        model = TorchModel(wrong)
+        with pytest.raises(ArgumentError, match=f"fails on made-up rows of {FEATURES} features"):
+            model.updates(model.start(), data, np.arange(CLIENTS), local, SimulatedWords(1))

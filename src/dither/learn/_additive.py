@@ -27,6 +27,7 @@ from dither.learn._columns import (
     places_in,
     read_columns,
 )
+from dither.learn._conventions import no_weights
 from dither.learn._estimator import (
     Classifier,
     Estimator,
@@ -75,7 +76,6 @@ class AdditiveModel(Estimator):
 
     columns_: tuple[FeatureColumn, ...]
     fitted_: FittedBoosting
-    n_features_in_: int
 
     def _boosting(self, table: Any, outputs: int, curvature: float) -> Boosting:
         return Boosting(
@@ -107,11 +107,8 @@ class AdditiveModel(Estimator):
         self, fitted: FittedBoosting, columns: tuple[FeatureColumn, ...], loss: Loss, protects: str
     ) -> Self:
         """What training found, and whom its loss protects."""
-        self.fitted_, self.columns_, self.loss_ = fitted, columns, loss
-        self.n_features_in_ = len(columns)
-        self.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
-        self._protects = protects
-        return self
+        self.fitted_, self.columns_, self._protects = fitted, columns, protects
+        return self._fitted_on(columns, loss)
 
     def _margins(self, table: Any) -> Floats:
         self._check_fitted()
@@ -272,13 +269,22 @@ class AdditiveClassifier(AdditiveModel, Classifier):
         self.categories, self.neighbours = categories, neighbours
         self.bins, self.rounds = bins, rounds
 
-    def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: None = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
         """Train, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
+        sample_weight : None
+            Not taken: a row counts once.
         progress : callable, optional
             Told after each round how many are done.
 
@@ -287,6 +293,7 @@ class AdditiveClassifier(AdditiveModel, Classifier):
         AdditiveClassifier
             This one.
         """
+        no_weights(sample_weight)
         classes = distinct(self.classes)
         run = self._boosting(X, *shape_of(len(classes)))
         labels = places_in(classes, y)
@@ -375,8 +382,16 @@ class AdditiveRegressor(AdditiveModel, Regressor):
         """What the score of a cell is for."""
         return [self._target or "target"]
 
-    def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: None = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
         """Train, once; parameters as in `AdditiveClassifier.fit`."""
+        no_weights(sample_weight)
         low, high = self._ends()
         run = self._boosting(X, *shape_of(0))
         values = numbers(y)

@@ -46,6 +46,7 @@ from dither._format import count_text, display_text, percent, wrapped
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn._columns import FeatureColumn, places_in
+from dither.learn._conventions import no_weights
 from dither.learn._estimator import (
     Classifier,
     bars,
@@ -392,19 +393,22 @@ class GaussianNB(Classifier):
         self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
         self.categories, self.neighbours = categories, neighbours
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: None = None) -> Self:
         """Fit, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
+        sample_weight : None
+            Not taken: a row counts once.
 
         Returns
         -------
         GaussianNB
             This one.
         """
+        no_weights(sample_weight)
         asked = Asked.of(self.epsilon, self.delta, self.neighbours)
         classes = distinct(self.classes)
         run = ClassSums(Encoding(declared(X, self.bounds, self.categories)), len(classes), asked)
@@ -416,10 +420,9 @@ class GaussianNB(Classifier):
 
     def _hold(self, fitted: Bayes, classes: Sequence[Any], loss: Loss, protects: str) -> Self:
         """What fitting found, and whom its loss protects."""
-        self.fitted_, self.loss_, self._protects = fitted, loss, protects
-        self.n_features_in_ = len(fitted.encoding.columns)
+        self.fitted_, self._protects = fitted, protects
         self.classes_ = labels_of(classes)
-        return self
+        return self._fitted_on(fitted.encoding.columns, loss)
 
     @property
     def class_prior_(self) -> Floats:

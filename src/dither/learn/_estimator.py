@@ -11,13 +11,22 @@ import numpy.typing as npt
 
 from dither._format import cost_text, count_text, display_text, number_text, wrapped
 from dither.errors import ArgumentError
-from dither.learn._columns import numbers, places_in
+from dither.learn._columns import FeatureColumn, numbers, places_in
+from dither.learn._conventions import (
+    Copies,
+    contained,
+    html_of,
+    not_fitted,
+    output_asked,
+    score_weights,
+)
 from dither.privacy import Loss, Neighbours
 
 __all__ = [
     "Classifier",
     "Estimator",
     "Regressor",
+    "Transformer",
     "bars",
     "distinct",
     "labels_of",
@@ -41,6 +50,12 @@ class Estimator:
 
     kind = "classifier"
     loss_: Loss
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+    _copies: Copies | None = None
+    _copied = False
+    _loss_with_copies: Loss | None = None
+    _sklearn_output_config: dict[str, str]
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -100,9 +115,126 @@ class Estimator:
         tags.non_deterministic = True
         return tags
 
+    def __sklearn_clone__(self) -> Self:
+        """A copy without its fit, for scikit-learn's ``clone``; both know that there are two."""
+        from sklearn.base import clone
+
+        parameters = {
+            name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
+        }
+        made = type(self)(**parameters)
+        if hasattr(self, "_sklearn_output_config"):
+            made._sklearn_output_config = dict(self._sklearn_output_config)
+        if self._copies is None:
+            self._copies = Copies()
+        made._copies, made._copied, self._copied = self._copies, True, True
+        return made
+
+    def _fitted_on(self, columns: Sequence[FeatureColumn], loss: Loss) -> Self:
+        """The end of a fit: what its columns were, and what it cost."""
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array([column.name for column in columns], dtype=object)
+        self._keep_loss(loss)
+        return self
+
+    def _keep_loss(self, loss: Loss) -> None:
+        """What a fit cost, written down for all copies of this estimator."""
+        if self._copies is None:
+            self._copies = Copies()
+        self.loss_ = loss
+        self._loss_with_copies = self._copies.fitted(type(self).__name__, loss, self._copied)
+
+    @property
+    def loss_with_copies_(self) -> Loss | None:
+        """What this fit and those before it cost together, of this estimator and of its copies.
+
+        Of this process alone; copies are those that scikit-learn's ``clone`` makes, as searches and
+        cross-validation do. None where their fits promise different things.
+        """
+        self._check_fitted()
+        return self._loss_with_copies
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "loss_"):
-            raise ArgumentError(f"this {type(self).__name__} is not fitted yet: call fit(X, y)")
+            raise not_fitted(type(self).__name__)
+
+    def _repr_html_(self) -> str:
+        protects = getattr(self, "_protects", "")
+        if self.__sklearn_is_fitted__() and not protects:
+            protects = protected_row(self.loss_.neighbours)
+        return html_of(self, protects)
+
+
+class Transformer(Estimator):
+    """What gives new columns for the rows by ``transform``."""
+
+    kind = "transformer"
+
+    def fit(self, X: Any, y: Any = None, sample_weight: None = None) -> Self:
+        """Fit, once, at the cost of epsilon and delta."""
+        raise NotImplementedError
+
+    def _transformed(self, X: Any) -> Floats:
+        """What `transform` gives, shape (n, m)."""
+        raise NotImplementedError
+
+    def _columns_out(self) -> int:
+        """m."""
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Any:
+        """New columns of rows, shape (n, m); exact, so it protects nobody in them.
+
+        Parameters
+        ----------
+        X : array or data frame, shape (n, d)
+
+        Returns
+        -------
+        array or data frame, shape (n, m)
+            As `set_output` asks.
+        """
+        self._check_fitted()
+        return contained(self, X, self._transformed(X))
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: None = None) -> Any:
+        """``fit(X).transform(X)``: the second part gives rows away."""
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Names of what `transform` gives: that of the class, in small letters, and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        self._check_fitted()
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._columns_out())], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Say what `transform` gives.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            An array, or a frame with the names of `get_feature_names_out`. Without it, what was
+            asked for before; where nothing was, what ``sklearn.set_config`` says.
+
+        Returns
+        -------
+        Transformer
+            This one.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such container.
+        """
+        wanted = output_asked(transform)
+        if wanted is not None:
+            self._sklearn_output_config = {"transform": wanted}
+        return self
 
 
 class Classifier(Estimator):
@@ -121,10 +253,11 @@ class Classifier(Estimator):
         likeliest = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likeliest])
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose class is predicted: exact, so it protects nobody in them."""
         likeliest = self.predict_proba(X).argmax(axis=1)
-        return float(np.mean(places_in(self.classes_.tolist(), y) == likeliest))
+        right = places_in(self.classes_.tolist(), y) == likeliest
+        return float(np.average(right, weights=score_weights(sample_weight, len(right))))
 
 
 class Regressor(Estimator):
@@ -152,11 +285,13 @@ class Regressor(Estimator):
         """The expected target of each row, shape (n,)."""
         raise NotImplementedError
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R²: the share of the variance that is explained; exact, so it protects nobody."""
         values = numbers(y)
-        left = float(((values - self.predict(X)) ** 2).mean())
-        return 1 - left / float(values.var())
+        weights = score_weights(sample_weight, len(values))
+        left = float(np.average((values - self.predict(X)) ** 2, weights=weights))
+        middle = np.average(values, weights=weights)
+        return 1 - left / float(np.average((values - middle) ** 2, weights=weights))
 
 
 def probabilities(scores: Floats) -> Floats:

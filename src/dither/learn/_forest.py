@@ -14,6 +14,7 @@ from dither._checks import Number
 from dither._format import count_text
 from dither.errors import ArgumentError
 from dither.learn._columns import FeatureColumn, numbers, places_in, read_columns
+from dither.learn._conventions import no_weights
 from dither.learn._estimator import (
     Classifier,
     Estimator,
@@ -77,7 +78,6 @@ class Forest(Estimator):
     splits: str
 
     grown_: Grown
-    n_features_in_: int
     _protects: str
 
     def _trees(self, table: Any, classes: int) -> Trees:
@@ -102,10 +102,8 @@ class Forest(Estimator):
 
     def _hold(self, grown: Grown, loss: Loss, protects: str) -> Self:
         """What training found, and whom its loss protects."""
-        self.grown_, self.loss_, self._protects = grown, loss, protects
-        self.n_features_in_ = len(grown.columns)
-        self.feature_names_in_ = np.array([c.name for c in grown.columns], dtype=object)
-        return self
+        self.grown_, self._protects = grown, protects
+        return self._fitted_on(grown.columns, loss)
 
     def _mean(self, table: Any) -> Floats:
         self._check_fitted()
@@ -238,13 +236,22 @@ class RandomForestClassifier(Forest, Classifier):
         self.n_estimators, self.max_depth = n_estimators, max_depth
         self.max_features, self.splits = max_features, splits
 
-    def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: None = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
         """Train, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
+        sample_weight : None
+            Not taken: a row counts once.
         progress : callable, optional
             Told after each tree how far it is, of ``n_estimators``.
 
@@ -253,6 +260,7 @@ class RandomForestClassifier(Forest, Classifier):
         RandomForestClassifier
             This one.
         """
+        no_weights(sample_weight)
         classes = distinct(self.classes)
         run = self._trees(X, len(classes))
         labels = places_in(classes, y)
@@ -329,8 +337,16 @@ class RandomForestRegressor(Forest, Regressor):
         self.n_estimators, self.max_depth = n_estimators, max_depth
         self.max_features, self.splits = max_features, splits
 
-    def fit(self, X: Any, y: Any, *, progress: Callable[[int], None] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: None = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
         """Train, once; parameters as in `RandomForestClassifier.fit`."""
+        no_weights(sample_weight)
         ends = self._ends()
         run = self._trees(X, 0)
         values = numbers(y)

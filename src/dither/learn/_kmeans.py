@@ -47,7 +47,8 @@ from dither._subjects import Subject
 from dither.learn._balls import Balls
 from dither.learn._cells import HalvedCells, nearest, spread_out, weighted_centres
 from dither.learn._columns import FeatureColumn
-from dither.learn._estimator import Estimator
+from dither.learn._conventions import no_weights, score_weights
+from dither.learn._estimator import Transformer
 from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._pca import Products, Spread, longest_of
 from dither.learn._remainder import Remainder
@@ -304,7 +305,7 @@ def _along(points: Floats, way: Floats) -> Floats:
     return found
 
 
-class KMeans(Estimator):
+class KMeans(Transformer):
     """k-means: centres such that rows are near to one of them.
 
     Parameters
@@ -370,51 +371,54 @@ class KMeans(Estimator):
         self.n_clusters, self.epsilon, self.delta = n_clusters, epsilon, delta
         self.bounds, self.neighbours, self.max_iter = bounds, neighbours, max_iter
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: None = None) -> Self:
         """Fit, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : ignored
+        sample_weight : None
+            Not taken: a row counts once.
 
         Returns
         -------
         KMeans
             This one.
         """
+        no_weights(sample_weight)
         asked = Asked.of(self.epsilon, self.delta, self.neighbours)
         clusters = check.whole("n_clusters", self.n_clusters, 1, most=1000)
         rounds = check.whole("max_iter", self.max_iter, 1, most=100)
         run = Clusters(Box(declared(X, self.bounds)), clusters, rounds, asked)
         centres, sizes, inertia = run.release(run.box.points(X))
-        self._box, self._centres, self.loss_ = run.box, centres, run.noisy.loss
+        self._box, self._centres = run.box, centres
         self.cluster_centers_ = run.box.restored(centres)
         self.cluster_sizes_, self.inertia_ = sizes, inertia * run.box.unit**2
-        self.n_features_in_ = len(run.box.columns)
-        return self
+        return self._fitted_on(run.box.columns, run.noisy.loss)
 
     def predict(self, X: Any) -> Integers:
         """The cluster of each row, shape (n,); exact, it protects nobody in them."""
         self._check_fitted()
         return nearest(self._box.points(X), self._centres)[0]
 
-    def fit_predict(self, X: Any, y: Any = None) -> Integers:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: None = None) -> Integers:
         """``fit(X).predict(X)``: the second part gives rows away."""
-        return self.fit(X).predict(X)
+        return self.fit(X, y, sample_weight).predict(X)
 
-    def transform(self, X: Any) -> Floats:
+    def _columns_out(self) -> int:
+        return len(self._centres)
+
+    def _transformed(self, X: Any) -> Floats:
         """Distances of rows from the centres, shape (n, n_clusters)."""
-        self._check_fitted()
         points = self._box.points(X)
         away = [np.sqrt(nearest(points, centre[None])[1]) for centre in self._centres]
         return np.stack(away, axis=1) * self._box.unit
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """``fit(X).transform(X)``: the second part gives rows away."""
-        return self.fit(X).transform(X)
-
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Less the sum of squared distances of rows: exact, so it protects nobody in them."""
         self._check_fitted()
-        return -float(nearest(self._box.points(X), self._centres)[1].sum()) * self._box.unit**2
+        squares = nearest(self._box.points(X), self._centres)[1]
+        weights = score_weights(sample_weight, len(squares))
+        total = squares.sum() if weights is None else weights @ squares
+        return -float(total) * self._box.unit**2

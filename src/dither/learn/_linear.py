@@ -17,6 +17,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.learn._columns import numbers
+from dither.learn._conventions import no_weights
 from dither.learn._estimator import Regressor, within
 from dither.learn._noise import Asked
 from dither.learn._rows import Encoding, declared
@@ -98,19 +99,22 @@ class LinearRegression(Regressor):
         self.target_bounds, self.categories, self.neighbours = target_bounds, categories, neighbours
         self.method, self.radius = method, radius
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: None = None) -> Self:
         """Fit, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
+        sample_weight : None
+            Not taken: a row counts once.
 
         Returns
         -------
         LinearRegression
             This one.
         """
+        no_weights(sample_weight)
         from dither.inference._boosted import BoostedModel, BoostedRelease
         from dither.inference._formula import MISSING
         from dither.inference._inputs import Bounds, Target
@@ -143,9 +147,8 @@ class LinearRegression(Regressor):
         else:
             model = LinearModel(release, left.values, rows)
         self._slopes, self.encoding_ = model.at + model.slopes, encoding
-        self.loss_, self.features_ = release.loss, encoding.names
-        self.n_features_in_ = terms
-        return self
+        self.features_ = encoding.names
+        return self._fitted_on(encoding.columns, release.loss)
 
     @property
     def coef_(self) -> Floats:

@@ -18,6 +18,7 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn._columns import places_in
+from dither.learn._conventions import no_weights
 from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
 from dither.learn._linear import in_units
 from dither.learn._noise import Asked
@@ -97,19 +98,22 @@ class LogisticRegression(Classifier):
         self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
         self.categories, self.neighbours, self.radius = categories, neighbours, radius
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: None = None) -> Self:
         """Fit, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
+        sample_weight : None
+            Not taken: a row counts once.
 
         Returns
         -------
         LogisticRegression
             This one.
         """
+        no_weights(sample_weight)
         from dither.inference._formula import MISSING
         from dither.inference._inputs import Bounds, Target
         from dither.inference._regression import length_of
@@ -134,10 +138,9 @@ class LogisticRegression(Classifier):
             raise ArgumentError("y must have one value for each row of X")
         rows = np.column_stack([points, np.where(labels < k, 0, MISSING)])
         self._slopes = release.release(rows, labels)
-        self.encoding_, self.loss_, self.features_ = encoding, release.loss, encoding.names
-        self.n_features_in_ = terms
+        self.encoding_, self.features_ = encoding, encoding.names
         self.classes_ = labels_of(classes)
-        return self
+        return self._fitted_on(encoding.columns, release.loss)
 
     @property
     def coef_(self) -> Floats:

@@ -40,7 +40,8 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.learn._balls import Balls
 from dither.learn._columns import FeatureColumn
-from dither.learn._estimator import Estimator
+from dither.learn._conventions import no_weights
+from dither.learn._estimator import Transformer
 from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._rows import Box, cut, declared
 from dither.privacy import Neighbours
@@ -273,7 +274,7 @@ class AxesRun:
         yield Subject("mean and second moments of rows", run, 0, 1, delta=delta)
 
 
-class PCA(Estimator):
+class PCA(Transformer):
     """Principal components: the directions in which rows differ most.
 
     Parameters
@@ -320,8 +321,6 @@ class PCA(Estimator):
     array([[0.7, 0.7]])
     """
 
-    kind = "transformer"
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -334,19 +333,22 @@ class PCA(Estimator):
         self.n_components, self.epsilon, self.delta = n_components, epsilon, delta
         self.bounds, self.neighbours = bounds, neighbours
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: None = None) -> Self:
         """Fit, once, at the cost of epsilon and delta.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : ignored
+        sample_weight : None
+            Not taken: a row counts once.
 
         Returns
         -------
         PCA
             This one.
         """
+        no_weights(sample_weight)
         asked = Asked.of(self.epsilon, self.delta, self.neighbours)
         run = AxesRun(Box(declared(X, self.bounds)), asked)
         size = len(run.box.columns)
@@ -358,18 +360,16 @@ class PCA(Estimator):
         whole = max(float(axes.variances.sum()), 1e-300)
         self.explained_variance_ratio_ = axes.variances[:kept] / whole
         self.mean_ = run.box.restored(axes.spread.mean)
-        self._box, self.loss_, self.n_features_in_ = run.box, run.noisy.loss, size
-        return self
+        self._box = run.box
+        return self._fitted_on(run.box.columns, run.noisy.loss)
 
-    def transform(self, X: Any) -> Floats:
-        """The components of rows, shape (n, n_components); exact, it protects nobody."""
-        self._check_fitted()
+    def _columns_out(self) -> int:
+        return len(self.components_)
+
+    def _transformed(self, X: Any) -> Floats:
+        """The components of rows, shape (n, n_components)."""
         about = self._box.restored(self._box.points(X)) - self.mean_
         return np.asarray(about @ self.components_.T)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """``fit(X).transform(X)``: the second part gives rows away."""
-        return self.fit(X).transform(X)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows from their components, shape (n, d)."""

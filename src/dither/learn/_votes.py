@@ -17,6 +17,7 @@ from dither.errors import ArgumentError
 from dither.learn._additive import distinct
 from dither.learn._ballot import METHODS, PollPlan, plan_of
 from dither.learn._columns import places_in
+from dither.learn._conventions import no_weights
 from dither.learn._data_dependent import PrivateCost
 from dither.learn._estimator import Estimator
 from dither.learn._partition import apart, each_anew, how_many, parts_of, rows_at
@@ -24,7 +25,7 @@ from dither.learn._poll import Poll, as_table, key_of, maker_of, tallied, traine
 from dither.learn._spending import Spending
 from dither.learn._votes_preview import VotesPreview
 from dither.mechanisms._selection import Selection
-from dither.privacy import Loss, Neighbours
+from dither.privacy import Neighbours
 from dither.privacy._promise import as_neighbours
 
 if TYPE_CHECKING:
@@ -206,13 +207,15 @@ class Votes(Estimator):
         self._reserve = check.flag("reserve", reserve)
         return self
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: None = None, *, groups: Any = None) -> Self:
         """Deal the rows out, and train a teacher on each part; costs what all answers cost.
 
         Parameters
         ----------
         X : array or data frame, shape (n, d)
         y : array, shape (n,)
+        sample_weight : None
+            Not taken: a row counts once.
         groups : array, shape (n,), optional
             Whose each row is, where a person has several: they go to one teacher.
 
@@ -226,6 +229,7 @@ class Votes(Estimator):
         BudgetError, PromiseError
             The ledger refuses; no row was read.
         """
+        no_weights(sample_weight)
         made, X = maker_of(self.estimator), as_table(X)
         if how_many(X) != how_many(y, "y"):
             raise ArgumentError("y must have one value for each row of X")
@@ -455,7 +459,7 @@ class Votes(Estimator):
         self.classes_ = np.array(self._labels, dtype=None if alike else object)
         self.neighbours_ = as_neighbours(self.neighbours)
         self._poll, self._teachers = poll, teachers
-        self.loss_: Loss = poll.plan.loss(self.neighbours_)
+        self._keep_loss(poll.plan.loss(self.neighbours_))
         return self
 
     def _counted(self, X: Any, places: Integers) -> list[list[int]]:

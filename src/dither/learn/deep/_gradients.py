@@ -106,7 +106,17 @@ class GradientEngine:
 
 
 class ByRows(GradientEngine):
-    """One example after the other."""
+    """One example after the other.
+
+    Attributes
+    ----------
+    half : bool
+        Whether the model was seen to compute in half precision. There the last digit is a 256th of
+        a number, and which way it is rounded may follow from how many rows are multiplied at once:
+        of such a model no other way of running its rows is taken.
+    """
+
+    half = False
 
     way = "one by one"
 
@@ -172,7 +182,8 @@ class ByLayers(GradientEngine):
             own = [prefix + n for n, _ in module.named_parameters(recurse=False)]
             names = tuple(name for name in own if name in left)
             kind = next((kind for kind in LAYERS if kind.takes(module)), None)
-            if names and kind is not None:
+            plain = all(name.rpartition(".")[2] in ("weight", "bias") for name in names)
+            if names and kind is not None and plain:
                 self._known.append((layer, module, kind, names))
                 left -= set(names)
         if left:

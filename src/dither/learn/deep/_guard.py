@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dither.learn.deep._draws import Sources
-from dither.learn.deep._state import Watched
+from dither.learn.deep._state import Watched, quiet
 from dither.numeric import Words
 
 __all__ = ["Changed", "Guard"]
@@ -21,6 +21,20 @@ class Changed(Exception):
     def __init__(self, names: list[str]) -> None:
         super().__init__("state")
         self.names = names
+
+
+@contextmanager
+def _uncached() -> Iterator[None]:
+    """Weights as they are: autocast keeps those that it rounded, over steps and without gradients.
+
+    It does so within one ``with torch.autocast(...)``, which may be around a whole run.
+    """
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(before)
 
 
 class Guard:
@@ -69,7 +83,7 @@ class Guard:
         own = [*self.watched.generators, *self.generators]
         self._sources = Sources(device, own, everywhere=self.everywhere)
         try:
-            with self._sources.seeded(self.words):
+            with self._sources.seeded(self.words), _uncached(), quiet():
                 yield
         finally:
             self._check()

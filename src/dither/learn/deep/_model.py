@@ -11,16 +11,19 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dither.errors import ArgumentError
 from dither.learn.deep._draws import Sources
-from dither.learn.deep._state import Watched
+from dither.learn.deep._state import Watched, quiet
 from dither.numeric import KeyedWords
 
 __all__ = [
+    "Precision",
     "check_loss_alone",
     "check_model",
     "check_rows_alone",
+    "computed_in",
     "evaluating",
     "keeps",
     "made_up_rows",
@@ -50,8 +53,16 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
             "model must have parameters to train; it has none with requires_grad=True"
         )
     for name, parameter in found.items():
+        if isinstance(parameter, nn.parameter.UninitializedParameter):
+            raise ArgumentError(
+                f"parameter {name!r} has no shape yet, as in lazy layers: run the model once, "
+                "on made-up rows of the shape of yours"
+            )
         if parameter.dtype != torch.float32:
-            raise ArgumentError(f"parameter {name!r} must be of float32: call model.float()")
+            raise ArgumentError(
+                f"parameter {name!r} must be of float32: call model.float(); to compute in "
+                "bfloat16 let forward do so, with torch.autocast"
+            )
     if len({parameter.device for parameter in found.values()}) > 1:
         raise ArgumentError("model must be on one device: call model.to(device)")
     return found
@@ -84,11 +95,12 @@ def check_model(model: nn.Module) -> None:
             raise ArgumentError(f"{where} takes rows in its second dimension: use batch_first=True")
         if isinstance(layer, nn.MultiheadAttention) and not layer.batch_first:
             raise ArgumentError(f"{where} takes rows in its second dimension: use batch_first=True")
-        if getattr(layer, "parametrizations", None) is not None and any(
-            type(one).__name__ == "_SpectralNorm"
-            for parts in layer.parametrizations.values()
-            for one in parts
-        ):
+        parametrized = getattr(layer, "parametrizations", None) or {}
+        own = [type(one).__name__ for parts in parametrized.values() for one in parts]
+        if layer.training:
+            # The older one does so in training alone.
+            own += [f"_{type(hook).__name__}" for hook in layer._forward_pre_hooks.values()]
+        if "_SpectralNorm" in own:
             raise ArgumentError(
                 f"{where} keeps what it saw of its weights between steps (spectral_norm): remove it"
             )
@@ -96,6 +108,10 @@ def check_model(model: nn.Module) -> None:
 
 def _groups(width: int) -> int:
     return next(groups for groups in (32, 16, 8, 4, 2, 1) if width % groups == 0)
+
+
+class _NoTensor(Exception):
+    """A model gives something else; its name."""
 
 
 def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
@@ -126,16 +142,26 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
         return _run(model, batch, seed, sources)
 
     try:
-        with torch.no_grad():
+        with torch.no_grad(), quiet():
             # What is made once, when it is first needed, is made now; numbers stay as they are.
-            run((one,))
+            with Precision() as precision:
+                alone = run((one,))
+            if not isinstance(alone, torch.Tensor):
+                raise _NoTensor(type(alone).__name__)
+            loose = precision.half
             numbers = begun.changed(numbers=True)
             begun.restore(numbers=True)
             watched.remember()
             found = [run(pair) for pair in ((one, two), (one, three), (two, one))]
             found.append(run((three, one)))
             sizes = _of_sizes(model, run, ((one, two), (one,), (one, two, three, two)))
-            far = _far_apart(model, run, rows)
+            far = _far_apart(model, run, rows, loose=loose)
+    except _NoTensor as other:
+        begun.restore()
+        raise ArgumentError(
+            f"model must give a tensor with one output for each row, not a {other}: wrap it in a "
+            "module whose forward gives, say, the logits of what it gives"
+        ) from None
     except Exception as error:
         begun.restore()
         raise ArgumentError(
@@ -149,12 +175,17 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
     if found[0].ndim == 0 or found[0].shape[0] != 2:
         raise ArgumentError("model must give one output for each row, in its first dimension")
     for first, second, row in ((found[0], found[1], 0), (found[2], found[3], 1)):
-        if not torch.allclose(first[row], second[row], rtol=1e-3, atol=1e-5, equal_nan=True):
+        if not _alike(first[row], second[row], loose=loose):
             raise ArgumentError(
                 "model mixes the rows of a batch: what it gives for one depends on another. "
                 "Use layers that treat each row by itself"
             )
-    if not all(other.ndim and _alike(sizes[0][:1], other[:1]) for other in sizes):
+    if any(other.shape[1:] != sizes[0].shape[1:] for other in (alone, *sizes)):
+        raise ArgumentError(
+            "model gives another shape for one row than for several, and rows are run one by one: "
+            "let it keep its first dimension, as in squeeze(-1) or flatten(1)"
+        )
+    if not all(other.ndim and _alike(sizes[0][:1], other[:1], loose=loose) for other in sizes):
         raise ArgumentError(
             "model mixes the rows of a batch: what it gives for one depends on how many there are. "
             "Use layers that treat each row by itself"
@@ -183,7 +214,7 @@ def keeps(names: list[str]) -> str:
     )
 
 
-def _far_apart(model: nn.Module, run: Run, rows: torch.Tensor) -> bool:
+def _far_apart(model: nn.Module, run: Run, rows: torch.Tensor, *, loose: bool) -> bool:
     """Whether rows of any size and length give what they give by themselves.
 
     True, too, where the model takes no such rows, or draws by chance.
@@ -193,13 +224,13 @@ def _far_apart(model: nn.Module, run: Run, rows: torch.Tensor) -> bool:
         if _steady(run, given):
             found = [run(batch) for batch in (given, *zip(given, strict=True))]
         else:
-            with evaluating(model):
+            with _drawing_nothing(model):
                 if not _steady(run, given):
                     return True
                 found = [run(batch) for batch in (given, *zip(given, strict=True))]
     except Exception:
         return True
-    return all(_alike(found[0][i : i + 1], one) for i, one in enumerate(found[1:]))
+    return all(_alike(found[0][i : i + 1], one, loose=loose) for i, one in enumerate(found[1:]))
 
 
 def check_loss_alone(
@@ -277,6 +308,21 @@ def modes_of(model: nn.Module) -> tuple[bool, ...]:
 
 
 @contextmanager
+def _drawing_nothing(model: nn.Module) -> Iterator[None]:
+    """In eval mode, but as in training: without what torch's encoders do for a whole batch there.
+
+    They leave out what all of its rows have as padding, so that shapes follow from the longest row.
+    """
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with evaluating(model):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """All parts in eval mode; afterwards each is in its own again."""
     modes = [(layer, layer.training) for layer in model.modules()]
@@ -288,9 +334,41 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             layer.training = mode
 
 
-def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and bool(
-        torch.allclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True)
+def computed_in(device: torch.device) -> tuple[bool, torch.dtype | None]:
+    """Whether autocast is on about a model, and to which type."""
+    if not torch.amp.is_autocast_available(device.type):
+        return False, None
+    on = bool(torch.is_autocast_enabled(device.type))
+    return on, torch.get_autocast_dtype(device.type) if on else None
+
+
+class Precision(TorchDispatchMode):  # type: ignore[misc]
+    """Whether anything is computed in half precision while it is on, as under autocast."""
+
+    half = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        several = made if isinstance(made, tuple | list) else [made]
+        self.half |= any(
+            isinstance(one, torch.Tensor) and one.is_floating_point() and one.element_size() < 4
+            for one in several
+        )
+        return made
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor, *, loose: bool = False) -> bool:
+    """Whether they are equal but for rounding, in half precision if ``loose``."""
+    if one.shape != other.shape:
+        return False
+    share, small = (0.05, 0.05) if loose or one.element_size() < 4 else (1e-3, 1e-5)
+    largest = float(one.detach().double().abs().nan_to_num(0, 0, 0).max()) if one.numel() else 0.0
+    return bool(
+        torch.allclose(
+            one.double(), other.double(), rtol=share, atol=small * max(1, largest), equal_nan=True
+        )
     )
 
 
@@ -301,7 +379,7 @@ def _of_sizes(model: nn.Module, run: Run, batches: tuple[tuple[torch.Tensor, ...
     """
     if _steady(run, batches[0]):
         return [run(batch) for batch in batches]
-    with evaluating(model):
+    with _drawing_nothing(model):
         if _steady(run, batches[0]):
             return [run(batch) for batch in batches]
     return [run(batches[0])]
@@ -336,9 +414,9 @@ def unusual_rows(rows: torch.Tensor) -> torch.Tensor:
 def _made_up(rows: torch.Tensor, seed: int) -> torch.Tensor:
     shape = rows.shape[1:]
     if not rows.dtype.is_floating_point:
-        # 0 and 1 are values that any embedding has, as good as.
+        # 0 and 1 are values that any embedding has, as good as; both, for 0 may stand for the end.
         count = max(1, shape.numel())
-        bits = torch.arange(count) + torch.arange(count) // (1 + seed) + seed
+        bits = torch.arange(count) + torch.arange(count) // (2 + seed) + 1 + seed
         return (bits % 2).to(rows.dtype).reshape(shape).to(rows.device)
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(shape, generator=generator).to(rows)

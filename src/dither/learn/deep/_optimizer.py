@@ -25,6 +25,7 @@ from dither.learn.deep._gradients import GradientEngine, PerExampleLoss, cross_e
 from dither.learn.deep._model import (
     check_model,
     check_rows_alone,
+    computed_in,
     made_up_rows,
     trainable,
 )
@@ -35,6 +36,7 @@ from dither.learn.deep._sampling import PoissonSampling, one_step, parts
 from dither.learn.deep._state import Watched
 from dither.learn.deep._steps import CorrectedAdam
 from dither.learn.deep._sums import UNIT, ClippedSums
+from dither.learn.deep._trial import check_optimizer, try_optimizer, try_sums
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
@@ -198,7 +200,7 @@ class PrivateOptimizer:
         bill = bill_of(ledger, accounts, unit, token, tables)
         parameters = trainable(model)
         check_model(model)
-        _check_optimizer(optimizer, list(parameters.values()))
+        check_optimizer(optimizer, list(parameters.values()))
         device = next(iter(parameters.values())).device
         self._X, self._y = as_pair(data, device)
         if len(self._X) > _MOST_ROWS:
@@ -311,6 +313,9 @@ class PrivateOptimizer:
             self.physical = max(1, check.whole("memory", memory, 1) // held)
         else:
             self.physical = check.whole("physical", physical, 1)
+        x, y = (made[[0, 1, 0]] for made in self._made_up())
+        try_sums(self._sums, x, y, self.physical)
+        try_optimizer(self.optimizer, self._sums)
 
     def _made_up(self) -> tuple[torch.Tensor, torch.Tensor]:
         # Of zeros a gradient may be 0 whatever is read, and tell nothing.
@@ -318,6 +323,7 @@ class PrivateOptimizer:
 
     def _rehearsed(self) -> GradientEngine:
         """How rows are run, as the model is now: it is found out on made-up ones."""
+        self._computed = computed_in(self._X.device)
         watched = Watched(model=self.model, loss=self._how[0])
         watched.remember()
         with Sources(self._X.device, watched.generators, everywhere=True).kept():
@@ -429,8 +435,9 @@ class PrivateOptimizer:
         self._failed = False
 
     def _check_same(self) -> None:
-        """What was found of the model holds of it as it was, with its modes and its hooks."""
-        if not self._sums.engine.guard.same():
+        """What was found of the model holds of it as it was: its modes, hooks and autocast."""
+        same = self._sums.engine.guard.same()
+        if not same or self._computed != computed_in(self._X.device):
             check_model(self.model)
             self._sums.engine = self._rehearsed()
 
@@ -467,6 +474,8 @@ class PrivateOptimizer:
         self._sums.set_gradients(total / self.sampling.denominator)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        # Within one ``with torch.autocast(...)`` rounded weights would stay those from before.
+        torch.clear_autocast_cache()
         if isinstance(self.clip, Adaptive):
             self.clip = self.clip.moved((count / self.sampling.denominator + 1) / 2)
 
@@ -560,16 +569,3 @@ def _counted(
             )
         return None
     return counting_noise(epsilon, delta) if population is None else None
-
-
-def _check_optimizer(optimizer: Any, parameters: list[nn.Parameter]) -> None:
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ArgumentError(
-            "optimizer must be one of torch, such as torch.optim.SGD(model.parameters(), lr=0.1)"
-        )
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise ArgumentError("optimizer must not look at gradients again, as LBFGS does: take SGD")
-    known = {id(parameter) for parameter in parameters}
-    held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    if not held or any(id(p) not in known for p in held):
-        raise ArgumentError("optimizer must hold parameters of the model, and no others")

@@ -8,7 +8,8 @@ and a model that has any of it is run row by row:
 - Python's or numpy's generator, which draws once for all rows;
 - a generator of its own, or a seed that is set inside: what a row draws would follow from its place
   in the batch, and so from who else is there;
-- an operation or a function whose rule for batches is somebody's own, and may mix them.
+- an operation or a function whose rule for batches is somebody's own, and may mix them;
+- half precision, as of autocast, whose last digit is too coarse to follow from other rows.
 
 A model that changes what it can reach is refused, for free; `_guard` holds every real run to it.
 """
@@ -31,11 +32,11 @@ from dither.learn.deep._gradients import (
     ByVmap,
     GradientEngine,
     PerExampleLoss,
-    Unknown,
 )
 from dither.learn.deep._guard import Changed
-from dither.learn.deep._model import check_loss_alone, keeps, unusual_rows
+from dither.learn.deep._model import Precision, check_loss_alone, keeps, unusual_rows
 from dither.learn.deep._plain import ByBatch, reads_rows_apart
+from dither.learn.deep._state import quiet
 from dither.numeric import KeyedWords
 
 __all__ = ["engine_for"]
@@ -66,7 +67,7 @@ def engine_for(
         The loss is not one number for each example, or depends on other examples; model or loss
         change what they can reach; or layer by layer was asked for and is not possible.
     """
-    with torch.no_grad():
+    with torch.no_grad(), quiet():
         try:
             given = model(x)
             made = loss(given, y)
@@ -81,6 +82,11 @@ def engine_for(
     check_loss_alone(loss, model, x, y)
     alone = ByRows(model, loss)
     trial = _Trial(alone, x, y)
+    if ghost and alone.half:
+        raise ArgumentError(
+            "ghost=True needs float32: in half precision, as of autocast, each row is run by "
+            "itself. Leave ghost out, or autocast"
+        )
     if ghost is not False:
         kinds = [ByLayers]
         if reads_rows_apart(model, loss):
@@ -118,7 +124,8 @@ class _Trial:
         self.far = unusual_rows(x)
         with _Drawn() as drawn:
             try:
-                self.true = _under(alone, x, y)
+                with Precision() as precision:
+                    self.true = _under(alone, x, y)
             except Changed as changed:
                 raise ArgumentError(keeps(changed.names)) from None
             except Exception as error:
@@ -127,6 +134,7 @@ class _Trial:
                     f"batches of any size; {type(error).__name__}: {error}"
                 ) from error
         self.drawn = bool(drawn.found)
+        alone.half = precision.half
         alone.guard.generators = drawn.generators
         # What is far from other rows may be kept where others are not. It may fail, too.
         self.far_true: dict[str, torch.Tensor] | None
@@ -143,7 +151,7 @@ class _Trial:
     def apart(self, engine: GradientEngine) -> bool:
         """Whether an engine can run the model, and keeps its rows' draws apart."""
         guard = self.alone.guard
-        if guard.generators or guard.watched.generators or _own_rules():
+        if self.alone.half or guard.generators or guard.watched.generators or _own_rules():
             return False
         rows = self.x[[0, 1, 0]]
         try:
@@ -180,7 +188,7 @@ class _Trial:
         for wanted, rows in pairs:
             try:
                 found = _under(engine, rows, self._wanted(len(rows)))
-            except (Unknown, RuntimeError, TypeError, AttributeError):
+            except Exception:
                 return False
             for name, made in wanted.items():
                 if name not in found or not _close(found[name], made):
@@ -226,7 +234,8 @@ def _own_rules() -> bool:
 
 
 def _below(kind: type) -> Iterator[type]:
-    for one in kind.__subclasses__():
+    below: list[type] = kind.__subclasses__()
+    for one in below:
         yield one
         yield from _below(one)
 
@@ -243,12 +252,21 @@ class _Drawn(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         made = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if torch.Tag.nondeterministic_seeded in func.tags and not _never(func, args, kwargs):
             given = [*args, *(kwargs or {}).values()]
             self.generators += [one for one in given if isinstance(one, torch.Generator)]
             several = made if isinstance(made, tuple | list) else [made]
             self.found += [one.detach().clone() for one in several if isinstance(one, torch.Tensor)]
         return made
+
+
+def _never(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a dropout drops nothing, as in attention without any."""
+    given = dict(zip((one.name for one in func._schema.arguments), args, strict=False))
+    given |= kwargs or {}
+    defaults = {one.name: one.default_value for one in func._schema.arguments}
+    chances = [given.get(name, defaults[name]) for name in ("p", "dropout_p") if name in defaults]
+    return bool(chances) and all(isinstance(p, float | int) and p == 0 for p in chances)
 
 
 class _Calls(TorchFunctionMode):  # type: ignore[misc]

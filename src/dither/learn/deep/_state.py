@@ -22,8 +22,10 @@ import functools
 import sys
 import sysconfig
 import types
+import warnings
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ from dither.learn.deep._places import (
     counts,
 )
 
-__all__ = ["Watched", "is_generator"]
+__all__ = ["Watched", "is_generator", "quiet"]
 
 _PASSED = (types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.MappingProxyType)
 _ITERATORS: tuple[type, ...] = (
@@ -186,7 +188,9 @@ class Watched:
 
     def _object(self, name: str, one: Any) -> Iterator[tuple[str, Any]]:
         kind = type(one)
-        if not isinstance(one, nn.Module) and _passed(kind.__module__):
+        if not isinstance(one, nn.Module) and (
+            _passed(kind.__module__) or _compiling(kind.__module__)
+        ):
             return
         if isinstance(one, nn.Module):
             # Those of compiled modules are in no dictionary.
@@ -196,6 +200,10 @@ class Watched:
                     made = getattr(hook, "name", None) or getattr(hook, "_tensor_name", None)
                     if isinstance(made, str):
                         self._derived.append((one.__dict__, made))
+            if isinstance(one, nn.RNNBase):
+                # Lists of its parameters, which it makes anew where they were exchanged.
+                own = ("_flat_weights", "_flat_weight_refs")
+                self._derived += [(one.__dict__, made) for made in own]
         try:
             held = vars(one)
         except TypeError:
@@ -208,6 +216,8 @@ class Watched:
         yield name, kind
 
     def _function(self, name: str, one: types.FunctionType) -> Iterator[tuple[str, Any]]:
+        if _compiling(one.__module__):
+            return
         yield name, one.__closure__
         yield name, one.__defaults__
         yield name, one.__kwdefaults__
@@ -218,6 +228,14 @@ class Watched:
             read = {n: known[n] for n in _read(one.__code__) if n in known}
             self._holders.append(InGlobals(name, known, read))
             yield from read.items()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warning of a model: some row may lead to it, and end a run where warnings raise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def is_generator(one: Any) -> bool:
@@ -265,6 +283,11 @@ def _own(module: str | None) -> bool:
     if file is None:
         return True
     return "site-packages" not in file and not file.startswith(_LIBRARIES)
+
+
+def _compiling(module: str | None) -> bool:
+    """Whether it is of torch's compiler, which notes what it compiled, and not what it saw."""
+    return (module or "").startswith(("torch._dynamo", "torch._inductor"))
 
 
 @functools.cache

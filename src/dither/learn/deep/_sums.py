@@ -25,6 +25,9 @@ the clip and by what rounding adds, of which no bound is proved here.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Any
+
 import torch
 
 from dither.errors import EngineError
@@ -105,7 +108,8 @@ class ClippedSums:
                 "what was charged stays charged"
             ) from None
         self.rows += len(x)
-        with torch.no_grad():
+        # Whatever a model computes in, lengths and sums are of float32 or better.
+        with torch.no_grad(), _single(x.device):
             self._add(parts)
 
     def _add(self, parts: list[GradientPart]) -> None:
@@ -159,6 +163,13 @@ class ClippedSums:
         """Let the parameters' gradients be the pieces of a vector."""
         for name, piece in self.split(vector).items():
             self.engine.parameters[name].grad = piece
+
+
+def _single(device: torch.device) -> Any:
+    """No autocast, where the device has it."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def _lengths(parts: list[GradientPart]) -> torch.Tensor:

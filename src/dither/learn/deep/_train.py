@@ -22,7 +22,13 @@ from dither.learn.deep._clipping import Clip
 from dither.learn.deep._data import as_pair
 from dither.learn.deep._gradients import PerExampleLoss, cross_entropy
 from dither.learn.deep._guard import Changed, Guard
-from dither.learn.deep._model import check_rows_alone, evaluating, modes_of, trainable
+from dither.learn.deep._model import (
+    check_rows_alone,
+    evaluating,
+    made_up_rows,
+    modes_of,
+    trainable,
+)
 from dither.learn.deep._optimizer import MEMORY, PrivateOptimizer, Source
 from dither.learn.deep._order import FixedOrder
 from dither.learn.deep._steps import CorrectedAdam
@@ -195,6 +201,7 @@ def train(
             words=words if kept is None else kept.words,
         )
         run = _Run(private, check.flag("average", average), watched, loss or cross_entropy, stop)
+        run.try_watch()
         if kept is not None:
             run.keep_in(kept, check.whole("every", every, 1), bill)
         elif bill is not None:
@@ -332,7 +339,8 @@ class _Run:
             if self.kept is not None and self.private.taken % self.every == 0:
                 self.kept.keep(self._state())
             if self.private.taken in points:
-                now = Progress(self.private.taken, self.steps, self._measured())
+                seen = {} if self.watch is None else self._measured(*self.watch)
+                now = Progress(self.private.taken, self.steps, seen)
                 if now.watched:
                     self.watched.append(now)
                 told(now)
@@ -358,6 +366,7 @@ class _Run:
         with torch.no_grad():
             for name, mean in self.means.items():
                 self.parameters[name].copy_(mean)
+        torch.clear_autocast_cache()
 
     @contextmanager
     def _meant(self) -> Iterator[None]:
@@ -371,10 +380,26 @@ class _Run:
                 for name, value in own.items():
                     self.parameters[name].copy_(value)
 
-    def _measured(self) -> dict[str, float]:
+    def try_watch(self) -> None:
+        """Measure rows that are made up, as those to watch will be.
+
+        Raises
+        ------
+        ArgumentError
+            It fails.
+        """
         if self.watch is None:
-            return {}
+            return
         x, y = self.watch
+        try:
+            self._measured(made_up_rows(x), y.new_zeros((2, *y.shape[1:])))
+        except Exception as error:
+            raise ArgumentError(
+                f"watch: model or loss fails on made-up rows of the shape {tuple(x.shape[1:])}, in "
+                f"eval mode: {type(error).__name__}: {error}"
+            ) from error
+
+    def _measured(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, float]:
         model = self.private.model
         guard = Guard(model=model, loss=self.loss)
         try:

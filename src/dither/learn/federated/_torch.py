@@ -1,4 +1,4 @@
-"""Modules of torch as models of clients, by ``torch.func``.
+"""Modules of torch as models of clients.
 
 A client's update follows from its own rows: clients are trained one after the other, each on draws
 of its own (`dither.learn.deep._draws`), and a module that leaves anything behind that the next one
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call
 
 from dither.errors import ArgumentError, EngineError
 from dither.learn.deep._draws import Sources
 from dither.learn.deep._guard import Changed, Guard
-from dither.learn.deep._model import keeps, unusual_rows
+from dither.learn.deep._model import keeps, made_up_rows, unusual_rows
 from dither.learn.deep._state import Watched
 from dither.learn.federated._clients import ClientData, LocalSGD
 from dither.learn.federated._encoding import Floats, Integers
@@ -76,61 +76,78 @@ class TorchModel:
     ) -> npt.NDArray[np.floating[Any]]:
         """How training moves the parameters of each of some clients, shape (m, size)."""
 
-        def loss(
-            flat: torch.Tensor, X: torch.Tensor, y: torch.Tensor, weights: torch.Tensor
-        ) -> torch.Tensor:
-            scores = functional_call(self._module, self._parts(flat), (X,))
-            each = torch.nn.functional.cross_entropy(scores, y, reduction="none")
-            return (each * weights).sum()
-
-        gradients = vmap(grad(loss), randomness="different")
         like = self._like[0]
         first = torch.as_tensor(parameters).to(like.device, like.dtype)
         self._guard.words = words
         if not self._rehearsed:
-            self._rehearse(gradients, first, data.X.shape[1])
+            self._rehearse(first, data.X.shape[1])
         found = np.zeros((len(which), self.size), np.float64)
         # One by one: in which order a stack's numbers are added up follows from how many there are,
         # so that the last digits of one client's update would follow from who else was asked.
         for place in range(len(which)):
             chosen = which[place : place + 1]
-            at = first[None, :]
+            at = first
             whole = data.taken(chosen, None, words) if local.batch is None else None
             try:
                 with self._guard.around(like.device):
                     for _ in range(local.steps):
                         X, y, weights = whole or data.taken(chosen, local.batch, words)
                         given = (
-                            torch.from_numpy(X).to(like.device, like.dtype),
-                            torch.from_numpy(y).to(like.device),
-                            torch.from_numpy(weights).to(like.device, like.dtype),
+                            torch.from_numpy(X[0]).to(like.device, like.dtype),
+                            torch.from_numpy(y[0]).to(like.device),
+                            torch.from_numpy(weights[0]).to(like.device, like.dtype),
                         )
-                        at = at - local.rate * gradients(at, *given)
+                        at = at - local.rate * self._gradient(at, *given)
             except Changed:
                 raise EngineError(
                     "the model changed what it can reach while it was trained on a client: it is "
                     "put back, for it may hold what was seen of that client"
                 ) from None
-            found[place] = (at - first).cpu().numpy()[0]
+            except Exception:
+                raise EngineError("the model failed on the rows of some client") from None
+            found[place] = (at - first).cpu().numpy()
         return found
 
-    def _rehearse(self, gradients: Any, at: torch.Tensor, features: int) -> None:
-        """See on rows that are made up that the module keeps nothing of what it saw."""
+    def _gradient(
+        self, flat: torch.Tensor, X: torch.Tensor, y: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
+        """That of a client's mean loss, as torch finds it, of whatever the module is made."""
+        at = flat.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = functional_call(self._module, self._parts(at), (X,))
+            each = torch.nn.functional.cross_entropy(scores.to(at.dtype), y, reduction="none")
+            return torch.autograd.grad((each * weights).sum(), at)[0]
+
+    def _rehearse(self, at: torch.Tensor, features: int) -> None:
+        """See on rows that are made up that the module can be trained, and keeps nothing of them.
+
+        Raises
+        ------
+        ArgumentError
+            It cannot, or it does.
+        """
         begun, like = Watched(model=self._module), self._like[0]
-        rows = unusual_rows(like.new_zeros(1, features))
+        shape = like.new_zeros(1, features)
         begun.remember()
         with torch.no_grad(), Sources(like.device, begun.generators, everywhere=True).kept():
             # What is made once, when it is first needed, is made now; numbers stay as they are.
             with suppress(Exception):
-                self._module(rows)
+                self._module(made_up_rows(shape))
             changed = begun.changed(numbers=True)
             begun.restore(numbers=True)
-        y, weights = torch.zeros(1, len(rows), dtype=torch.int64), torch.full((1, len(rows)), 0.25)
-        try:
-            with suppress(RuntimeError), self._guard.around(like.device):
-                gradients(at[None, :], rows[None], y.to(like.device), weights.to(like))
-        except Changed as found:
-            changed += found.names
+        for rows, may_fail in ((made_up_rows(shape), False), (unusual_rows(shape), True)):
+            y = torch.zeros(len(rows), dtype=torch.int64, device=like.device)
+            try:
+                with self._guard.around(like.device):
+                    self._gradient(at, rows, y, like.new_full((len(rows),), 1 / len(rows)))
+            except Changed as found:
+                changed += found.names
+            except Exception as error:
+                if not may_fail and not changed:
+                    raise ArgumentError(
+                        f"model fails on made-up rows of {features} features: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
         if changed:
             begun.restore()
             raise ArgumentError(keeps(changed))
