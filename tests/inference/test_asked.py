@@ -453,7 +453,7 @@ def test_hostile_sums_raise_nothing(sums, family, public):
     errors = group.errors(np.random.default_rng(1), 200)
     lower, upper = errors.interval(0.95)[0]
     assert 0 - 100 <= lower <= upper <= 100
-    assert math.isfinite(group.model.at)
+    assert math.isfinite(group.at)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

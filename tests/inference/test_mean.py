@@ -12,16 +12,16 @@ import pytest
 from dither import inference
 from dither._subjects import declared
 from dither.inference._clamped import ClampedNormal
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._inputs import Target, bounds_of, target
-from dither.inference._mean import MeanRelease
+from dither.inference._normal_mean import MeanRelease
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 
 BOUNDS = bounds_of("bounds", (-1, 1))
 DESIGNS = [
-    MeanRelease(BOUNDS, Target(Fraction(1), Fraction(1, 10**6), neighbours), sides, gaussian)
+    MeanRelease(BOUNDS, Target(Fraction(1), Fraction(1, 10**6), neighbours), gaussian)
     for neighbours in Neighbours
-    for sides in (True, False)
     for gaussian in (True, False)
 ]
 
@@ -90,7 +90,7 @@ def test_audits_refute_nothing(subject: Any) -> None:
 
 def test_noise_for_one_bound_instead_of_both_is_caught() -> None:
     """The classic mistake: a sensitivity of (upper - lower)/2n where a row can move across."""
-    design = MeanRelease(BOUNDS, target(1, 0, "replace"), sides=False)
+    design = GroupSumsRelease(BOUNDS, target(1, 0, "replace"))
 
     def wrong(values: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
         steps = np.asarray(design.noise.draw(size), dtype=float) * float(design.noise.step)
@@ -130,7 +130,9 @@ def test_intervals_hold_with_clamping_on_one_side(n: int, epsilon: float, neighb
     rng, held, naive = np.random.default_rng(n), 0, 0
     for _ in range(150):
         x = rng.normal(1.5, 1.0, n)
-        found = inference.mean(x, bounds=(-1, 3), epsilon=epsilon, neighbours=neighbours)
+        found = inference.mean(
+            x, bounds=(-1, 3), epsilon=epsilon, neighbours=neighbours, shape="normal"
+        )
         lower, upper = found.simulated(draws=800).interval()
         held += lower <= 1.5 <= upper
         naive += abs(np.clip(x, -1, 3).mean() - 1.5) <= 1.96 * np.clip(x, -1, 3).std() / n**0.5
@@ -142,10 +144,25 @@ def test_intervals_hold_with_clamping_on_one_side(n: int, epsilon: float, neighb
 def test_a_natural_end_is_seen() -> None:
     """Costs above 0 are not normal: where nothing lies below 0, nothing is taken to be cut off."""
     x = np.random.default_rng(2).exponential(1.0, 4000)
-    found = inference.mean(x, bounds=(0, 9), epsilon=1)
+    found = inference.mean(x, bounds=(0, 9), epsilon=1, shape="normal")
     lower, upper = found.interval(0.9999)
     assert lower < 1.0 < upper
     assert any("lie beyond 0" in note for note in found.notes)
+
+
+def test_a_mean_beyond_a_bound_must_be_seen_there() -> None:
+    """On a scale that ends at 5 a normal law's mean may lie beyond it, but no value does."""
+    rng, noted = np.random.default_rng(6), 0
+    for n in (15, 60, 300):
+        for _ in range(20):
+            x = rng.choice([1.0, 2, 3, 4, 5], n, p=[0.02, 0.04, 0.1, 0.22, 0.62])
+            found = inference.mean(x, bounds=(1, 5), epsilon=1, shape="normal")
+            assert 1 <= found.estimate <= 5
+            noted += n > 15 and bool(found.notes)
+            assert inference.mean(x, bounds=(1, 5), epsilon=1).interval()[1] <= 5
+    assert noted >= 30
+    beyond = inference.mean([9.0] * 3000, bounds=(0, 5), epsilon=5, shape="normal")
+    assert beyond.interval()[1] > 5
 
 
 def test_intervals_and_tests_agree() -> None:
@@ -192,7 +209,7 @@ def test_results_show_themselves(tmp_path: Any) -> None:
 
 def test_an_error_that_nothing_divides_is_not_divided(tmp_path: Any) -> None:
     """Where what was released does not say where the mean is, no share is laid to the noise."""
-    found = inference.mean([99.0] * 300, bounds=(0, 9), epsilon=100)
+    found = inference.mean([99.0] * 300, bounds=(0, 9), epsilon=100, shape="normal")
     assert np.isnan(found.se_sampling)
     assert "Standard error" in found.summary()
     assert "nan" not in found.summary()

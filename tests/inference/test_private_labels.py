@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease, points_of
+from dither.inference._clamped_sums import ContrastRelease, points_of
 from dither.inference._difference import DifferenceRelease
 from dither.inference._ecdf import TreeRelease
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._groups import GroupSizes
 from dither.inference._inputs import Target, bounds_of, target
 from dither.inference._kolmogorov import two_sample_sup
@@ -76,9 +77,12 @@ def _units(name: str, asked: Target) -> tuple[Units, int]:
             )
 
         return _laplace(cells, design.noise), k
-    if name == "difference":
-        design = DifferenceRelease(ENDS, asked, True, True, False)
+    if name == "difference, normal":
+        design = DifferenceRelease(ENDS, asked, asked.replace, gaussian=False)
         return _laplace(lambda t: design.statistic(_samples(t)), design.noise), k
+    if name in ("difference", "ttest_ind", "f_oneway"):
+        design = GroupSumsRelease(ENDS, asked, k, moves=asked.replace)
+        return _laplace(lambda t: design.statistic(_samples(t, k)), design.noise), k
     if name == "two_proportions":
         design = CellsRelease(asked, True)
 
@@ -86,15 +90,12 @@ def _units(name: str, asked: Target) -> tuple[Units, int]:
             return design.statistic(tuple((v > 0).astype(float) for v in _samples(t)))
 
         return _laplace(shares, design.noise.law), k
-    if name == "f_oneway":
-        design = GroupMomentsRelease(asked, k)
-    else:
-        design = ContrastRelease(asked, squares=name != "ztest")
+    design = ContrastRelease(asked)
     return _laplace(lambda t: design.statistic((points_of(t[0], ENDS), t[1])), design.noise), k
 
 
-def _samples(t: Table) -> tuple[Any, Any]:
-    return t[0][t[1] == 0], t[0][t[1] == 1]
+def _samples(t: Table, k: int = 2) -> tuple[Any, ...]:
+    return tuple(t[0][t[1] == g] for g in range(k))
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
@@ -110,6 +111,7 @@ def _samples(t: Table) -> tuple[Any, Any]:
         "f_oneway",
         "independence_test",
         "difference",
+        "difference, normal",
         "two_proportions",
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from dither import inference
 from dither.errors import ArgumentError
 from dither.inference._difference import DifferenceRelease
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._inputs import Target, bounds_of
 from dither.inference._two_proportions import CellsRelease
 from dither.lab.audit import Outcome, audit
@@ -22,11 +23,11 @@ NONE = np.zeros(0)
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
-@pytest.mark.parametrize("sides", [True, False])
-def test_a_row_that_moves_does_no_more_than_proved(gaussian: bool, sides: bool) -> None:
+@pytest.mark.parametrize("kind", [DifferenceRelease, GroupSumsRelease])
+def test_a_row_that_moves_does_no_more_than_proved(gaussian: bool, kind: Any) -> None:
     """Over every value and group before and after; some pair is as far as proved, or nearly."""
     asked = Target(Fraction(1), Fraction(1, 10**6), Neighbours.REPLACE)
-    design = DifferenceRelease(BOUNDS, asked, True, sides, gaussian)
+    design = kind(BOUNDS, asked, groups=2, moves=True, gaussian=gaussian)
     grid = [-9.0, *np.linspace(-1, 1, 41), 9.0, np.nan]
     placed = [(np.array([v]), NONE) for v in grid] + [(NONE, np.array([v])) for v in grid]
     rows = np.array([[float(v) for v in design.statistic(pair)] for pair in placed])
@@ -78,6 +79,7 @@ def test_differences_of_means_hold(neighbours: str, private: bool) -> None:
             delta=1e-6,
             neighbours=neighbours,  # type: ignore[arg-type]
             private_groups=private,
+            shape="normal",
         ).simulated(draws=500)
         low, high = found.interval()
         held += low <= 1 <= high
@@ -108,14 +110,15 @@ def test_no_data_raise_anything(x: list[Any], neighbours: str, private: bool) ->
     more: dict[str, Any] = {"epsilon": 0.5, "neighbours": neighbours, "private_groups": private}
     found = [
         inference.difference(x, [0.0] * len(x), bounds=(0, 9), **more),
+        inference.difference(x, [0.0] * len(x), bounds=(0, 9), shape="normal", **more),
         inference.two_proportions(x, [], **more),
         inference.odds_ratio(x, [0] * 3, **more),
     ]
     for result in found:
         low, high = result.simulated(draws=200).interval()
         assert low <= result.estimate <= high
-    assert all(result.notes for result in found[1:])
-    assert found[1].interval()[1] - found[1].interval()[0] > 0.2
+    assert all(result.notes for result in found[2:])
+    assert found[2].interval()[1] - found[2].interval()[0] > 0.2
 
 
 def test_arguments_are_checked() -> None:

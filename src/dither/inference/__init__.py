@@ -15,7 +15,7 @@ Standard errors, intervals at any confidence and p-values then are post-processi
 from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
 from dither.inference._boosted import BoostedRelease
-from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
+from dither.inference._clamped_sums import ContrastRelease
 from dither.inference._coefficients import RegressionEstimate as RegressionEstimate
 from dither.inference._compare import Comparison as Comparison
 from dither.inference._compare import compare
@@ -29,13 +29,15 @@ from dither.inference._difference import DifferenceRelease, difference
 from dither.inference._ecdf import DistributionTest as DistributionTest
 from dither.inference._ecdf import TreeRelease
 from dither.inference._efficient import EfficientRelease
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._identity import identity_test, uniformity_test
 from dither.inference._kolmogorov import ks_1samp, ks_2samp
 from dither.inference._logistic import LogisticEstimate as LogisticEstimate
 from dither.inference._logistic import logistic_regression
-from dither.inference._mean import MeanRelease, mean
+from dither.inference._mean import mean
 from dither.inference._means import BoxRelease, means
 from dither.inference._moments import MomentsRelease
+from dither.inference._normal_mean import MeanRelease
 from dither.inference._objective import ObjectiveRelease
 from dither.inference._one_sample import sign_test, wilcoxon
 from dither.inference._pearson import CorrelationTest as CorrelationTest
@@ -107,8 +109,8 @@ AUDITED = (
     DescentRelease,
     DifferenceRelease,
     EfficientRelease,
-    GroupMomentsRelease,
     GroupRanks,
+    GroupSumsRelease,
     MeanRelease,
     MomentsRelease,
     ObjectiveRelease,

@@ -1,29 +1,19 @@
-"""Analysis of variance: whether several groups have one mean, through sums of clamped values."""
+"""Analysis of variance: whether several groups have one mean; `_tests_of_means`."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._clamped_models import GroupMeans
-from dither.inference._clamped_sums import (
-    LEAST,
-    GroupMomentsRelease,
-    law_of,
-    points_of,
-    result_of_moments,
-)
 from dither.inference._documented import documented
 from dither.inference._errors import DRAWS
-from dither.inference._groups import pooled
-from dither.inference._inputs import bounds_of, target
+from dither.inference._inputs import bounds_of, column, target
+from dither.inference._mean import SHAPES, Shape
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed, SimulatedDraws
+from dither.inference._tests_of_means import equal_means, errors_of_groups, on_rows
 from dither.privacy import Neighbours
 
 __all__ = ["f_oneway"]
@@ -35,10 +25,12 @@ def f_oneway(
     bounds: tuple[Number, Number],
     epsilon: Number,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    shape: Shape = "any",
+    equal_var: bool = True,
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
-    """Analysis of variance: whether several groups of one variance have one mean.
+    """Analysis of variance: whether clamped values of several groups have one mean.
 
     Parameters
     ----------
@@ -48,6 +40,10 @@ def f_oneway(
         What values are clamped to, known without looking at the data.
     {pure_cost}
     {neighbours_of_groups}
+    {shape}
+    equal_var : bool
+        Whether the groups have one variance. If not, it is Welch's analysis of variance, at the
+        same price; where values are taken as normal it always is.
     {simulation}
 
     Returns
@@ -61,6 +57,15 @@ def f_oneway(
     *Guarantee.* epsilon-DP for the neighbours, a row with its group being the unit. `kruskal`
     needs no bounds and has more power.
 
+    *Level.* That of the same test of the clamped values, or less: conservative where the noise hides
+    their variance.
+
+    References
+    ----------
+    Welch, "On the comparison of several mean values: an alternative approach", Biometrika 1951.
+    Swanberg, Globus-Harris, Griffith, Ritz, Groce and Bray, "Improved differentially private
+    analysis of variance", PoPETs 2019, for the problem.
+
     Examples
     --------
     >>> import numpy as np
@@ -73,29 +78,18 @@ def f_oneway(
     if len(samples) < 2:
         raise ArgumentError("samples must be at least two groups, one sequence of values each")
     asked, draws = target(epsilon, 0, neighbours), check.whole("draws", draws, 100)
-    ends, k = bounds_of("bounds", bounds), len(samples)
-    values, places = pooled([f"samples[{g}]" for g in range(k)], samples, asked)
-    design = GroupMomentsRelease(asked, k)
-    found = design.release((points_of(values, ends), places))
-    counted = np.maximum(found[0::3], 1.0)
-    n = max(2 * k, values.size if asked.replace else round(float(counted.sum())))
-    sizes = np.maximum(2, np.rint(counted * n / counted.sum())).astype(int)
-    mean = float(np.clip(found[1::3].sum() / n, -1, 1))
-    between = float(np.sum(sizes * (np.clip(found[1::3] / sizes, -1, 1) - mean) ** 2)) / n
-    null = law_of(mean, float(np.clip(found[2::3].sum() / n + 0.5 - between, 0, 1)))
-    model, rng = GroupMeans(design), SimulatedDraws.fresh(seed)
-    drawn = model.draw(rng, [null] * k, sizes, draws)
-    chance = math.sqrt(n / k * max(null.moments(2)[1] - null.moments(1)[0] ** 2, LEAST))
-    return result_of_moments(
-        "analysis of variance",
-        "all groups have one mean",
-        design,
-        model.statistic,
-        found,
-        drawn,
-        chance,
-        float(design.deviations[1]),
+    ends = bounds_of("bounds", bounds)
+    check.choice("shape", shape, SHAPES)
+    pooled = check.flag("equal_var", equal_var) and shape == "any"
+    groups = [column(f"samples[{g}]", sample) for g, sample in enumerate(samples)]
+    errors, loss, read, notes, n = errors_of_groups(
+        groups, ends, asked, shape, pooled, SimulatedDraws.fresh(seed), draws
+    )
+    return equal_means(
+        "analysis of variance" if equal_var else "Welch's analysis of variance",
+        loss,
+        errors,
+        ("rows are an independent sample", read, on_rows(asked)),
+        notes,
         n,
-        "greater",
-        ("values are normal, of one variance, before they are clamped",),
     )

@@ -36,7 +36,7 @@ from dither.inference._asked_designs import (
 from dither.inference._asked_question import AskedDesign, InferenceQuestion
 from dither.inference._asked_regression import asked_formula, moment_terms, regression_design
 from dither.inference._errors import DRAWS
-from dither.inference._mean import Shape
+from dither.inference._mean import SHAPES, Shape
 from dither.inference._quantiles import BINS, shares_of
 from dither.query import _statistics as st
 
@@ -81,18 +81,18 @@ class Inference:
         self._rows, self._epsilon, self._delta = rows, epsilon, delta
         self._unit = st.unit_of(rows)
 
-    def mean(self, x: str, *, shape: Shape | None = None, null: float = 0.0) -> InferenceQuestion:
+    def mean(self, x: str, *, shape: Shape = "any", null: float = 0.0) -> InferenceQuestion:
         """The mean of a number with declared bounds.
 
         Parameters
         ----------
         x : str
             A column or an expression. Rows in which it is missing are left out.
-        shape : {"normal", "any"}
-            "normal", where a row is a person: values are normal before they are clamped, and what
-            clamping takes from the mean is given back unless the released numbers beyond the
-            bounds contradict. "any", where a person may have several rows: the mean over people of
-            the average of their clamped values.
+        shape : {"any", "normal"}
+            "any": nothing is assumed of the values, and their mean is that of the clamped ones; of
+            a person with several rows, the average of theirs counts. "normal", where a row is a
+            person: values are normal before they are clamped, and what clamping takes from the
+            mean is given back unless the released numbers beyond the bounds contradict.
         null : float
             What ``pvalue`` tests.
 
@@ -201,7 +201,7 @@ class Inference:
         by: str,
         *,
         levels: Sequence[Any] | None = None,
-        shape: Shape | None = None,
+        shape: Shape = "any",
         null: float = 0.0,
     ) -> InferenceQuestion:
         """How much the mean of a number differs between two groups: the second less the first.
@@ -216,7 +216,7 @@ class Inference:
         levels : (first, second), optional
             The two groups, where there are more; by default they are in declared order, and false
             comes before true.
-        shape : {"normal", "any"}
+        shape : {"any", "normal"}
             As of `mean`.
         null : float
             The difference that ``pvalue`` tests.
@@ -370,7 +370,7 @@ class Inference:
     ) -> InferenceQuestion:
         return InferenceQuestion(title, question, scales, self._epsilon, self._delta, design)
 
-    def _mean_of(self, x: str, shape: Shape | None, null: float, title: str) -> InferenceQuestion:
+    def _mean_of(self, x: str, shape: Shape, null: float, title: str) -> InferenceQuestion:
         kind = self._shape(shape)
         variable = st.Variable.of(self._rows, x)
         ends = variable.ends
@@ -411,12 +411,10 @@ class Inference:
             text = x.text
         rows = st.complete(self._rows, x)
         inner = Inference(replace(rows, once=False), self._epsilon, self._delta)
-        return inner._mean_of(text, None, null, title)
+        return inner._mean_of(text, "any", null, title)
 
-    def _shape(self, shape: Shape | None) -> Shape:
-        if shape is None:
-            return "normal" if self._unit is None else "any"
-        check.choice("shape", shape, ("normal", "any"))
+    def _shape(self, shape: Shape) -> Shape:
+        check.choice("shape", shape, SHAPES)
         if shape == "normal" and self._unit is not None:
             raise ArgumentError(
                 "shape must be 'any' where a person may have several rows: averages of clamped "

@@ -15,7 +15,7 @@ from dither.inference import _asked_sums as model
 from dither.inference._asked_question import AskedDesign, Laws
 from dither.inference._errors import Errors, SimulatedErrors
 from dither.inference._inputs import Floats
-from dither.inference._mean import Shape
+from dither.inference._mean import WIDE, Shape, normal_notes
 from dither.inference._quantiles import FINE, QuantileModel, rank_deviation
 from dither.inference._result import (
     MEASURED,
@@ -78,11 +78,11 @@ def mean_design(
         return PrivateEstimate(
             title,
             loss,
-            (*assumed, *_on_n(laws), *_on_shape(ends, [group])),
+            (*assumed, *_on_n(laws), *_on_shape([group])),
             _mean_notes([group], least_rows(laws)),
             None,
-            np.array([group.model.at]),
-            round(group.model.n),
+            np.array([group.at]),
+            round(group.n),
             group.errors,
             null,
         )
@@ -107,14 +107,14 @@ def difference_design(
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
         groups = [model.GroupMean(sums.group(i), laws, ends, shape) for i in (0, 1)]
-        first, second = (group.model.at for group in groups)
+        first, second = (group.at for group in groups)
 
         def errors(rng: np.random.Generator, size: int) -> Errors:
             one, other = (group.errors(rng, size) for group in groups)
             assert one.limits is not None
             assert other.limits is not None
             return SimulatedErrors(
-                np.array([second - first]),
+                other.estimate - one.estimate,
                 other.draws - one.draws,
                 other.sampling - one.sampling,
                 other.limits - one.limits[:, ::-1],
@@ -123,11 +123,11 @@ def difference_design(
         return PrivateEstimate(
             title,
             loss,
-            (*assumed, *_on_n(laws), *_on_shape(ends, groups)),
+            (*assumed, *_on_n(laws), *_on_shape(groups)),
             _mean_notes(groups, least_rows(laws) / 2),
             None,
             np.array([second - first]),
-            sum(round(group.model.n) for group in groups),
+            sum(round(group.n) for group in groups),
             errors,
             null,
         )
@@ -142,24 +142,14 @@ def _on_n(laws: Laws) -> tuple[str, ...]:
     return () if laws["n"].noise is None else (MEASURED,)
 
 
-def _on_shape(
-    ends: tuple[Fraction, Fraction], groups: Sequence[model.GroupMean]
-) -> tuple[str, ...]:
-    lower, upper = map(number_text, ends)
-    if any(any(group.law.cut) for group in groups):
-        return (f"values are normal before they are clamped to [{lower}, {upper}]",)
-    return (f"the mean is that of values clamped to [{lower}, {upper}]",)
+def _on_shape(groups: Sequence[model.GroupMean]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(group.read for group in groups))
 
 
 def _mean_notes(groups: Sequence[model.GroupMean], least_rows: float) -> tuple[str, ...]:
-    if any(group.model.noise_of_mean > 0.25 for group in groups):
+    if any(group.noise_of_mean > WIDE for group in groups):
         return (too_few_rows("the noise spans much of the bounds", least_rows * len(groups)),)
-    if any(group.model.influence is None for group in groups):
-        return (
-            "nearly all values lie beyond a bound: what was released does not say where the mean "
-            "is. Declare wider bounds.",
-        )
-    return ()
+    return normal_notes([group.normal for group in groups if group.normal is not None])
 
 
 def _share_notes(rows: int, least_rows: float) -> tuple[str, ...]:

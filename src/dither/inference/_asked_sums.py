@@ -6,8 +6,9 @@ A question of a table releases, for each group, a count and sums over its people
 
 t being a value in half-ranges from the middle of its bounds (of a person with several rows, the
 average of theirs), each with integer noise of its own, Laplace or Gaussian as the plan chose.
-`MeanModel` wants sums whose noise has one deviation, which it has once each is multiplied by a
-weight; so k and c are read off the noise instead of the noise off them.
+`FreeMeans` takes the sums as they are. `MeanModel`, for normal values, wants sums whose noise has one
+deviation, which it has once each is multiplied by a weight; so k and c are read off the noise
+instead of the noise off them.
 
 Nothing here may fail, whatever the released numbers are: they are paid for.
 """
@@ -16,16 +17,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dither.inference._clamped import ClampedNormal
 from dither.inference._errors import Errors, SimulatedErrors, monte_carlo
+from dither.inference._free_means import FreeMeans
 from dither.inference._inputs import Bounds, Floats
-from dither.inference._mean import MeanModel, Shape
+from dither.inference._mean import Shape, of_clamped, of_normal
+from dither.inference._normal_mean import MeanModel
 from dither.inference._proportion import KnownRows, MeasuredRows, binomial
 from dither.inference._simulation import SimulatedDraws
 from dither.inference._tables import independent, pearson
@@ -103,7 +106,6 @@ class _Design:
     noise: Any
     square: Fraction
     count: Fraction
-    sides: bool
 
 
 class _Model(MeanModel):
@@ -121,49 +123,85 @@ class GroupMean:
     Parameters
     ----------
     sums : mapping of str to float
-        "n", "total", "square" and, where values beyond the bounds were counted, "below" and
-        "above", in half-ranges.
+        "n", "total", "square" and, where values are taken as normal, "below" and "above", in
+        half-ranges.
     laws : mapping of str to Law
     ends : (Fraction, Fraction)
         The bounds.
-    shape : {"normal", "any"}
+    shape : {"any", "normal"}
     """
 
     sums: Mapping[str, float]
     laws: Mapping[str, SumNoise]
     ends: tuple[Fraction, Fraction]
     shape: Shape
-    model: MeanModel = field(init=False)
 
-    def __post_init__(self) -> None:
-        laws, sums, sides = self.laws, self.sums, "below" in self.laws
+    @cached_property
+    def bounds(self) -> Bounds:
+        """The bounds."""
+        return Bounds(*self.ends)
+
+    @cached_property
+    def normal(self) -> MeanModel | None:
+        """The model of normal values, where they are taken as that."""
+        if self.shape != "normal":
+            return None
+        laws, sums = self.laws, self.sums
         total, square = _spread(laws["total"]), _spread(laws["total"]) / _spread(laws["square"])
-        count = total / _spread(laws["below"]) if sides else 1.0
+        count = total / _spread(laws["below"])
         names = ("total", "square", "below", "above", "n")
-        silent = SumNoise(None, 1.0)
-        noise = _Noises(
-            tuple(laws.get(name, silent) for name in names), (1.0, square, count, count, count)
-        )
-        design = _Design(Bounds(*self.ends), noise, Fraction(square), Fraction(count), sides)
+        noise = _Noises(tuple(laws[name] for name in names), (1.0, square, count, count, count))
+        design = _Design(self.bounds, noise, Fraction(square), Fraction(count))
         released = [sums["total"], square * sums["square"]]
-        if sides:
-            released += [count * sums["below"], count * sums["above"]]
+        released += [count * sums["below"], count * sums["above"]]
         public = laws["n"].noise is None
         if not public:
             released.append(count * sums["n"])
         rows = max(1, round(sums["n"])) if public else None
-        model = _Model(design, np.array(released), rows, self.shape)
-        object.__setattr__(self, "model", model)
+        return _Model(design, np.array(released), rows)
+
+    @cached_property
+    def free(self) -> FreeMeans:
+        """The model of values of whatever law."""
+        n, total, square = (self.sums[name] for name in ("n", "total", "square"))
+        laws = [self.laws[name] for name in ("n", "total", "square")]
+
+        def noise(rng: np.random.Generator, size: int) -> Floats:
+            counted, first, second = (drawn(law, rng, size) for law in laws)
+            return np.stack([counted, first, second + counted / 2], axis=1)[:, None]
+
+        return FreeMeans(np.array([[n, total, square + n / 2]]), noise)
 
     @property
-    def law(self) -> ClampedNormal:
-        """Where the values seem to lie, in half-ranges."""
-        return self.model.law
+    def n(self) -> float:
+        """People, at least 1, as far as it is known."""
+        return float(self.free.n[0])
 
     @property
-    def errors(self) -> Callable[[np.random.Generator, int], SimulatedErrors]:
+    def at(self) -> float:
+        """The estimate."""
+        if self.normal is not None:
+            return self.normal.at
+        bounds = self.bounds
+        return float(self.free.clipped[0]) * float(bounds.half) + float(bounds.middle)
+
+    @property
+    def noise_of_mean(self) -> float:
+        """The deviation of the noise in the mean, in half-ranges."""
+        if self.normal is not None:
+            return self.normal.noise_of_mean
+        return float(self.free.noise_of_means[0])
+
+    @property
+    def read(self) -> str:
+        """What is assumed of values."""
+        return of_clamped(self.bounds) if self.normal is None else of_normal(self.normal)
+
+    def errors(self, rng: np.random.Generator, size: int) -> SimulatedErrors:
         """Simulated errors of the mean."""
-        return self.model.errors
+        if self.normal is not None:
+            return self.normal.errors(rng, size)
+        return self.free.errors(rng, size, self.bounds)
 
 
 # --- proportions ------------------------------------------------------------------------------

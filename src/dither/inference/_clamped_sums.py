@@ -1,36 +1,22 @@
-"""Tests of means through bounded moments: t, z, analysis of variance.
+"""The z-test of two means through sums of clamped values, with private labels.
 
 Release. A value is ψ in [-1, 1] on the lattice of its bounds; c is +1 in the first group and -1 in
-the second. One vector of sums over rows leaves with Laplace noise at the l1 below. Labels are as
-private as values: a row that is replaced may change both.
+the second. Over rows u·Σ c, Σ c·ψ, u·Σ ψ, with u = 1/4, leave as one vector with Laplace noise at
+the l1 below. Labels are as private as values: a row that is replaced may change both.
 
-*Contrast* of two groups: u·c, c·ψ, v·ψ, w·(ψ² - ½), w·c·(ψ² - ½), with u = w = 1/4, v = 3/8. With
-d = |ψ - ψ'| and s = |ψ + ψ'| <= 2 - d a row that is replaced moves it, where the group stays, by
-(1 + v)·d + 2w·s·d <= 2(1 + v) = 11/4, as 1 + v >= 4w; where it changes, by at most
+Sensitivity. With d = |ψ - ψ'| and s = |ψ + ψ'| <= 2 - d a row that is replaced moves the vector,
+where the group stays, by (1 + u)·d <= 2 + 2u; where it changes, by 2u + s + u·d <= 2 + 2u. A row
+that is added moves it by 2u + 1, and 1/8 for n. The difference of the groups thus has noise for
+one sum, rather than two.
 
-    2u + s + v·d + w·s·d + w·|(s² + d²)/2 - 1|,
+Model. Normal values of the known deviation, clamped (`ClampedNormal`), around the mean of all, as
+the null has it. Each simulated release has the numbers of rows that one draw of the noise leaves
+possible: what was released, less fresh noise.
 
-which rises with s; at s = 2 - d it is 2u + 2 - (1 - v)·d + w·d·(2 - d) + w·(1 - d)², linear in d,
-and at d = 0 equal to 2u + 2 + w = 11/4. The difference of the groups thus has noise for one sum,
-rather than two. A row that is added moves it by u + 1 + v + w = 15/8, and 1/8 for n. Without the
-squares (a known variance) v = u, and it is 2 + 2u = 5/2, and 3/2 + 1/8.
+Infer. The statistic is studentised by the noise of the sums that were released with it, and so is
+each simulated one, from its own noise: a parametric bootstrap, averaged over what is not known.
 
-*Groups*: for each of k groups its u·n_g, Σψ, w·Σ(ψ² - ½), u = w = 1/4. A row that stays in its
-group moves it by d + w·s·d <= 2, one that changes by at most 2u + 2 + w = 11/4, one that is added
-by u + 1 + w/2 = 11/8.
-
-One sample of known variance leaves as one number: `_t_tests`.
-
-Model. Normal values, clamped (`ClampedNormal`), with the moments that were released, but equal
-means as the null has it. Of one mean and of two, each simulated release has the variances and the
-numbers of rows that one draw of the noise leaves possible: what was released, less fresh noise. At
-the released moments alone a test would reject too much where noise made a variance small.
-
-Infer. The statistic is studentised by the moments that were released with it, and so is each
-simulated one, from its own noise: a parametric bootstrap, averaged over what is not known.
-
-Source. Ferrando, Wang and Sheldon, AISTATS 2022, for the bootstrap; Swanberg, Globus-Harris,
-Griffith, Ritz, Groce and Bray, "Improved differentially private analysis of variance", PoPETs 2019.
+Source. Ferrando, Wang and Sheldon, AISTATS 2022, for the bootstrap.
 """
 
 from __future__ import annotations
@@ -45,8 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._clamped import ClampedNormal
-from dither.inference._errors import closest, monte_carlo
+from dither.inference._errors import monte_carlo
 from dither.inference._groups import Whole
 from dither.inference._inputs import Bounds, Floats, Target, target
 from dither.inference._release import exact_sum, fixed_noise, seen_at_best, spread_of
@@ -57,8 +42,6 @@ from dither.privacy import Loss
 __all__ = [
     "LEAST",
     "ContrastRelease",
-    "GroupMomentsRelease",
-    "law_of",
     "points_of",
     "possible",
     "result_of_moments",
@@ -70,23 +53,29 @@ LEAST = 1e-4
 """Squared half-ranges: no variance is taken to be smaller."""
 
 
+def points_of(values: Floats, bounds: Bounds) -> Whole:
+    """Values on the lattice of their bounds, what is missing in the middle."""
+    return bounds.lattice(np.where(np.isnan(values), float(bounds.middle), values))
+
+
 @dataclass(frozen=True)
-class _MomentsRelease:
-    """Layer 1 of all of them: weighted sums of lattice points, and Laplace noise at their l1."""
+class ContrastRelease:
+    """Layer 1: Σ c, Σ c·ψ and Σ ψ of two groups, and n where it is not public.
+
+    Parameters
+    ----------
+    asked : Target
+
+    Attributes
+    ----------
+    noise : Laplace
+        Of every weighted sum.
+    loss : Loss
+    """
 
     asked: Target
     noise: Laplace = field(init=False)
     loss: Loss = field(init=False)
-
-    @property
-    def weights(self) -> tuple[Fraction, ...]:
-        """Of each sum; that of n comes last where it is measured."""
-        raise NotImplementedError
-
-    @property
-    def l1(self) -> Fraction:
-        """How far a row moves the vector."""
-        raise NotImplementedError
 
     def __post_init__(self) -> None:
         noise, loss = fixed_noise(asked=self.asked, dimension=len(self.weights), l1=self.l1)
@@ -94,15 +83,26 @@ class _MomentsRelease:
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "loss", loss)
 
-    def sums(self, table: Any) -> list[Fraction]:
-        """The sums without their weights, exactly."""
-        raise NotImplementedError
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """Of each sum; that of n comes last where it is measured."""
+        found = (_QUARTER, Fraction(1), _QUARTER)
+        return found if self.asked.replace else (*found, _EIGHTH)
 
-    def statistic(self, table: Any) -> tuple[Fraction, ...]:
-        """The weighted sums, exactly."""
-        return tuple(w * v for w, v in zip(self.weights, self.sums(table), strict=True))
+    @property
+    def l1(self) -> Fraction:
+        """How far a row moves the vector, as the module says."""
+        return Fraction(5, 2) if self.asked.replace else Fraction(3, 2) + _EIGHTH
 
-    def release(self, table: Any) -> Floats:
+    def statistic(self, table: tuple[Whole, Whole]) -> tuple[Fraction, ...]:
+        """The weighted sums of lattice points and groups, 0 or 1, exactly."""
+        points, places = table
+        first, second = points[places == 0], points[places == 1]
+        a, b = (Fraction(exact_sum(part), Bounds.steps) for part in (first, second))
+        found = [Fraction(first.size - second.size), a - b, a + b, Fraction(points.size)]
+        return tuple(w * v for w, v in zip(self.weights, found, strict=False))
+
+    def release(self, table: tuple[Whole, Whole]) -> Floats:
         """The sums with noise, weights taken off again: the one step that touches data."""
         found = self.noise.release(self.statistic(table))
         return np.array([float(v / w) for v, w in zip(found, self.weights, strict=True)])
@@ -117,60 +117,6 @@ class _MomentsRelease:
         drawn = spread_of(self.noise).draw(rng, (size, len(self.weights)))
         return np.asarray(drawn / np.array([float(w) for w in self.weights]))
 
-
-def _squares(points: Whole) -> Fraction:
-    """Σ (ψ² - ½) of lattice points."""
-    steps = Bounds.steps
-    total = sum(int(np.dot(p, p)) for p in np.array_split(points, 1 + points.size // (1 << 21)))
-    return Fraction(total, steps**2) - Fraction(points.size, 2)
-
-
-def points_of(values: Floats, bounds: Bounds) -> Whole:
-    """Values on the lattice of their bounds, what is missing in the middle."""
-    return bounds.lattice(np.where(np.isnan(values), float(bounds.middle), values))
-
-
-@dataclass(frozen=True)
-class ContrastRelease(_MomentsRelease):
-    """Layer 1: Σc, Σcψ, Σψ, and Σ(ψ² - ½), Σc(ψ² - ½) unless the variance is known.
-
-    Parameters
-    ----------
-    asked : Target
-    squares : bool
-        Whether the variances are wanted.
-    """
-
-    squares: bool = True
-
-    @property
-    def weights(self) -> tuple[Fraction, ...]:
-        """As the module says."""
-        one = Fraction(1)
-        found: tuple[Fraction, ...] = (_QUARTER, one, Fraction(3, 8), _QUARTER, _QUARTER)
-        if not self.squares:
-            found = (_QUARTER, one, _QUARTER)
-        return found if self.asked.replace else (*found, _EIGHTH)
-
-    @property
-    def l1(self) -> Fraction:
-        """As the module says."""
-        if self.asked.replace:
-            return Fraction(11, 4) if self.squares else Fraction(5, 2)
-        return (Fraction(15, 8) if self.squares else Fraction(3, 2)) + _EIGHTH
-
-    def sums(self, table: tuple[Whole, Whole]) -> list[Fraction]:
-        """Of lattice points and groups, 0 or 1."""
-        points, places = table
-        first, second = points[places == 0], points[places == 1]
-        steps = Bounds.steps
-        a, b = Fraction(exact_sum(first), steps), Fraction(exact_sum(second), steps)
-        found = [Fraction(first.size - second.size), a - b, a + b]
-        if self.squares:
-            p, q = _squares(first), _squares(second)
-            found += [p + q, p - q]
-        return found if self.asked.replace else [*found, Fraction(points.size)]
-
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: a row that changes its group at the bound, and a row added there."""
@@ -181,67 +127,6 @@ class ContrastRelease(_MomentsRelease):
         more = (np.append(top, steps), np.array([0, 0, 1, 1]))
         unknown = cls(target(1, 0, "add-remove"))
         yield Subject("contrast of unknown n", seen_at_best(unknown, first, more), first, more)
-        plain = cls(target(1, 0, "replace"), squares=False)
-        yield Subject("contrast of means", seen_at_best(plain, first, second), first, second)
-
-
-@dataclass(frozen=True)
-class GroupMomentsRelease(_MomentsRelease):
-    """Layer 1: number of rows, Σψ and Σ(ψ² - ½) of each of k groups.
-
-    Parameters
-    ----------
-    asked : Target
-    groups : int
-    """
-
-    groups: int = 2
-
-    @property
-    def weights(self) -> tuple[Fraction, ...]:
-        """As the module says."""
-        return (_QUARTER, Fraction(1), _QUARTER) * self.groups
-
-    @property
-    def l1(self) -> Fraction:
-        """As the module says."""
-        return Fraction(11, 4) if self.asked.replace else Fraction(11, 8)
-
-    def sums(self, table: tuple[Whole, Whole]) -> list[Fraction]:
-        """Of lattice points and groups from 0."""
-        points, places = table
-        found = []
-        for g in range(self.groups):
-            held = points[places == g]
-            found += [Fraction(held.size), Fraction(exact_sum(held), Bounds.steps), _squares(held)]
-        return found
-
-    @classmethod
-    def audit_subjects(cls) -> Iterator[Subject]:
-        """What an audit calls: a row that changes its group at the bound, and a row added there."""
-        top = np.array([Bounds.steps] * 3)
-        first, second = (top, np.array([0, 1, 2])), (top, np.array([1, 1, 2]))
-        known = cls(target(1, 0, "replace"), 3)
-        yield Subject("moments of groups", seen_at_best(known, first, second), first, second)
-        more = (np.append(top, Bounds.steps), np.array([0, 1, 2, 2]))
-        unknown = cls(target(1, 0, "add-remove"), 3)
-        seen = seen_at_best(unknown, first, more)
-        yield Subject("moments of groups of unknown n", seen, first, more)
-
-
-def law_of(mean: float, square: float) -> ClampedNormal:
-    """The normal law that has these moments once it is clamped, as nearly as there is one."""
-    variance = max(square - mean**2, LEAST)
-    start = np.array([np.clip(mean, -0.9, 0.9), math.log(min(1.0, math.sqrt(variance)))])
-    wanted = np.array([mean, mean**2 + variance])
-
-    def off(point: Floats) -> Floats:
-        law = ClampedNormal(float(point[0]), math.exp(float(point[1])))
-        return np.asarray(np.array(law.moments(2)) - wanted)
-
-    low, high = np.array([-2.0, math.log(0.01)]), np.array([2.0, math.log(4.0)])
-    found = closest(off, start, low, high)
-    return ClampedNormal(float(found[0]), math.exp(float(found[1])))
 
 
 def possible(valid: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.int64]:

@@ -26,8 +26,8 @@ from dither._checks import Number
 from dither._format import Printable, cost_text, number_text
 from dither.errors import ArgumentError
 from dither.inference._ball import BallRelease
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._inputs import Bounds, Floats, Target, target
-from dither.inference._mean import MeanRelease
 from dither.inference._means import BoxRelease
 from dither.inference._release import spread_of
 from dither.inference._sparse import SparseRelease
@@ -246,7 +246,7 @@ def _of_mean(
     sampling = ErrorDecay("without privacy", "d/n", d, 0.0, "exact")
     lower = ErrorDecay("lower bound", "d/n + d²/(nε)²", d, (d / eps) ** 2, _UNKNOWN)
     noise = (
-        MeanRelease(bounds, asked, sides=False).noise
+        GroupSumsRelease(bounds, asked).noise
         if d == 1
         else BoxRelease((bounds,) * d, asked).noise
     )

@@ -18,24 +18,27 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.inference._clamped import ClampedNormal
-from dither.inference._clamped_models import GroupMeans, OneMean, TwoMeans
-from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
+from dither.inference._free_means import FreeMeans
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._groups import GroupSizes
 from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._kolmogorov import null_of_sup, null_of_two_sups
-from dither.inference._mean import MeanRelease
 from dither.inference._one_sample import null_of_signed_ranks
 from dither.inference._ranks import GroupRanks, length_of, null_of_ranks
 from dither.inference._simulation import batches
 from dither.inference._statistic import StatisticRelease
 from dither.inference._t_tests import score_width
 from dither.inference._tables import TableRelease, pearson
+from dither.inference._tests_of_means import several
 from dither.numeric import sqrt_upper
 
-__all__ = ["ALL", "SimulatedDesign"]
+__all__ = ["ALL", "MEANS", "SimulatedDesign"]
 
 _MANY = 400
 """Rows above which sums over pairs are drawn as normal."""
+
+_FRESH = 200
+"""Draws of noise that the p-value of a made-up test is made of."""
 
 _HALVES = np.array([0.5, 0.5])
 
@@ -169,8 +172,6 @@ class SimulatedDesign:
 
     def released(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
         """Statistics of n rows with their noise; two-sided ones by their amount."""
-        if self.test in ("ttest_1samp", "ttest_rel", "ttest_ind", "f_oneway"):
-            return self._means(rng, n, size, distance)
         if self.test in TABLES:
             return self._table(rng, n, size, distance)
         alone, moved, asked = self._alone(rng, n, size, distance)
@@ -196,25 +197,41 @@ class SimulatedDesign:
         moved = Fraction(2 if self.test in ("wilcoxon", "kendalltau", "pearsonr") else 1)
         return TESTS[self.test](rng, n, size, distance), moved, asked
 
-    def _means(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
-        """Studentised sums of clamped values."""
+    def pvalues(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
+        """P-values of tests of means of n rows, as the tests make them, with one noise for all."""
         half, middle = float(self.bounds.half), float(self.bounds.middle)
-        places = [(shift - middle) / half for shift in (distance, 0.0)]
-        rows = np.full(size, n, dtype=np.int64)
-        if self.test == "f_oneway":
-            shifts, k = np.linspace(distance, 0.0, self.groups), self.groups
-            laws = [ClampedNormal((s - middle) / half, 1.0 / half) for s in shifts]
-            model = GroupMeans(GroupMomentsRelease(self.asked, k))
-            sizes = [(n + g) // k for g in range(k)]
-            return model.statistic(model.draw(rng, laws, sizes, size))
-        deviation = np.full(size, 1.0 / half)
-        if self.test == "ttest_ind":
-            two = TwoMeans(ContrastRelease(self.asked), n)
-            both = [rows // 2, rows - rows // 2]
-            return np.abs(two.statistic(two.draw(rng, places, [deviation] * 2, both)))
-        one = OneMean(MeanRelease(self.bounds, self.asked, sides=False, gaussian=False), n)
-        centre = ClampedNormal(places[1], 1.0 / half).moments(1)[0]
-        return np.abs(one.statistic(one.draw(rng, places[0], deviation, rows), centre))
+        shifts = np.array([distance])
+        if self.test in GROUPED:
+            k = self.groups if self.test == "f_oneway" else 2
+            shifts = np.linspace(distance, 0.0, k)
+        k = shifts.size
+        design = GroupSumsRelease(self.bounds, self.asked, k, moves=k > 1)
+        rows = [(n + g) // k for g in range(k)]
+        laws = [ClampedNormal((shift - middle) / half, 1.0 / half) for shift in shifts]
+        sums = np.stack(
+            [
+                np.column_stack([np.full(size, r), law.sums(r, size, rng)[:, :2]])
+                for law, r in zip(laws, rows, strict=True)
+            ],
+            axis=1,
+        )
+        sums = sums + design.drawn(rng, size)
+        null = ClampedNormal(-middle / half, 1.0 / half).moments(1)[0]
+        found = []
+        for part in np.array_split(sums, max(1, size * _FRESH * k >> 16)):
+            model = FreeMeans(part, design.drawn, self.test == "f_oneway")
+            errors = model.means[:, None] - model.draws(rng, _FRESH)
+            if self.test == "f_oneway":
+                statistic, drawn = several(model.means, errors)
+                more = (drawn >= statistic[:, None]).sum(axis=1)
+                found.append((1.0 + more) / (_FRESH + 1.0))
+                continue
+            contrast = np.array([1.0, -1.0])[:k]
+            off = model.means @ contrast - (null if k == 1 else 0.0)
+            off, one = off[:, None], errors @ contrast
+            tails = np.minimum((one >= off).sum(axis=1), (one <= off).sum(axis=1))
+            found.append(2.0 * (1.0 + tails) / (_FRESH + 1.0))
+        return np.concatenate(found)
 
     def _table(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
         """χ² of noisy tables, or the length of noisy counts."""
@@ -232,6 +249,10 @@ class SimulatedDesign:
         return np.asarray(lengths + StatisticRelease(moved, self.asked).draw(rng, size))
 
 
+GROUPED = ("ttest_ind", "f_oneway")
+MEANS = ("ttest_1samp", "ttest_rel", *GROUPED)
+"""Tests of means, which are run whole."""
+
 TABLES = ("goodness_of_fit", "uniformity_test", "independence_test")
 
 TESTS: dict[str, Alone] = {
@@ -247,12 +268,9 @@ TESTS: dict[str, Alone] = {
 ALL = (
     *TESTS,
     *TABLES,
+    *MEANS,
     "ztest",
     "mannwhitneyu",
     "kruskal",
-    "ttest_1samp",
-    "ttest_rel",
-    "ttest_ind",
-    "f_oneway",
 )
 """All that sizes are told of, but the test of identity."""

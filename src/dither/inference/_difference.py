@@ -1,5 +1,8 @@
 """The difference of the means of two groups, where the group may be private too.
 
+Of values of whatever law: `_group_sums` and `_free_means`. What follows is the reading in which
+values are normal before they are clamped.
+
 Release. Each group leaves the vector of `MeanRelease`, with one noise. Where groups are public, a
 row stays in its group: it moves one of the two vectors, as far as it moves that of a mean, and both
 together cost what one costs. Under ADD_REMOVE a row is in one group or in none: the same holds, and
@@ -12,13 +15,14 @@ where the second of the maximum is that of a row that stays in its group, as in 
 k <= 1/2 for l1, and k <= 33/20 for l2, hold here); for l1 the first is larger than its 2 + 2c. The
 number of rows of each group is measured, with the weight c.
 
-Model and infer. Two `MeanModel`, simulated independently; errors are those of the difference.
+Model and infer. A `MeanModel` of each, simulated independently; errors are those of the difference.
+Of more groups the same holds: a row leaves one of them, and enters another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,11 +30,21 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import number_text
 from dither._subjects import Subject
+from dither.inference._documented import documented
 from dither.inference._errors import SimulatedErrors
+from dither.inference._free_means import FreeMeans
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
-from dither.inference._mean import MeanModel, MeanRelease, Shape
+from dither.inference._mean import (
+    SHAPES,
+    Shape,
+    noisy_means,
+    normal_notes,
+    of_clamped,
+    of_normal,
+)
+from dither.inference._normal_mean import MeanModel, MeanRelease
 from dither.inference._release import (
     Noise,
     NoisyStatistic,
@@ -38,7 +52,7 @@ from dither.inference._release import (
     gaussian_is_better,
     seen_at_best,
 )
-from dither.inference._result import PrivateEstimate, too_few_rows
+from dither.inference._result import PrivateEstimate
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["DifferenceRelease", "difference", "groups_of"]
@@ -48,7 +62,7 @@ Pair = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class DifferenceRelease:
-    """Layer 1: the statistics of two means, of which one row moves one, or, if it may move, both.
+    """Layer 1: the statistics of means, of which one row moves one, or, if it may move, two.
 
     Parameters
     ----------
@@ -56,8 +70,7 @@ class DifferenceRelease:
     asked : Target
     moves : bool
         Whether a row may change its group: under REPLACE, where groups are private.
-    sides : bool
-        Whether the numbers of values beyond the bounds are released too.
+    groups : int
     gaussian : bool, optional
         Which noise; by default the better one.
 
@@ -72,7 +85,7 @@ class DifferenceRelease:
     bounds: Bounds
     asked: Target
     moves: bool
-    sides: bool = True
+    groups: int = 2
     gaussian: bool | None = None
     square: Fraction = field(init=False)
     count: Fraction = field(init=False)
@@ -86,14 +99,13 @@ class DifferenceRelease:
         if self.moves:
             gaussian = self.gaussian
             if gaussian is None:
-                gaussian = gaussian_is_better(self.asked, l1=3.0, l2=2.1)
-            k, c = (Fraction(1), Fraction(1, 2)) if gaussian else (Fraction(1, 2), Fraction(1, 8))
-            counts = 1 + int(self.sides)
-            l1 = 2 * (1 + k / 2 + counts * c)
-            l2_squared = max(2 * (1 + k**2 / 4 + counts * c**2), 4 + 2 * int(self.sides) * c**2)
+                gaussian = gaussian_is_better(self.asked, l1=3.5, l2=2.1)
+            k, c = (Fraction(1), Fraction(1, 2)) if gaussian else (Fraction(1, 2), Fraction(1, 4))
+            l1 = 2 * (1 + k / 2 + 2 * c)
+            l2_squared = max(2 * (1 + k**2 / 4 + 2 * c**2), 4 + 2 * c**2)
             noise, loss = fixed_noise(
                 asked=self.asked,
-                dimension=2 * (3 + 2 * int(self.sides)),
+                dimension=5 * self.groups,
                 l1=None if gaussian else l1,
                 l2_squared=l2_squared if gaussian else None,
             )
@@ -104,10 +116,10 @@ class DifferenceRelease:
     @property
     def one(self) -> MeanRelease:
         """The release of one group alone."""
-        return MeanRelease(self.bounds, self.asked, self.sides, self.gaussian)
+        return MeanRelease(self.bounds, self.asked, self.gaussian)
 
-    def statistic(self, groups: Pair) -> tuple[Fraction, ...]:
-        """The exact vectors of both groups, one after the other."""
+    def statistic(self, groups: Sequence[Floats]) -> tuple[Fraction, ...]:
+        """The exact vectors of the groups, one after the other."""
         found: list[Fraction] = []
         for values in groups:
             if not self.moves:
@@ -117,13 +129,23 @@ class DifferenceRelease:
             shape = MeanRelease(
                 self.bounds,
                 Target(self.asked.epsilon, self.asked.delta, Neighbours.ADD_REMOVE),
-                self.sides,
                 gaussian=self.count == Fraction(1, 2),
             )
             found += shape.statistic(values)
         return tuple(found)
 
-    def release(self, groups: Pair) -> NoisyStatistic:
+    def models(self, groups: Sequence[Floats]) -> tuple[list[MeanModel], Loss]:
+        """Release them, and the model of each group from what was released."""
+        released = self.release(groups)
+        public = self.asked.replace and not self.moves
+        parts = np.split(released.values, len(groups))
+        models = [
+            MeanModel(self, part, len(values) if public else None)
+            for part, values in zip(parts, groups, strict=True)
+        ]
+        return models, released.loss
+
+    def release(self, groups: Sequence[Floats]) -> NoisyStatistic:
         """The statistics with noise: the one step that touches data."""
         return NoisyStatistic(self.noise.release(self.statistic(groups)), self.noise, self.loss)
 
@@ -146,6 +168,7 @@ def groups_of(x: Any, y: Any) -> Pair:
     return column("x", x), column("y", y)
 
 
+@documented
 def difference(
     x: Any,
     y: Any,
@@ -155,7 +178,7 @@ def difference(
     delta: Number = 0,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     private_groups: bool = False,
-    shape: Shape = "normal",
+    shape: Shape = "any",
     null: float = 0.0,
 ) -> PrivateEstimate:
     """The mean of one group less that of another, with an interval that counts sampling and noise.
@@ -173,8 +196,7 @@ def difference(
     private_groups : bool
         Whether the group that a row is in is protected too: then one person who moves changes both
         groups. Under "add-remove" it always is.
-    shape : {"normal", "any"}
-        As of `mean`.
+    {shape}
     null : float
         What ``pvalue`` tests.
 
@@ -206,50 +228,48 @@ def difference(
     (True, True, Fraction(1, 1))
     """
     ends, asked = bounds_of("bounds", bounds), target(epsilon, delta, neighbours)
-    check.choice("shape", shape, ("normal", "any"))
+    check.choice("shape", shape, SHAPES)
     against = check.number("null", null)
     groups = groups_of(x, y)
     moves = bool(private_groups) and asked.replace
-    design = DifferenceRelease(ends, asked, moves, sides=shape == "normal")
-    released = design.release(groups)
-    parts = np.split(released.values, 2)
     public = asked.replace and not moves
-    models = [
-        MeanModel(design, part, len(values) if public else None, shape)
-        for part, values in zip(parts, groups, strict=True)
-    ]
-    at = models[0].at - models[1].at
+    sizes = "no value is missing" if public else "numbers of rows are as measured"
+    rows = sum(len(values) for values in groups)
+    half = float(ends.half)
+    if shape == "normal":
+        models, loss = DifferenceRelease(ends, asked, moves).models(groups)
+        read, notes = dict.fromkeys(of_normal(model) for model in models), normal_notes(models)
+        at = models[0].at - models[1].at
+        measured = sum(model.n for model in models)
 
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        first, second = (model.errors(rng, size) for model in models)
-        assert first.limits is not None
-        assert second.limits is not None
-        reach = first.limits - second.limits[:, ::-1]
-        draws, sampling = first.draws - second.draws, first.sampling - second.sampling
-        return SimulatedErrors(np.array([at]), draws, sampling, reach)
+        def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
+            first, second = (model.errors(rng, size) for model in models)
+            assert first.limits is not None
+            assert second.limits is not None
+            reach = first.limits - second.limits[:, ::-1]
+            draws, sampling = first.draws - second.draws, first.sampling - second.sampling
+            return SimulatedErrors(first.estimate - second.estimate, draws, sampling, reach)
 
-    assumptions = [
-        "rows are an independent sample",
-        "values are normal before they are clamped"
-        if any(any(model.law.cut) for model in models)
-        else f"means are those of values clamped to [{number_text(ends.lower)}, "
-        f"{number_text(ends.upper)}]",
-        "no value is missing" if public else "numbers of rows are as measured",
-    ]
-    notes = []
-    worst = max(models, key=lambda model: model.noise_of_mean)
-    if worst.noise_of_mean > 0.25:
-        needed = worst.n * worst.noise_of_mean / 0.05
-        reason = "in a group the noise spans much of the bounds"
-        notes.append(too_few_rows(reason, needed, needed / worst.n))
+    else:
+        design = GroupSumsRelease(ends, asked, 2, moves)
+        released = design.release(groups)
+        free = FreeMeans(design.moments(released.values, [len(v) for v in groups]), design.drawn)
+        read, loss = {of_clamped(ends, "means are those"): None}, released.loss
+        notes = noisy_means(free.noise_of_means, free.n, "in a group ")
+        at, measured = float(free.clipped @ [half, -half]), float(free.n.sum())
+
+        def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
+            both = free.errors(rng, size, ends).against([1.0, -1.0])
+            return replace(both, limits=np.array([[-2.0, 2.0]]) * half)
+
     return PrivateEstimate(
         "difference of means",
-        released.loss,
-        tuple(assumptions),
-        tuple(notes),
+        loss,
+        ("rows are an independent sample", *read, sizes),
+        notes,
         None,
         np.array([at]),
-        sum(len(values) for values in groups) if asked.replace else round(sum(m.n for m in models)),
+        rows if asked.replace else round(measured),
         simulate,
         against,
     )

@@ -28,6 +28,12 @@ neighbours : {"replace", "add-remove"}
 neighbours : {"replace", "add-remove"}
     Whether the number of rows in all is public, or measured with noise. How many are in which
     group is private either way: a row that is replaced may move to another group.""",
+    "shape": """\
+shape : {"any", "normal"}
+    "any": nothing is assumed of the values, and their mean is that of the clamped ones: beyond a
+    bound a value counts as the bound. "normal": values are normal before they are clamped, and
+    what clamping takes from their mean is given back; at a bound beyond which the released
+    numbers show too few values for that, nothing is, and a note says so.""",
     "simulation": """\
 draws : int
     Simulated releases, at least 100.

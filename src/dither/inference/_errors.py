@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -170,6 +170,19 @@ class SimulatedErrors(Errors):
     draws: Floats
     sampling: Floats
     limits: Floats | None = None
+
+    def against(self, contrast: Sequence[float]) -> SimulatedErrors:
+        """Errors of one linear combination of the numbers, with no limits.
+
+        Examples
+        --------
+        >>> draws = np.array([[1.0, 2.0], [3.0, 5.0]])
+        >>> both = SimulatedErrors(np.array([4.0, 1.0]), draws, draws)
+        >>> both.against([1, -1]).estimate, both.against([1, -1]).draws.tolist()
+        (array([3.]), [[-1.0], [-2.0]])
+        """
+        column = np.asarray(contrast, dtype=np.float64)[:, None]
+        return SimulatedErrors(self.estimate @ column, self.draws @ column, self.sampling @ column)
 
     @property
     def se(self) -> Floats:

@@ -1,7 +1,7 @@
 """Means of several numbers per row: clamped to a box, to a ball, or to a ball that shrinks.
 
-Box. Of each coordinate, clamped to its own bounds, Σ t and k·Σ (t² - 1/2) as in `_mean`. Over d
-coordinates their norms add: under REPLACE l1 = 2d for k <= 1/2 and l2² = 4d for k <= 33/20; under
+Box. Of each coordinate, clamped to its own bounds, Σ t and k·Σ (t² - 1/2) as in `_group_sums` and
+`_normal_mean`. Over d coordinates their norms add: under REPLACE l1 = 2d for k <= 1/2 and l2² = 4d for k <= 33/20; under
 ADD_REMOVE, with c·n beside, l1 = d·(1 + k/2) + c and l2² = d·(1 + k²/4) + c² for k <= 1.
 
 Ball. See `_ball`.
@@ -12,7 +12,7 @@ large as the rows need around it: what is known of the mean (its noise and its s
 diverge. The rounds are Gaussian mechanisms whose noise multipliers are fixed beforehand, from
 public facts alone; so their losses add up as one Gaussian's whatever was found.
 
-Model. Box: each coordinate as `MeanModel` without counts. Ball: `BallModel`.
+Model. Box: each coordinate by itself, whatever its law: `FreeMeans`. Ball: `BallModel`.
 
 Source. Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020, for the shrinking ball.
 """
@@ -35,8 +35,9 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._ball import BallModel, BallRelease
 from dither.inference._errors import SimulatedErrors
+from dither.inference._free_means import FreeMeans
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, matrix, target
-from dither.inference._mean import MeanModel
+from dither.inference._mean import noisy_means, of_clamped
 from dither.inference._release import (
     Noise,
     NoisyStatistic,
@@ -45,6 +46,7 @@ from dither.inference._release import (
     fixed_noise,
     gaussian_is_better,
     noise_of_rho,
+    rows_of,
     seen_at_best,
     spread_of,
 )
@@ -56,6 +58,7 @@ __all__ = [
     "centre_of",
     "coordinate_models",
     "errors_of",
+    "estimates_of",
     "means",
     "names_of",
 ]
@@ -93,7 +96,6 @@ class BoxRelease:
     bounds: tuple[Bounds, ...]
     asked: Target
     rho: Fraction | None = None
-    sides: bool = field(default=False, init=False)
     square: Fraction = field(init=False)
     count: Fraction = field(default=Fraction(1), init=False)
     noise: Noise = field(init=False)
@@ -179,7 +181,7 @@ def means(
     epsilon, delta : number
         What the release may cost. Above a few numbers per row a delta buys much.
     bounds : (number, number), or one pair for each number, optional
-        A box: each number is clamped to its own ends.
+        A box: each number is clamped to its own ends, and means are those of clamped numbers.
     radius : number, optional
         A ball, in the place of ``bounds``: rows that are further from the centre are moved to its
         sphere. With ``spread``, how far the mean may lie from the centre.
@@ -273,29 +275,43 @@ def centre_of(centre: Any, d: int) -> Floats:
 
 def coordinate_models(
     design: BoxRelease, released: NoisyStatistic, rows: int | None
-) -> tuple[MeanModel, ...]:
+) -> tuple[FreeMeans, ...]:
     """Of each coordinate of a box, its model."""
-    values, d = released.values, len(design.bounds)
+    values, d, k = released.values, len(design.bounds), float(design.square)
+    n = rows_of(values, design.count, rows)
+
+    def noise(rng: np.random.Generator, size: int) -> Floats:
+        drawn = spread_of(design.noise).draw(rng, (size, 3))
+        counted = drawn[:, 2] / float(design.count) if rows is None else np.zeros(size)
+        return np.stack([counted, drawn[:, 0], drawn[:, 1] / k + counted / 2], axis=1)[:, None]
+
+    moments = values[: 2 * d].reshape(d, 2)
     return tuple(
-        MeanModel(
-            _Coordinate(each, design.noise, design.square, design.count),
-            np.concatenate([values[2 * j : 2 * j + 2], values[2 * d :]]),
-            rows,
-            "normal",
-        )
-        for j, each in enumerate(design.bounds)
+        FreeMeans(np.array([[n, first, second / k + n / 2]]), noise) for first, second in moments
     )
 
 
-def errors_of(models: Sequence[MeanModel], rng: np.random.Generator, size: int) -> SimulatedErrors:
+def errors_of(
+    models: Sequence[FreeMeans],
+    bounds: Sequence[Bounds],
+    rng: np.random.Generator,
+    size: int,
+) -> SimulatedErrors:
     """The errors of several coordinates side by side."""
-    parts = [model.errors(rng, size) for model in models]
+    pairs = zip(models, bounds, strict=True)
+    parts = [model.errors(rng, size, ends) for model, ends in pairs]
     return SimulatedErrors(
-        np.array([model.at for model in models]),
+        np.concatenate([p.estimate for p in parts]),
         np.concatenate([p.draws for p in parts], axis=1),
         np.concatenate([p.sampling for p in parts], axis=1),
         np.concatenate([p.limits for p in parts if p.limits is not None]),
     )
+
+
+def estimates_of(models: Sequence[FreeMeans], bounds: Sequence[Bounds]) -> Floats:
+    """The estimates of several coordinates, each within its bounds."""
+    pairs = zip(models, bounds, strict=True)
+    return np.array([float(m.clipped[0] * float(b.half)) + float(b.middle) for m, b in pairs])
 
 
 def _in_box(
@@ -305,31 +321,21 @@ def _in_box(
     released = design.release(values)
     rows = len(values) if asked.replace else None
     models = coordinate_models(design, released, rows)
-    estimates = np.array([m.at for m in models])
-    assumptions = ("rows are an independent sample", "numbers are normal before they are clamped")
-    notes = _small(models[0].noise_of_mean, models[0].n)
-    shown = round(models[0].n) if rows is None else rows
+    clamped = "means are those of numbers clamped to their bounds"
+    if len(set(bounds)) == 1:
+        clamped = of_clamped(bounds[0], "means are those")
+    notes = noisy_means(models[0].noise_of_means, models[0].n)
+    shown = round(float(models[0].n[0])) if rows is None else rows
     return PrivateEstimate(
         "means in a box",
         released.loss,
-        assumptions,
+        ("rows are an independent sample", clamped),
         notes,
         names,
-        estimates,
+        estimates_of(models, bounds),
         shown,
-        partial(errors_of, models),
+        partial(errors_of, models, bounds),
     )
-
-
-@dataclass(frozen=True)
-class _Coordinate:
-    """One coordinate of a box, as `MeanModel` sees it."""
-
-    bounds: Bounds
-    noise: Noise
-    square: Fraction
-    count: Fraction
-    sides: bool = False
 
 
 def _in_ball(

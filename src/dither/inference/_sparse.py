@@ -39,7 +39,8 @@ from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.inference._errors import SimulatedErrors
 from dither.inference._inputs import Bounds, Floats, Target, around, matrix, target
-from dither.inference._means import BoxRelease, coordinate_models, errors_of
+from dither.inference._mean import of_clamped
+from dither.inference._means import BoxRelease, coordinate_models, errors_of, estimates_of
 from dither.inference._release import seen_at_best
 from dither.inference._result import PrivateEstimate
 from dither.mechanisms import DiscreteLaplace, NoisyMax, Peeling, TopK
@@ -211,20 +212,20 @@ def sparse_mean(
     chosen = np.array(design.pick.draw(design.utilities(sums)), dtype=np.int64)
     released = design.box.release(values[:, chosen])
     models = coordinate_models(design.box, released, n if asked.replace else None)
-    rows_shown = n if asked.replace else round(models[0].n)
+    rows_shown = n if asked.replace else round(float(models[0].n[0]))
     return SparseEstimate(
         f"sparse mean, {wanted} of {d:,} coordinates",
         design.loss,
         (
             "rows are an independent sample",
-            "numbers are normal before they are clamped",
+            of_clamped(bounds, "means are those"),
             "intervals are as if the coordinates had been named beforehand",
         ),
         (),
         tuple(f"x{j + 1}" for j in chosen.tolist()),
-        np.array([model.at for model in models]),
+        estimates_of(models, design.box.bounds),
         rows_shown,
-        partial(errors_of, models),
+        partial(errors_of, models, design.box.bounds),
         chosen=chosen,
         dimension=d,
     )

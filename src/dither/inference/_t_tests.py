@@ -1,8 +1,9 @@
 """Tests of one and two means, and of pairs: Student's and Welch's, and that of a known variance.
 
-What is released, how far a row moves it and how its null is simulated: `_clamped_sums`. One sample
-of known variance leaves as one number, Σ ψ of (x - value)/sigma cut where n and epsilon give the
-most power: `_statistic`.
+What is released, how far a row moves it and how a p-value follows: of values of whatever law
+`_group_sums`, `_free_means` and `_tests_of_means`; of normal ones `_normal_mean` and `_difference`.
+Two samples of known variance: `_clamped_sums`. One leaves as one number, Σ ψ of (x - value)/sigma
+cut where n and epsilon give the most power: `_statistic`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.inference._clamped import ClampedNormal
-from dither.inference._clamped_models import OneMean, TwoMeans
+from dither.inference._clamped_models import TwoMeans
 from dither.inference._clamped_sums import (
     LEAST,
     ContrastRelease,
-    law_of,
     points_of,
     result_of_moments,
 )
 from dither.inference._documented import documented
 from dither.inference._errors import DRAWS, as_alternative
+from dither.inference._free_means import FreeMeans
+from dither.inference._group_sums import GroupSumsRelease
 from dither.inference._groups import pooled
 from dither.inference._inputs import (
     Bounds,
@@ -37,12 +39,14 @@ from dither.inference._inputs import (
     column,
     target,
 )
-from dither.inference._mean import MeanRelease
+from dither.inference._mean import SHAPES, Shape, normal_notes, of_clamped, of_normal
+from dither.inference._normal_mean import MeanModel, MeanRelease
 from dither.inference._one_sample import differences
 from dither.inference._release import exact_sum
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.inference._statistic import ReleasedStatistic, result_of
+from dither.inference._tests_of_means import errors_of_groups, on_rows, test_of_errors
 from dither.privacy import Neighbours
 
 __all__ = ["score_width", "ttest_1samp", "ttest_ind", "ttest_rel", "ztest"]
@@ -56,23 +60,26 @@ def ttest_1samp(
     bounds: tuple[Number, Number],
     epsilon: Number,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    shape: Shape = "any",
     alternative: str = "two-sided",
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
-    """Student's test of a mean whose variance is unknown, by noisy clamped moments.
+    """Student's test of the mean of clamped values, whose variance is unknown.
 
     Parameters
     ----------
     x : sequence of number
         One value a row.
     popmean : number
-        The mean under the null, public.
+        The mean of clamped values under the null, public.
     bounds : (number, number)
         What values are clamped to, known without looking at the data. Narrow ones have less
-        noise: two deviations to either side of the mean are about best for few rows.
+        noise, but where they cut one tail more than the other, the mean of clamped values is not
+        that of the values.
     {pure_cost}
     {neighbours}
+    {shape}
     alternative : {"two-sided", "less", "greater"}
         Where the true mean might be.
     {simulation}
@@ -86,10 +93,11 @@ def ttest_1samp(
     Notes
     -----
     *Guarantee.* epsilon-DP for the neighbours, a row being the unit. Missing values are in the
-    middle of the bounds where rows are replaced, and left out else. Values beyond the bounds are
-    modelled as those of a normal law; `wilcoxon` needs neither bounds nor that, and has more power.
+    middle of the bounds where rows are replaced, and left out else.
 
-    *Level.* A parametric bootstrap over all variances that the noise leaves possible.
+    *Level.* That of Student's test of the clamped values, or less: conservative where the noise
+    hides their variance. `wilcoxon` needs no bounds and has more power, where values lie
+    symmetrically.
 
     Examples
     --------
@@ -102,7 +110,7 @@ def ttest_1samp(
     asked, null = target(epsilon, 0, neighbours), "the mean is popmean"
     values = column("x", x)
     return _one_mean(
-        "t-test of one mean", null, values, popmean, bounds, asked, alternative, draws, seed
+        "t-test of one mean", null, values, popmean, bounds, asked, shape, alternative, draws, seed
     )
 
 
@@ -114,11 +122,12 @@ def ttest_rel(
     bounds: tuple[Number, Number],
     epsilon: Number,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    shape: Shape = "any",
     alternative: str = "two-sided",
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
-    """Student's paired test: whether differences x - y have mean 0.
+    """Student's paired test: whether differences x - y, once clamped, have mean 0.
 
     Parameters
     ----------
@@ -128,6 +137,7 @@ def ttest_rel(
         What *differences* are clamped to, known without looking at the data.
     {pure_cost}
     {neighbours}
+    {shape}
     alternative : {"two-sided", "less", "greater"}
         Where the true mean of the differences might be.
     {simulation}
@@ -141,8 +151,10 @@ def ttest_rel(
     Notes
     -----
     *Guarantee.* epsilon-DP for the neighbours, a pair being the unit. A missing difference is in
-    the middle of the bounds where rows are replaced, and left out else. ``wilcoxon(x, y)`` is the
-    same question without bounds.
+    the middle of the bounds where rows are replaced, and left out else. ``wilcoxon(x, y)`` asks
+    without bounds whether differences lie symmetrically around 0.
+
+    *Level.* As of `ttest_1samp`.
 
     Examples
     --------
@@ -160,7 +172,7 @@ def ttest_rel(
     with np.errstate(invalid="ignore", over="ignore"):
         d = first - second
     null = "differences have mean 0"
-    return _one_mean("paired t-test", null, d, 0, bounds, asked, alternative, draws, seed)
+    return _one_mean("paired t-test", null, d, 0, bounds, asked, shape, alternative, draws, seed)
 
 
 def _one_mean(
@@ -170,6 +182,7 @@ def _one_mean(
     popmean: Number,
     bounds: Any,
     asked: Target,
+    shape: Shape,
     alternative: str,
     draws: int,
     seed: Seed,
@@ -177,33 +190,32 @@ def _one_mean(
     kind = as_alternative(alternative)
     middle, draws = check.number("popmean", popmean), check.whole("draws", draws, 100)
     ends = bounds_of("bounds", bounds)
-    at = (middle - float(ends.middle)) / float(ends.half)
-    if abs(at) >= 1:
+    check.choice("shape", shape, SHAPES)
+    if not ends.lower < middle < ends.upper:
         raise ArgumentError("popmean must lie between the bounds")
-    design = MeanRelease(ends, asked, sides=False, gaussian=False)
-    values = values if asked.replace else values[~np.isnan(values)]
-    found = design.release(values).values
-    rows = float(len(values)) if asked.replace else found[-1] / float(design.count)
-    n = max(2, round(rows))
-    model = OneMean(design, n)
-    found = found / model.weights
-    law = law_of(float(np.clip(found[0] / n, -1, 1)), float(np.clip(found[1] / n + 0.5, 0, 1)))
-    null = ClampedNormal(at, law.deviation)
-    centre = null.moments(1)[0]
-    rng = SimulatedDraws.fresh(seed)
-    drawn = model.draw(rng, at, *model.possible(rng, found, law.mean, draws))
-    return result_of_moments(
+    rows, rng = (len(values) if asked.replace else None), SimulatedDraws.fresh(seed)
+    if shape == "normal":
+        normal = MeanRelease(ends, asked)
+        seen = normal.release(values)
+        model, loss = MeanModel(normal, seen.values, rows), seen.loss
+        read, notes, n = of_normal(model), normal_notes([model]), model.n
+        errors = model.errors(rng, draws)
+    else:
+        design = GroupSumsRelease(ends, asked)
+        released = design.release([values])
+        free, loss = FreeMeans(design.moments(released.values, [len(values)]), design.drawn), released.loss
+        read, n = of_clamped(ends), float(free.n[0])
+        notes, errors = (), free.errors(rng, draws, ends, within=False)
+    return test_of_errors(
         title,
         null_text,
-        design,
-        lambda sums: model.statistic(sums, centre),
-        found,
-        drawn,
-        math.sqrt(n * max(null.moments(2)[1] - centre**2, LEAST)),
-        model.deviation,
-        n,
+        loss,
+        errors,
+        middle,
         kind,
-        ("values are normal before they are clamped",),
+        ("rows are an independent sample", read, on_rows(asked)),
+        notes,
+        n,
     )
 
 
@@ -271,6 +283,9 @@ def ztest(
     the sum of (x - value)/sigma, cut to where n and epsilon give the most power, is one number
     that a row moves by twice the cut; its null is exact. Missing values count as ``value``.
 
+    *Level.* That of normal values alone: what is cut off a skewed law moves its mean, and with many
+    rows a true null is rejected. `ttest_1samp` takes bounds that hold everybody, and any law.
+
     Examples
     --------
     >>> import numpy as np
@@ -280,18 +295,8 @@ def ztest(
     True
     """
     if y is not None:
-        return _two_means(
-            "z-test of two means",
-            x,
-            y,
-            check.positive("sigma", sigma),
-            bounds,
-            epsilon,
-            neighbours,
-            alternative,
-            draws,
-            seed,
-        )
+        known = check.positive("sigma", sigma)
+        return _two_known(x, y, known, bounds, epsilon, neighbours, alternative, draws, seed)
     if bounds is not None:
         raise ArgumentError("bounds must be left out for one sample: it is cut around value")
     asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
@@ -327,11 +332,12 @@ def ttest_ind(
     bounds: tuple[Number, Number],
     epsilon: Number,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    shape: Shape = "any",
     alternative: str = "two-sided",
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
-    """Welch's test that two groups, whose variances may differ, have one mean.
+    """Welch's test that clamped values of two groups, whose variances may differ, have one mean.
 
     Parameters
     ----------
@@ -341,6 +347,7 @@ def ttest_ind(
         What values are clamped to, known without looking at the data.
     {pure_cost}
     {neighbours_of_groups}
+    {shape}
     alternative : {"two-sided", "less", "greater"}
         Whether the mean of ``x`` might be smaller, or larger.
     {simulation}
@@ -356,8 +363,8 @@ def ttest_ind(
     *Guarantee.* epsilon-DP for the neighbours, a row with its group being the unit. Missing values
     are in the middle of the bounds where rows are replaced, and left out else.
 
-    *Level.* A parametric bootstrap over all variances and sizes that the noise leaves possible:
-    conservative where rows are few. `mannwhitneyu` needs no bounds and has more power then.
+    *Level.* That of Welch's test of the clamped values, or less: conservative where the noise hides
+    their variances. `mannwhitneyu` needs no bounds, and asks whether the two laws are one.
 
     Examples
     --------
@@ -368,16 +375,30 @@ def ttest_ind(
     >>> inference.ttest_ind(x, y, bounds=(-3, 3), epsilon=1).pvalue < 0.05
     True
     """
-    return _two_means(
-        "Welch's t-test", x, y, None, bounds, epsilon, neighbours, alternative, draws, seed
+    asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
+    ends, draws = bounds_of("bounds", bounds), check.whole("draws", draws, 100)
+    check.choice("shape", shape, SHAPES)
+    groups = [column("x", x), column("y", y)]
+    errors, loss, read, notes, n = errors_of_groups(
+        groups, ends, asked, shape, False, SimulatedDraws.fresh(seed), draws
+    )
+    return test_of_errors(
+        "Welch's t-test",
+        "both groups have one mean",
+        loss,
+        errors.against([1.0, -1.0]),
+        0.0,
+        kind,
+        ("rows are an independent sample", read, on_rows(asked)),
+        notes,
+        n,
     )
 
 
-def _two_means(
-    title: str,
+def _two_known(
     x: Any,
     y: Any,
-    sigma: Fraction | None,
+    sigma: Fraction,
     bounds: Any,
     epsilon: Number,
     neighbours: Neighbours | str,
@@ -388,25 +409,16 @@ def _two_means(
     asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
     ends, draws = bounds_of("bounds", bounds), check.whole("draws", draws, 100)
     values, places = pooled(("x", "y"), (x, y), asked)
-    design = ContrastRelease(asked, squares=sigma is None)
+    design = ContrastRelease(asked)
     found = design.release((points_of(values, ends), places))
     n = max(4, round(float(values.size) if asked.replace else found[-1]))
-    model, laws, weights = TwoMeans(design, n), [], []
-    for rows, mean, square in model.moments(found[None]):
-        laws.append(law_of(float(mean[0]), float(np.clip(square[0], 0, 1))))
-        weights.append(float(np.clip(rows[0], 2, n - 2)))
-    means = [law.mean for law in laws]
-    middle, deviation = float(np.average(means, weights=weights)), laws[0].deviation
-    if sigma is not None:
-        middle, deviation = float(np.clip(found[2] / n, -1, 1)), float(sigma / ends.half)
-        means = [middle, middle]
+    middle, deviation = float(np.clip(found[2] / n, -1, 1)), float(sigma / ends.half)
     first, second = ClampedNormal(middle, deviation).moments(2)
     given = max(second - first**2, LEAST)
     model, rng = TwoMeans(design, n, given), SimulatedDraws.fresh(seed)
-    deviations, sizes = model.possible(rng, found, means, draws)
-    drawn = model.draw(rng, [middle, middle], deviations, sizes)
+    drawn = model.draw(rng, middle, deviation, model.possible(rng, found, draws))
     return result_of_moments(
-        title,
+        "z-test of two means",
         "both groups have one mean",
         design,
         model.statistic,
@@ -416,5 +428,5 @@ def _two_means(
         float(design.deviations[1]),
         n,
         kind,
-        ("values are normal before they are clamped",),
+        ("values are normal, of this deviation, before they are clamped",),
     )
