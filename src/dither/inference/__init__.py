@@ -58,6 +58,7 @@ from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelea
 from dither.inference._t_tests import ttest_1samp, ttest_ind, ttest_rel, ztest
 from dither.inference._tables import TableRelease, goodness_of_fit, independence_test
 from dither.inference._test_of_tests import RejectionsRelease, test_of_tests
+from dither.inference._ties import TiesRelease
 from dither.inference._two_proportions import CellsRelease, odds_ratio, two_proportions
 
 __all__ = [
@@ -120,6 +121,7 @@ AUDITED = (
     StatisticRelease,
     StatisticWithRowsRelease,
     TableRelease,
+    TiesRelease,
     TreeRelease,
 )
 """What touches data here, each with the neighbours that an audit calls it on."""

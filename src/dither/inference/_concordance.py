@@ -4,7 +4,8 @@ Release. K/n with K = Σ_(i<j) sgn(x_i - x_j)·sgn(y_i - y_j). A row is in n - 1
 which moves by at most 2: 2(n - 1)/n < 2 where it is replaced. One that is added brings n terms and
 divides by n + 1, and |K| <= n(n - 1)/2: n/(n + 1) + (n - 1)/(2(n + 1)) < 3/2.
 
-Model. Of independent columns K has one law, whatever theirs are: that of a random permutation.
+Model. Of independent columns without ties K has one law, whatever theirs are: that of a random
+permutation. How much narrower it is where values tie: `_ties`.
 
 Source. Kendall, "Rank correlation methods", 1948.
 """
@@ -39,6 +40,7 @@ from dither.inference._statistic import (
     StatisticWithRowsRelease,
     result_of,
 )
+from dither.inference._ties import Ties
 from dither.privacy import Neighbours
 
 __all__ = [
@@ -166,12 +168,17 @@ class ConcordanceRelease:
         yield Subject("pairs of unknown n", seen, before, after)
 
 
-def released_of(x: Any, y: Any, asked: Target) -> ReleasedStatistic:
-    """Read two columns of pairs, and release K/n of them."""
+def paired(x: Any, y: Any) -> tuple[Floats, Floats]:
+    """Read two columns of pairs."""
     first, second = column("x", x), column("y", y)
     if len(first) != len(second):
         raise ArgumentError("x and y must have equally many rows")
-    return ConcordanceRelease(asked).release(first, second)
+    return first, second
+
+
+def released_of(x: Any, y: Any, asked: Target) -> ReleasedStatistic:
+    """Read two columns of pairs, and release K/n of them."""
+    return ConcordanceRelease(asked).release(*paired(x, y))
 
 
 @documented
@@ -183,6 +190,7 @@ def kendalltau(
     delta: Number = 0,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     alternative: str = "two-sided",
+    ties: bool = True,
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
@@ -196,6 +204,7 @@ def kendalltau(
     {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Whether the columns might fall, or rise, together.
+    {ties}
     {simulation}
 
     Returns
@@ -208,7 +217,9 @@ def kendalltau(
     Notes
     -----
     *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit; epsilon-DP where
-    delta is 0. A row that misses either value counts in no pair. Ties make the test conservative.
+    delta is 0. A row that misses either value counts in no pair.
+
+    *Level.* Conservative where values tie and noise hides how many.
 
     Examples
     --------
@@ -221,12 +232,19 @@ def kendalltau(
     """
     asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
     draws = check.whole("draws", draws, 100)
+    first, second = paired(x, y)
+    pairs = np.column_stack([first, second])
+    if not asked.replace:
+        pairs = pairs[~np.isnan(pairs).any(axis=1)]
+    tied, rest = Ties.release("pairs", pairs, asked, ties)
+    released = ConcordanceRelease(rest).release(first, second)
     return result_of(
         "test of Kendall's tau",
         "the two columns are independent",
-        released_of(x, y, asked),
-        null_of_concordance,
+        released,
+        tied.narrowed(null_of_concordance),
         alternative=kind,
         draws=draws,
         seed=seed,
+        loss=tied.cost(released.design.loss),
     )

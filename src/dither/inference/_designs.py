@@ -30,6 +30,7 @@ from dither.inference._statistic import StatisticRelease
 from dither.inference._t_tests import score_width
 from dither.inference._tables import TableRelease, pearson
 from dither.inference._tests_of_means import several
+from dither.inference._ties import part_of_ties, rest_of
 from dither.numeric import sqrt_upper
 
 __all__ = ["ALL", "MEANS", "SimulatedDesign"]
@@ -191,9 +192,12 @@ class SimulatedDesign:
         if self.test in ("mannwhitneyu", "kruskal"):
             k = self.groups if self.test == "kruskal" else 2
             rest = GroupSizes.rest(self.asked)
+            rest = rest_of(rest, part_of_ties(rest, n))
             found = _ranks(rng, n, size, np.linspace(distance, 0.0, k))
             return found, GroupRanks(k, n, rest).moved, rest
         asked = GroupSizes.rest(self.asked) if self.test == "ks_2samp" else self.asked
+        if self.test in ("wilcoxon", "kendalltau"):
+            asked = rest_of(asked, part_of_ties(asked, n))
         moved = Fraction(2 if self.test in ("wilcoxon", "kendalltau", "pearsonr") else 1)
         return TESTS[self.test](rng, n, size, distance), moved, asked
 

@@ -39,6 +39,10 @@ draws : int
     Simulated releases, at least 100.
 seed : int, numpy.random.Generator or None
     Of the simulation.""",
+    "ties": """\
+ties : bool
+    Whether values may tie, as answers on a scale do: then a part of epsilon tells by how much
+    that narrows the null, at most a sixth, and nothing where rows are known to be few.""",
     "raises": """\
 Raises
 ------

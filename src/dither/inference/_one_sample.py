@@ -9,8 +9,8 @@ left out where rows are added or removed), one statistic leaves as `_statistic` 
   for a row replaced. A row that is added brings n + 1 new terms e, and |W| <= n(n + 1)/2, so that
   |(W + e)/(n + 1) - W/n| <= |e|/(n + 1) + |W|/(n(n + 1)) <= 3/2.
 
-Model. Signs under the null are fair coins, whatever the law of |d| is. Zeros and ties make the
-tests conservative.
+Model. Signs under the null are fair coins, whatever the law of |d| is. How much zeros and ties
+narrow the null of signed ranks: `_ties`. Zeros make the test of signs conservative.
 
 Source. Awan and Slavković, NeurIPS 2018 (signs, most powerful); Couch, Kazan, Shi, Bray and Groce,
 "Differentially private nonparametric hypothesis testing", CCS 2019 (signed ranks).
@@ -34,6 +34,7 @@ from dither.inference._proportion import CanonicalNoise, binomial
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed
 from dither.inference._statistic import ReleasedStatistic, StatisticRelease, result_of
+from dither.inference._ties import Ties
 from dither.privacy import Neighbours
 
 __all__ = [
@@ -212,13 +213,14 @@ def wilcoxon(
     delta: Number = 0,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     alternative: str = "two-sided",
+    ties: bool = True,
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
     """Wilcoxon's signed-rank test: whether values, or differences of pairs, lie around ``mu0``.
 
     The test of a location to choose: it needs no bounds, its level is exact for every symmetric
-    law, and it has more power under noise than a mean that is clamped.
+    law without ties, and it has more power under noise than a mean that is clamped.
 
     Parameters
     ----------
@@ -232,6 +234,7 @@ def wilcoxon(
     {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Where the true centre might be.
+    {ties}
     {simulation}
 
     Returns
@@ -244,7 +247,9 @@ def wilcoxon(
     -----
     *Guarantee.* (epsilon, delta)-DP for the neighbours, a row (a pair) being the unit; epsilon-DP
     where delta is 0. Zeros keep their ranks and count on neither side, as do missing values under
-    "replace": with many of them the test is conservative.
+    "replace".
+
+    *Level.* Conservative where values tie or are 0 and noise hides how many.
 
     References
     ----------
@@ -262,13 +267,15 @@ def wilcoxon(
     middle, draws = check.number("mu0", mu0), check.whole("draws", draws, 100)
     d = differences(x, y, middle, asked)
     moved = Fraction(2) if asked.replace else Fraction(3, 2)
-    released = ReleasedStatistic.of(signed_rank_statistic(d), len(d), moved=moved, asked=asked)
+    tied, rest = Ties.release("signed ranks", d, asked, ties)
+    released = ReleasedStatistic.of(signed_rank_statistic(d), len(d), moved=moved, asked=rest)
     return result_of(
         "signed-rank test",
         "values lie symmetrically around mu0",
         released,
-        null_of_signed_ranks,
+        tied.narrowed(null_of_signed_ranks),
         alternative=kind,
         draws=draws,
         seed=seed,
+        loss=tied.cost(released.design.loss),
     )

@@ -32,7 +32,7 @@ number n²·(1 - q)/2 of pairs across groups, and D² >= n²·(1 - 2/k + q), q >
 1 + √(2(k - 1)/k), which is 2 for two groups.
 
 Model. Groups are dealt at random among values: all permutations are equally likely under the null.
-Rows one by one up to some hundreds; above, the limit with the exact covariance.
+How much narrower it is where values tie: `_ties`. Rows one by one up to some hundreds; above, the limit with the exact covariance.
 
 Source. Couch, Kazan, Shi, Bray and Groce, "Differentially private nonparametric hypothesis
 testing", CCS 2019, for the problem; there V is divided by n for all group sizes.
@@ -68,6 +68,7 @@ from dither.inference._statistic import (
     result_of,
     root,
 )
+from dither.inference._ties import Ties
 from dither.numeric import sqrt_upper
 from dither.privacy import Neighbours
 
@@ -231,24 +232,26 @@ def _by_ranks(
     samples: Sequence[Any],
     asked: Target,
     alternative: str,
+    ties: bool,
     draws: int,
     seed: Seed,
 ) -> PrivateTest:
     draws = check.whole("draws", draws, 100)
     k = len(samples)
     values, places = pooled([f"samples[{g}]" for g in range(k)], samples, asked)
+    tied, rest = Ties.release("groups", values, GroupSizes.rest(asked), ties)
     sizes = GroupSizes.release(places, k, asked)
-    released = GroupRanks(k, values.size, GroupSizes.rest(asked)).release(values, places)
+    released = GroupRanks(k, values.size, rest).release(values, places)
     return result_of(
         title,
         null,
         released,
-        lambda rng, n, size: null_of_ranks(rng, n, size, sizes.shares),
+        tied.narrowed(lambda rng, n, size: null_of_ranks(rng, n, size, sizes.shares)),
         alternative=alternative,
         draws=draws,
         seed=seed,
         per_row=1 / 3,
-        loss=sizes.loss + released.design.loss,
+        loss=tied.cost(sizes.loss + released.design.loss),
     )
 
 
@@ -261,6 +264,7 @@ def mannwhitneyu(
     delta: Number = 0,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     alternative: str = "two-sided",
+    ties: bool = True,
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
@@ -274,6 +278,7 @@ def mannwhitneyu(
     {neighbours_of_groups}
     alternative : {"two-sided", "less", "greater"}
         Whether values of ``x`` might be smaller, or larger.
+    {ties}
     {simulation}
 
     Returns
@@ -288,7 +293,7 @@ def mannwhitneyu(
     {guarantee_of_groups}
     Missing values tie with all others where rows are replaced, and are left out else.
 
-    *Level.* Conservative where groups are unequal and noise hides by how much.
+    *Level.* Conservative where groups are unequal, or values tie, and noise hides by how much.
 
     References
     ----------
@@ -310,6 +315,7 @@ def mannwhitneyu(
         (x, y),
         target(epsilon, delta, neighbours),
         as_alternative(alternative),
+        ties,
         draws,
         seed,
     )
@@ -321,6 +327,7 @@ def kruskal(
     epsilon: Number,
     delta: Number = 0,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    ties: bool = True,
     draws: int = DRAWS,
     seed: Seed = None,
 ) -> PrivateTest:
@@ -332,6 +339,7 @@ def kruskal(
         The values of each group, at least 2 groups. No bounds are needed.
     {costs}
     {neighbours_of_groups}
+    {ties}
     {simulation}
 
     Returns
@@ -345,7 +353,7 @@ def kruskal(
     {guarantee_of_groups}
     Missing values tie with all others where rows are replaced, and are left out else.
 
-    *Level.* Conservative where groups are unequal and noise hides by how much.
+    *Level.* Conservative where groups are unequal, or values tie, and noise hides by how much.
 
     References
     ----------
@@ -365,5 +373,5 @@ def kruskal(
     asked = target(epsilon, delta, neighbours)
     null = "values of all groups have one law"
     if len(samples) > 2:
-        return _by_ranks("Kruskal-Wallis test", null, samples, asked, "greater", draws, seed)
-    return _by_ranks("Kruskal-Wallis test", null, samples, asked, "two-sided", draws, seed)
+        return _by_ranks("Kruskal-Wallis test", null, samples, asked, "greater", ties, draws, seed)
+    return _by_ranks("Kruskal-Wallis test", null, samples, asked, "two-sided", ties, draws, seed)
