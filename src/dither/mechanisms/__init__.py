@@ -7,6 +7,9 @@ released, not how long it took: each mechanism whose time depends on the data st
 from dither.mechanisms._base import AdditiveNoise as AdditiveNoise
 from dither.mechanisms._combination import half_width as half_width
 from dither.mechanisms._combination import linear_interval as linear_interval
+from dither.mechanisms._pairs import Combination as Combination
+from dither.mechanisms._pairs import PairSums as PairSums
+from dither.mechanisms._pairs import pair_interval as pair_interval
 from dither.mechanisms._ratio import ratio_interval as ratio_interval
 from dither.mechanisms._ratio import shared_ratio_interval as shared_ratio_interval
 from dither.mechanisms._ratio import variance_interval as variance_interval

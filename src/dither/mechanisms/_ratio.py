@@ -25,7 +25,7 @@ from dither import _checks as check
 from dither._stats import EPS
 from dither.mechanisms._combination import Floats, Noise, Term, half_width
 
-__all__ = ["RatioTerm", "ratio_interval", "shared_ratio_interval", "variance_interval"]
+__all__ = ["RatioTerm", "fieller", "ratio_interval", "shared_ratio_interval", "variance_interval"]
 
 RatioTerm = tuple[float, float, Noise]
 """(α, β, noise): what a measurement's noise is multiplied by above and below the line."""
@@ -112,7 +112,7 @@ def shared_ratio_interval(
         return half_width([(a - theta * b, noise) for a, b, noise in terms], confidence)
 
     below: list[Term] = [(b, noise) for _, b, noise in terms]
-    return _fieller(top, bottom, width, half_width(below, confidence))
+    return fieller(top, bottom, width, half_width(below, confidence))
 
 
 def variance_interval(
@@ -191,7 +191,7 @@ def variance_interval(
     return np.asarray(np.clip(lower, 0.0, largest)), np.asarray(np.clip(upper, 0.0, largest))
 
 
-def _fieller(top: Floats, bottom: Floats, width: _Width, below: Floats) -> tuple[Floats, Floats]:
+def fieller(top: Floats, bottom: Floats, width: _Width, below: Floats) -> tuple[Floats, Floats]:
     """Both ends of {theta : |top - theta·bottom| <= width(theta)}."""
     return (
         _end(top, bottom, width, below, -1.0),

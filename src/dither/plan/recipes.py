@@ -7,7 +7,7 @@ aggregates, and ``dither.plan.calculations`` those of what is calculated from re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ __all__ = [
     "Linear",
     "MeanRecipe",
     "ModeRecipe",
+    "PairRecipe",
     "QuantileRecipe",
     "Ranked",
     "RanksRecipe",
@@ -33,6 +34,7 @@ __all__ = [
     "Recipe",
     "VarianceRecipe",
     "claims",
+    "pair_of",
     "sources",
 ]
 
@@ -157,6 +159,22 @@ class RatioRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True)
+class PairRecipe(Recipe):
+    """What an operation makes of two columns' sums, where one interval serves for the whole.
+
+    ``word``: COVARIANCE, SLOPE (of the second by the first), CORRELATION, or SQUARED, its square.
+    ``middles`` are what was taken from both before they were multiplied. ``squares`` are of the
+    first, and of the second, as far as they are needed.
+    """
+
+    word: str
+    product: MeanRecipe
+    means: tuple[MeanRecipe, MeanRecipe]
+    middles: tuple[Fraction, Fraction]
+    squares: tuple[VarianceRecipe, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known(Recipe):
     """A public constant."""
 
@@ -198,6 +216,53 @@ class Ranked(Recipe):
     by: tuple[int, ...]
 
 
+def pair_of(recipe: Recipe) -> PairRecipe | None:
+    """What an operation makes of two columns' sums, where it is one of those of `PairRecipe`."""
+    match recipe:
+        case Applied("CLIP", (Applied("/", (of, Applied("SQRT", (both,)))), Known(), Known())):
+            return _with(pair_of(of), _factors(both), "CORRELATION")
+        case Applied("CLIP", (Applied("/", (Applied("POWER", (of, Known())), both)), *_)):
+            return _with(pair_of(of), _factors(both), "SQUARED")
+        case Applied("/", (Applied() as of, VarianceRecipe() as square)):
+            return _with(pair_of(of), (square,), "SLOPE")
+        case Applied("-", (MeanRecipe() as product, Applied("*", (first, second)))):
+            x, y = _off_middle(first), _off_middle(second)
+            if x is None or y is None:
+                return None
+            return PairRecipe("COVARIANCE", product, (x[0], y[0]), (x[1], y[1]), ())
+    return None
+
+
+def _off_middle(recipe: Recipe) -> tuple[MeanRecipe, Fraction] | None:
+    """A mean, and what is taken from it."""
+    match recipe:
+        case MeanRecipe():
+            return recipe, Fraction(0)
+        case Applied("-", (MeanRecipe() as mean, Known(constant=constant))):
+            return mean, Fraction(constant.value)  # type: ignore[arg-type]
+    return None
+
+
+def _factors(recipe: Recipe) -> tuple[Recipe, ...]:
+    return recipe.operands if isinstance(recipe, Applied) and recipe.op == "*" else ()
+
+
+def _with(
+    pair: PairRecipe | None, squares: Sequence[Recipe], word: str
+) -> PairRecipe | None:
+    """A covariance with the squares of its columns, if these are that."""
+    if pair is None or pair.word != "COVARIANCE" or not squares or len(squares) > 2:
+        return None
+    found = []
+    for mean, square in zip(pair.means, squares, strict=False):
+        if not isinstance(square, VarianceRecipe) or square.sample or square.root:
+            return None
+        if (square.total, square.count, square.step) != (mean.total, mean.count, mean.step):
+            return None
+        found.append(square)
+    return replace(pair, word=word, squares=tuple(found))
+
+
 def sources(recipe: Recipe) -> tuple[Recipe, ...]:
     """The recipes of what was measured that another one reads, each once."""
     match recipe:
@@ -222,5 +287,8 @@ def claims(recipe: Recipe) -> tuple[Recipe, ...]:
             # Of a mode nothing is claimed that could be wrong: it may be any of its values.
             return ()
         case Applied(operands=operands):
+            pair = pair_of(recipe)
+            if pair is not None:
+                return (pair,)
             return tuple(dict.fromkeys(one for x in operands for one in claims(x)))
     return (recipe,)

@@ -12,7 +12,8 @@ holds all k true answers at once. What the calculation makes of the box then hol
 - a rank is compared with those of all other groups, so that the intervals of all of them have to
   hold at once, and the error allowed is shared among them.
 
-Where a sum or difference is of counts and sums alone, or a quotient of two such, it is not
+Of two columns' sums a covariance, a slope or a correlation has one interval (`PairRecipe`): that from
+intervals of its parts would be half as wide again. Where a sum or difference is of counts and sums alone, or a quotient of two such, it is not
 calculated here: ``dither.plan.recipes`` makes one recipe of it, whose interval is the exact one.
 """
 
@@ -35,10 +36,12 @@ from dither.plan.recipes import (
     Linear,
     MeanRecipe,
     ModeRecipe,
+    PairRecipe,
     Ranked,
     RatioRecipe,
     Recipe,
     claims,
+    pair_of,
 )
 from dither.plan.schema import Kind
 from dither.query._estimates import GroupEstimates, encoded
@@ -105,7 +108,9 @@ class Calculation:
                 return self._left_out(recipe)
             case Applied(op=op, operands=operands):
                 with np.errstate(all="ignore"):
-                    return applied(op, [self._read(x, each) for x in operands])
+                    found = applied(op, [self._read(x, each) for x in operands])
+                pair = pair_of(recipe)
+                return found if pair is None else self._paired(pair, found, each)
             case Ranked():
                 return self._ranked(recipe, each)
         found = self.leaf(recipe, each)
@@ -118,6 +123,16 @@ class Calculation:
         lower = np.nan_to_num(lower, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         upper = np.nan_to_num(upper, nan=np.inf, posinf=np.inf, neginf=-np.inf)
         return Post(value, lower, upper, _may_be_null(recipe, lower, upper))
+
+    def _paired(self, pair: PairRecipe, found: Post, each: float) -> Post:
+        """What two columns' sums give: as it is calculated, with the one interval of the whole."""
+        ends = self.leaf(pair, each)
+        value = np.asarray(found.value, dtype=float)
+        lower, upper = (
+            np.where(found.null & np.isnan(value), end, np.broadcast_to(other, value.shape))
+            for end, other in ((found.lower, ends.lower), (found.upper, ends.upper))
+        )
+        return replace(found, lower=np.fmin(lower, value), upper=np.fmax(upper, value))
 
     def _constant(self, value: Any) -> Post:
         never = np.zeros(self.groups, dtype=bool)

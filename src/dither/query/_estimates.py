@@ -23,8 +23,11 @@ import numpy.typing as npt
 
 from dither.mechanisms import (
     AdditiveNoise,
+    Combination,
     DiscreteLaplace,
+    PairSums,
     half_width,
+    pair_interval,
     ratio_interval,
     shared_ratio_interval,
     variance_interval,
@@ -37,6 +40,7 @@ from dither.plan.recipes import (
     Linear,
     MeanRecipe,
     ModeRecipe,
+    PairRecipe,
     QuantileRecipe,
     RanksRecipe,
     RatioRecipe,
@@ -105,6 +109,8 @@ def estimate(
             return _mean(recipe, measured, confidence, clip)
         case VarianceRecipe():
             return _variance(recipe, measured, confidence)
+        case PairRecipe():
+            return _pair(recipe, measured, confidence)
         case QuantileRecipe():
             return _quantile(recipe, measured, confidence)
         case ModeRecipe(votes=votes, values=values):
@@ -191,6 +197,41 @@ def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> 
     if recipe.root:
         return _around(*(step * np.sqrt(e) for e in (value, lower, upper)))
     return _around(*(step * step * e for e in (value, lower, upper)))
+
+
+def _pair(recipe: PairRecipe, measured: Measured, confidence: float) -> GroupEstimates:
+    """The interval of what is calculated from two columns' sums; its value is calculated there."""
+    counts = {r.count for r in (recipe.product, *recipe.means)}
+    # All of them count the same rows, each with noise of its own.
+    n = Combination({i: np.full((), 1 / len(counts)) for i in counts})
+    first, second = recipe.means
+    totals = [Combination({m.total: np.array(float(m.step))}) for m in recipe.means]
+    off = [float(m.centre - c) for m, c in zip(recipe.means, recipe.middles, strict=True)]
+    product = Combination({recipe.product.total: np.array(float(recipe.product.step))})
+    # About the centres of the two lattices, rather than what was taken from values.
+    x, y = totals
+    across = float(recipe.product.centre) - off[0] * off[1]
+    product = product + n * across + x * -off[1] + y * -off[0]
+    squares = [
+        (Combination({v.square: np.ones(())}) + Combination({v.count: np.ones(())}) * v.square_centre)
+        * float(v.step) ** 2
+        for v in recipe.squares
+    ]
+    reach = [float(max(m.upper - m.centre, m.centre - m.lower)) for m in (first, second)]
+    sums = PairSums(
+        n, x, y, product, *[*squares, None, None][:2], reach=(reach[0], reach[1])
+    )
+    used = {i for c in (n, x, y, product, *squares) for i in c.terms}
+    values = {i: _floats(measured, i) for i in used}
+    noises = {i: measured.noises[i] or SILENT for i in used}
+    word = "CORRELATION" if recipe.word == "SQUARED" else recipe.word
+    lower, upper = pair_interval(word, sums, values, noises, confidence)
+    if word == "CORRELATION":
+        lower, upper = np.clip(lower, -1.0, 1.0), np.clip(upper, -1.0, 1.0)
+    if recipe.word == "SQUARED":
+        least = np.where((lower <= 0) & (upper >= 0), 0.0, np.minimum(lower**2, upper**2))
+        lower, upper = least, np.maximum(lower**2, upper**2)
+    return GroupEstimates(np.full_like(lower, np.nan), lower, upper)
 
 
 def _bessel(count: Floats) -> Floats:

@@ -31,6 +31,7 @@ from dither.plan.recipes import (
     Known,
     Linear,
     MeanRecipe,
+    PairRecipe,
     QuantileRecipe,
     Ranked,
     RatioRecipe,
@@ -335,6 +336,9 @@ def _middle(recipe: Recipe, noise_plan: NoisePlan, n: Any) -> Any:
     if isinstance(recipe, VarianceRecipe):
         third = recipe.half_width**2 / 3
         return float(third) ** (0.5 if recipe.root else 1) + 0 * n
+    if isinstance(recipe, PairRecipe):
+        # In the middle of their bounds two columns have nothing to do with each other.
+        return 0 * n
     low, high = (getattr(recipe, end, None) for end in ("lower", "upper"))
     return (1.0 if low is None or high is None else float(low + high) / 2) + 0 * n
 
@@ -366,7 +370,7 @@ def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:
             # Evenly spread over ±h, a square has mean h²/3.
             return -n * measurement.square_centre * measurement.parts / 3
         case Total():
-            if isinstance(recipe, VarianceRecipe):
+            if isinstance(recipe, VarianceRecipe | PairRecipe):
                 return 0 * n
             return n * max(measurement.ends, key=abs)
     return n
