@@ -58,7 +58,7 @@ def difference(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool 
     def ask(rng: np.random.Generator, n: int, epsilon: float, side: Any) -> Any:
         x, y = rng.normal(1.5, 1.0, n // 2), rng.normal(1.0, 1.0, n - n // 2)
         return inference.difference(
-            x, y, bounds=(-1, 3), epsilon=epsilon, delta=DELTA, neighbours=side
+            x, y, bounds=(-1, 3), epsilon=epsilon, delta=DELTA, neighbours=side, shape="normal"
         )
 
     yield GOAL, None

@@ -82,7 +82,7 @@ def coverage(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | 
 def _one_mean(n: int, epsilon: float, neighbours: Any, rng: np.random.Generator) -> list[float]:
     x = rng.normal(1.5, 1.0, n)
     found = inference.mean(
-        x, bounds=(-1, 3), epsilon=epsilon, delta=DELTA, neighbours=neighbours
+        x, bounds=(-1, 3), epsilon=epsilon, delta=DELTA, neighbours=neighbours, shape="normal"
     ).simulated(draws=2000)
     lower, upper = found.interval(0.95)
     model = found.simulate.__self__  # type: ignore[attr-defined]
@@ -97,6 +97,128 @@ def _one_mean(n: int, epsilon: float, neighbours: Any, rng: np.random.Generator)
         abs(middle - 1.5) <= wald,
         found.test(1.5) <= 0.05,
     ]
+
+
+def _five_points(rng: np.random.Generator, n: int) -> Any:
+    return rng.choice(np.arange(1.0, 6.0), n, p=_ANSWERS)
+
+
+_ANSWERS = np.array([0.02, 0.04, 0.1, 0.22, 0.62])
+
+_SHAPES: dict[str, tuple[tuple[float, float], float, Callable[[np.random.Generator, int], Any]]] = {
+    "exponential": ((0, 20), 1.0, lambda rng, n: rng.exponential(1.0, n)),
+    "lognormal": ((0, 50), 1.6480, lambda rng, n: rng.lognormal(0.0, 1.0, n)),
+    "five points": ((1, 5), 4.38, _five_points),
+    "rare counts": ((0, 10), 0.1, lambda rng, n: rng.poisson(0.1, n).astype(float)),
+    "off the middle": ((0, 10), 1.5, lambda rng, n: rng.uniform(0.0, 3.0, n)),
+}
+"""By name: bounds that hold nearly everybody, the mean of clamped values, and draws."""
+
+
+def _interval(hits: int, runs: int) -> str:
+    """A share of runs with its 95 % interval."""
+    low, high = clopper_pearson(hits, runs, 0.95)
+    return f"{hits / runs:.3f} [{low:.3f}, {high:.3f}]"
+
+
+@row(600)
+def shapes(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Skewed values, five points and rare counts: nominal 95 % intervals of a mean, and t-tests."""
+    yield (
+        "goal: coverage at least .93, or could be by its 95 % interval; level at most .06, or "
+        "no more than scipy's, or could be",
+        None,
+    )
+    yield "brackets: 95 % over runs; 'open' is scipy's test of the same rows without noise", None
+    for name, (ends, truth, draw) in _SHAPES.items():
+        for side in ("replace", "add-remove"):
+            for n, epsilon in ((30, 1.0), (300, 0.3), (300, 1.0), (3000, 1.0)):
+                held = wrong = alone = 0
+                for _ in range(runs):
+                    x = draw(rng, n)
+                    found = inference.mean(
+                        x,
+                        bounds=ends,
+                        epsilon=epsilon,
+                        neighbours=side,  # type: ignore[arg-type]
+                    ).simulated(draws=500, seed=rng)
+                    low, high = found.interval()
+                    held += low <= truth <= high
+                    wrong += found.test(truth) <= 0.05
+                    alone += stats.ttest_1samp(x, truth).pvalue <= 0.05
+                shown = f"{name:<14} {side:<10} n {n:5,} eps {epsilon:3}: coverage "
+                shown += f"{_interval(held, runs)}, type I {_interval(wrong, runs)}"
+                most = max(0.06, alone / runs)
+                good = clopper_pearson(held, runs, 0.95)[1] >= 0.93
+                good = good and clopper_pearson(wrong, runs, 0.95)[0] <= most
+                yield f"{shown} (open {alone / runs:.3f})", good
+
+
+@row(600)
+def unequal_groups(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Differences of 270 and 30 rows of one law, off the middle of their bounds."""
+    yield "goal: coverage at least .93, or could be by its 95 % interval over runs", None
+    for name, (ends, _, draw) in _SHAPES.items():
+        for side, private in (("replace", True), ("replace", False), ("add-remove", True)):
+            held = 0
+            for _ in range(runs):
+                found = inference.difference(
+                    draw(rng, 270),
+                    draw(rng, 30),
+                    bounds=ends,
+                    epsilon=1,
+                    neighbours=side,  # type: ignore[arg-type]
+                    private_groups=private,
+                ).simulated(draws=500, seed=rng)
+                low, high = found.interval()
+                held += low <= 0 <= high
+            good = clopper_pearson(held, runs, 0.95)[1] >= 0.93
+            labels = "private" if private else "public"
+            yield f"{name:<14} {side:<10} {labels:<7} labels: {_interval(held, runs)}", good
+
+
+@row(600)
+def ties(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Tests of ranks on five points: levels, and how often they see a shift of .2."""
+    yield "goal: level .02-.06, or could be by its 95 % interval over runs", None
+    yield "'open' is scipy's test of the same rows without noise", None
+    shifted = _ANSWERS + np.array([0.06, 0.05, 0.02, -0.03, -0.1])
+
+    def drawn(n: int, moved: bool) -> Any:
+        return rng.choice(np.arange(1.0, 6.0), n, p=shifted if moved else _ANSWERS)
+
+    def once(name: str, n: int, moved: bool, asked: dict[str, Any]) -> tuple[float, float]:
+        if name == "kruskal":
+            table = drawn(n // 3, False), drawn(n // 3, False), drawn(n // 3, moved)
+        elif name == "kendalltau":
+            x, y = drawn(n, False), drawn(n, False)
+            table = x, np.where(rng.random(n) < (0.15 if moved else 0.0), x, y)
+        elif name == "mannwhitneyu":
+            table = drawn(n // 2, False), drawn(n // 2, moved)
+        else:
+            table = drawn(n, False), drawn(n, moved)
+        found = getattr(inference, name)(*table, draws=400, **asked).pvalue
+        return found, getattr(stats, name)(*table).pvalue
+
+    for name in ("kruskal", "mannwhitneyu", "kendalltau", "wilcoxon"):
+        for side in ("replace", "add-remove"):
+            for n in (150, 300, 1000):
+                asked = {"epsilon": 1.0, "neighbours": side}
+                tries = max(1, runs // 4)
+                wrong, right = (
+                    np.sum(
+                        [
+                            [p <= 0.05 for p in once(name, n, moved, asked)]
+                            for _ in range(tries if moved else runs)
+                        ],
+                        axis=0,
+                    )
+                    for moved in (False, True)
+                )
+                low, high = clopper_pearson(int(wrong[0]), runs, 0.95)
+                shown = f"{name:<12} {side:<10} n {n:5,}: type I {_interval(int(wrong[0]), runs)} "
+                shown += f"(open {wrong[1] / runs:.3f}), power {right[0] / tries:.2f} "
+                yield f"{shown}(open {right[1] / tries:.2f})", bool(low <= 0.06 and high >= 0.02)
 
 
 @row(2000)
@@ -481,6 +603,12 @@ _HYPOTHESES: dict[str, tuple[Any, Any, Any, float]] = {
     "ztest of two": (_two, _by("ztest", sigma=1, **_ENDS), stats.ttest_ind, 0.5),
     "kruskal": (_three, _by("kruskal"), stats.kruskal, 0.3),
     "f_oneway": (_three, _by("f_oneway", **_ENDS), stats.f_oneway, 0.3),
+    "f_oneway, Welch": (
+        _three,
+        _by("f_oneway", equal_var=False, **_ENDS),
+        stats.f_oneway,
+        0.3,
+    ),
     "kendalltau": (_columns, _by("kendalltau"), stats.kendalltau, 0.3),
     "pearsonr": (_columns, _by("pearsonr"), stats.pearsonr, 0.3),
 }

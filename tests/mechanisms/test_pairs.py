@@ -44,10 +44,10 @@ def _exact(n: int, slope: float, rng: np.random.Generator) -> tuple[np.ndarray[A
 
 
 @pytest.mark.parametrize("family", NOISES)
-@pytest.mark.parametrize("n", [60, 3000])
+@pytest.mark.parametrize("n", [60, 30_000])
 @pytest.mark.parametrize("slope", [0.0, 0.5, -3.0])
 def test_they_hold_and_are_no_wider_than_they_must(n: int, slope: float, family: str) -> None:
-    """Groups are runs: at least 371 of 400 hold; of many rows the width is that of the spread."""
+    """Groups are runs: at least 359 of 400 hold; of many rows the width is that of the spread."""
     rng, noise = np.random.default_rng(1), NOISES[family]
     sums, truths = _exact(n, slope, rng)
     scale = noise.variance**0.5
@@ -58,9 +58,10 @@ def test_they_hold_and_are_no_wider_than_they_must(n: int, slope: float, family:
     for word, truth in truths.items():
         lower, upper = pair_interval(word, _sums(), noisy, dict.fromkeys(range(6), noise), 0.95)
         assert ((lower <= truth) & (truth <= upper)).sum() >= FEWEST
-        if n == 3000:
-            seen = _statistic(word, noisy).std()
-            assert 1.8 < np.median(upper - lower) / 2 / seen < 2.35
+        if n > 60:
+            needed = np.quantile(np.abs(_statistic(word, noisy) - truth), 0.95)
+            # From intervals of its parts a correlation's would be 1.6 times as wide as that.
+            assert 0.9 < np.median(upper - lower) / 2 / needed < 1.35
 
 
 def _statistic(word: str, noisy: dict[int, Any]) -> Any:

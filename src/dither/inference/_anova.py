@@ -57,8 +57,8 @@ def f_oneway(
     *Guarantee.* epsilon-DP for the neighbours, a row with its group being the unit. `kruskal`
     needs no bounds and has more power.
 
-    *Level.* That of the same test of the clamped values, or less: conservative where the noise hides
-    their variance.
+    *Level.* That of the same test of the clamped values, or less: conservative where the noise
+    hides their variance.
 
     References
     ----------

@@ -6,8 +6,8 @@ A question of a table releases, for each group, a count and sums over its people
 
 t being a value in half-ranges from the middle of its bounds (of a person with several rows, the
 average of theirs), each with integer noise of its own, Laplace or Gaussian as the plan chose.
-`FreeMeans` takes the sums as they are. `MeanModel`, for normal values, wants sums whose noise has one
-deviation, which it has once each is multiplied by a weight; so k and c are read off the noise
+`FreeMeans` takes the sums as they are. `MeanModel`, for normal values, wants sums whose noise has
+one deviation, which it has once each is multiplied by a weight; so k and c are read off the noise
 instead of the noise off them.
 
 Nothing here may fail, whatever the released numbers are: they are paid for.

@@ -21,7 +21,6 @@ Source. Ferrando, Wang and Sheldon, AISTATS 2022, for the bootstrap.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction

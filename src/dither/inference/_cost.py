@@ -246,9 +246,7 @@ def _of_mean(
     sampling = ErrorDecay("without privacy", "d/n", d, 0.0, "exact")
     lower = ErrorDecay("lower bound", "d/n + d²/(nε)²", d, (d / eps) ** 2, _UNKNOWN)
     noise = (
-        GroupSumsRelease(bounds, asked).noise
-        if d == 1
-        else BoxRelease((bounds,) * d, asked).noise
+        GroupSumsRelease(bounds, asked).noise if d == 1 else BoxRelease((bounds,) * d, asked).noise
     )
     box = (spread_of(noise).deviation * float(half)) ** 2 * d
     methods = [ErrorDecay("mean, in a box", "d/n + d·σ²/n²", d, box, "exact")]

@@ -104,10 +104,8 @@ class FreeMeans:
         left = self.sums[..., None, :, :] - fresh
         square = self._possible(rng, size)
         n = np.rint(self.n)[..., None, :]
-        if self.pooled:
-            free = n.sum(axis=-1, keepdims=True) - n.shape[-1]
-        else:
-            free = n - 1.0
+        groups = n.shape[-1]
+        free = n.sum(axis=-1, keepdims=True) - groups if self.pooled else n - 1.0
         free = np.maximum(free, 0.0)
         chi = rng.chisquare(np.maximum(free, 0.5), square.shape[:-1] + free.shape[-1:])
         share = np.where(free > 0, chi / np.maximum(free, 1.0), 0.0)
@@ -185,8 +183,8 @@ def _kept(values: Floats, valid: npt.NDArray[np.bool_], size: int) -> Floats:
 
     Examples
     --------
-    >>> values, valid = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([[1, 0, 1], [0, 0, 0]])
-    >>> _kept(values, valid == 1, 4).T
+    >>> values = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> _kept(values, np.array([[True, False, True], [False] * 3]), 4).T
     array([[ 1.,  3.,  1.,  3.],
            [nan, nan, nan, nan]])
     """

@@ -170,9 +170,7 @@ class GroupSumsRelease:
         bounds, delta, none = bounds_of("bounds", (-1, 1)), Fraction(1, 100), np.zeros(0)
         low, high = np.array([-9.0, 0.5]), np.array([9.0, 0.5])
         design = cls(bounds, target(1, 0, "replace"))
-        yield Subject(
-            "sums of n rows", seen_at_best(design, (low,), (high,)), (low,), (high,)
-        )
+        yield Subject("sums of n rows", seen_at_best(design, (low,), (high,)), (low,), (high,))
         design = cls(bounds, target(1, 0, "add-remove"))
         fewer, more = (high[1:],), (high,)
         yield Subject("sums of unknown n", seen_at_best(design, fewer, more), fewer, more)

@@ -22,7 +22,16 @@ from dither.inference._normal_mean import MeanModel, MeanRelease
 from dither.inference._result import MEASURED, PrivateEstimate, too_few_rows
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["SHAPES", "WIDE", "Shape", "mean", "noisy_means", "normal_notes", "of_clamped", "of_normal"]
+__all__ = [
+    "SHAPES",
+    "WIDE",
+    "Shape",
+    "mean",
+    "noisy_means",
+    "normal_notes",
+    "of_clamped",
+    "of_normal",
+]
 
 Shape = Literal["any", "normal"]
 
@@ -109,7 +118,11 @@ def mean(
     return PrivateEstimate(
         "mean",
         released.loss,
-        ("rows are an independent sample", of_clamped(ends), MEASURED if rows is None else NOT_MISSING),
+        (
+            "rows are an independent sample",
+            of_clamped(ends),
+            MEASURED if rows is None else NOT_MISSING,
+        ),
         noisy_means(model.noise_of_means, model.n),
         None,
         np.array([at]),

@@ -239,16 +239,17 @@ class MeanModel:
 
     @cached_property
     def reach(self) -> tuple[float, float]:
-        """Half-ranges between which the mean is looked for: past a bound if values are seen there."""
+        """Where the mean is looked for, in half-ranges: past a bound if values are seen there."""
         noise = _FEWER * self._noise.deviation / float(self.design.count)
         passed = [
-            cut and self.n * seen > noise for cut, seen in zip(self.law.cut, self.seen[2:], strict=True)
+            cut and self.n * seen > noise
+            for cut, seen in zip(self.law.cut, self.seen[2:], strict=True)
         ]
         return (-_FAR if passed[0] else -1.0), (_FAR if passed[1] else 1.0)
 
     @property
     def unseen(self) -> bool:
-        """Whether what is given back exceeds the noise, and too few values lie beyond to tell it."""
+        """Whether what is given back exceeds the noise, which hides how many lie beyond."""
         noise, law = self._noise.deviation, self.law
         given_back = self.n * abs(law.mean - law.moments(1)[0])
         beyond = self.n * max(share for share, cut in zip(law.outside, law.cut, strict=True) if cut)

@@ -32,7 +32,8 @@ number n²·(1 - q)/2 of pairs across groups, and D² >= n²·(1 - 2/k + q), q >
 1 + √(2(k - 1)/k), which is 2 for two groups.
 
 Model. Groups are dealt at random among values: all permutations are equally likely under the null.
-How much narrower it is where values tie: `_ties`. Rows one by one up to some hundreds; above, the limit with the exact covariance.
+How much narrower it is where values tie: `_ties`. Rows one by one up to some hundreds; above, the
+limit with the exact covariance.
 
 Source. Couch, Kazan, Shi, Bray and Groce, "Differentially private nonparametric hypothesis
 testing", CCS 2019, for the problem; there V is divided by n for all group sizes.

@@ -203,7 +203,10 @@ def _one_mean(
     else:
         design = GroupSumsRelease(ends, asked)
         released = design.release([values])
-        free, loss = FreeMeans(design.moments(released.values, [len(values)]), design.drawn), released.loss
+        free, loss = (
+            FreeMeans(design.moments(released.values, [len(values)]), design.drawn),
+            released.loss,
+        )
         read, n = of_clamped(ends), float(free.n[0])
         notes, errors = (), free.errors(rng, draws, ends, within=False)
     return test_of_errors(

@@ -59,7 +59,9 @@ def test_of_errors(
     scale = max(_spread_of(draws[:, None])[0], 1e-300)
     found = (float(errors.estimate[0]) - expected) / scale
     pvalue = monte_carlo(found, draws / scale, as_alternative(alternative))
-    return _result(title, null, loss, found, pvalue, draws / scale, errors, assumptions, notes, rows)
+    return _result(
+        title, null, loss, found, pvalue, draws / scale, errors, assumptions, notes, rows
+    )
 
 
 def equal_means(
@@ -172,7 +174,9 @@ def _result(
     notes: Sequence[str],
     rows: float,
 ) -> PrivateTest:
-    whole, alone = (float(np.sqrt(np.sum(_spread_of(d) ** 2))) for d in (errors.draws, errors.sampling))
+    whole, alone = (
+        float(np.sqrt(np.sum(_spread_of(d) ** 2))) for d in (errors.draws, errors.sampling)
+    )
     noise = float(np.sqrt(max(whole**2 - alone**2, 0.0))) if np.isfinite(alone) else whole
     noisy: tuple[str, ...] = ()
     if not noise <= alone:

@@ -202,7 +202,9 @@ def _ratio(
 
     def width(theta: Floats, where: npt.NDArray[np.intp]) -> Floats:
         pairs = zip(above, below, places, strict=True)
-        return half_width([(a[where] - theta * b[where], noises[p]) for a, b, p in pairs], confidence)
+        return half_width(
+            [(a[where] - theta * b[where], noises[p]) for a, b, p in pairs], confidence
+        )
 
     reach = half_width([(b, noises[p]) for b, p in zip(below, places, strict=True)], confidence)
     return fieller(over, under, width, np.asarray(reach))

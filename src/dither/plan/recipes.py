@@ -247,9 +247,7 @@ def _factors(recipe: Recipe) -> tuple[Recipe, ...]:
     return recipe.operands if isinstance(recipe, Applied) and recipe.op == "*" else ()
 
 
-def _with(
-    pair: PairRecipe | None, squares: Sequence[Recipe], word: str
-) -> PairRecipe | None:
+def _with(pair: PairRecipe | None, squares: Sequence[Recipe], word: str) -> PairRecipe | None:
     """A covariance with the squares of its columns, if these are that."""
     if pair is None or pair.word != "COVARIANCE" or not squares or len(squares) > 2:
         return None

@@ -213,14 +213,15 @@ def _pair(recipe: PairRecipe, measured: Measured, confidence: float) -> GroupEst
     across = float(recipe.product.centre) - off[0] * off[1]
     product = product + n * across + x * -off[1] + y * -off[0]
     squares = [
-        (Combination({v.square: np.ones(())}) + Combination({v.count: np.ones(())}) * v.square_centre)
+        (
+            Combination({v.square: np.ones(())})
+            + Combination({v.count: np.ones(())}) * v.square_centre
+        )
         * float(v.step) ** 2
         for v in recipe.squares
     ]
     reach = [float(max(m.upper - m.centre, m.centre - m.lower)) for m in (first, second)]
-    sums = PairSums(
-        n, x, y, product, *[*squares, None, None][:2], reach=(reach[0], reach[1])
-    )
+    sums = PairSums(n, x, y, product, *[*squares, None, None][:2], reach=(reach[0], reach[1]))
     used = {i for c in (n, x, y, product, *squares) for i in c.terms}
     values = {i: _floats(measured, i) for i in used}
     noises = {i: measured.noises[i] or SILENT for i in used}
