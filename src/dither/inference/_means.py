@@ -1,8 +1,8 @@
 """Means of several numbers per row: clamped to a box, to a ball, or to a ball that shrinks.
 
 Box. Of each coordinate, clamped to its own bounds, Σ t and k·Σ (t² - 1/2) as in `_normal_mean`.
-Over d coordinates their norms add: under REPLACE l1 = 2d for k <= 1/2 and l2² = 4d for k <= 33/20; under
-ADD_REMOVE, with c·n beside, l1 = d·(1 + k/2) + c and l2² = d·(1 + k²/4) + c² for k <= 1.
+Over d coordinates their norms add: under REPLACE l1 = 2d for k <= 1/2 and l2² = 4d for k <= 33/20;
+under ADD_REMOVE, with c·n beside, l1 = d·(1 + k/2) + c and l2² = d·(1 + k²/4) + c² for k <= 1.
 
 Ball. See `_ball`.
 

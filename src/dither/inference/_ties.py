@@ -1,8 +1,8 @@
 """How much ties narrow the null of a test by ranks: measured with noise, at a part of epsilon.
 
 A null that knows of no ties is too wide for values of few levels, such as answers on a scale of
-five points, and the test hardly rejects. So beside the statistic its permutation variance leaves, as one
-number T that a row moves by at most 1.
+five points, and the test hardly rejects. So beside the statistic its permutation variance leaves,
+as one number T that a row moves by at most 1.
 
 Release. Values have classes of ties of sizes t; of n rows,
 

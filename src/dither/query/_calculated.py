@@ -14,7 +14,8 @@ holds all k true answers at once. What the calculation makes of the box then hol
 
 Of two columns' sums a covariance, a slope or a correlation has one interval (`PairRecipe`): that
 from intervals of its parts would be half as wide again. Where a sum or difference is of counts and
-sums alone, or a quotient of two such, it is not calculated here: ``dither.plan.recipes`` makes one recipe of it, whose interval is the exact one.
+sums alone, or a quotient of two such, it is not calculated here: ``dither.plan.recipes`` makes one
+recipe of it, whose interval is the exact one.
 """
 
 from __future__ import annotations
