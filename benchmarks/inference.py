@@ -179,7 +179,7 @@ def unequal_groups(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, b
 
 @row(600)
 def ties(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
-    """Tests of ranks on five points: levels, and how often they see a shift of .2."""
+    """Tests of ranks on five points: levels, and how often they see a mean that is .4 lower."""
     yield "goal: level .02-.06, or could be by its 95 % interval over runs", None
     yield "'open' is scipy's test of the same rows without noise", None
     shifted = _ANSWERS + np.array([0.06, 0.05, 0.02, -0.03, -0.1])

@@ -109,9 +109,9 @@ class Calculation:
                 return self._left_out(recipe)
             case Applied(op=op, operands=operands):
                 with np.errstate(all="ignore"):
-                    found = applied(op, [self._read(x, each) for x in operands])
+                    made = applied(op, [self._read(x, each) for x in operands])
                 pair = pair_of(recipe)
-                return found if pair is None else self._paired(pair, found, each)
+                return made if pair is None else self._paired(pair, made, each)
             case Ranked():
                 return self._ranked(recipe, each)
         found = self.leaf(recipe, each)

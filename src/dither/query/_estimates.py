@@ -221,7 +221,8 @@ def _pair(recipe: PairRecipe, measured: Measured, confidence: float) -> GroupEst
         for v in recipe.squares
     ]
     reach = [float(max(m.upper - m.centre, m.centre - m.lower)) for m in (first, second)]
-    sums = PairSums(n, x, y, product, *[*squares, None, None][:2], reach=(reach[0], reach[1]))
+    xx, yy = (*squares, None, None)[:2]
+    sums = PairSums(n, x, y, product, xx, yy, (reach[0], reach[1]))
     used = {i for c in (n, x, y, product, *squares) for i in c.terms}
     values = {i: _floats(measured, i) for i in used}
     noises = {i: measured.noises[i] or SILENT for i in used}
