@@ -64,8 +64,11 @@ _SMALL = 0.01
 """Half-ranges: no deviation is taken to be smaller."""
 
 _FEWER = 3.0
-"""Deviations by which fewer values than expected must lie beyond a bound that cuts nothing, or more
-than none beyond one that the mean may pass: Laplace noise is so far off once in 140 times."""
+"""Deviations by which fewer values than expected must lie beyond a bound that cuts nothing: Laplace
+noise is so far off once in 140 times."""
+
+_SEEN = 6.0
+"""Deviations by which more than none must lie beyond a bound that the mean may pass: 1 in 10⁴."""
 
 _AS_LIKELY = 3.84
 """By how much a sum of squares may be larger than the least: χ² of one degree at 95 %."""
@@ -240,7 +243,7 @@ class MeanModel:
     @cached_property
     def reach(self) -> tuple[float, float]:
         """Where the mean is looked for, in half-ranges: past a bound if values are seen there."""
-        noise = _FEWER * self._noise.deviation / float(self.design.count)
+        noise = _SEEN * self._noise.deviation / float(self.design.count)
         passed = [
             cut and self.n * seen > noise
             for cut, seen in zip(self.law.cut, self.seen[2:], strict=True)
