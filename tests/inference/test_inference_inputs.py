@@ -198,7 +198,7 @@ def test_all_rows_beyond_a_bound_give_the_whole_box() -> None:
     """Clamped values say only that the mean is far out: a wide interval, and a note says so."""
     wide = 0
     for _ in range(60):
-        found = inference.mean([50.0] * 5000, bounds=(0, 2), epsilon=1)
+        found = inference.mean([50.0] * 5000, bounds=(0, 2), epsilon=1, shape="normal")
         lower, upper = found.interval()
         wide += lower < 2 < 4.5 < upper and any("beyond a bound" in n for n in found.notes)
     # The slopes at the solution alone would have it some 50 times.
