@@ -176,7 +176,7 @@ def test_no_data_raises_anything(rows: list[Any], neighbours: Any) -> None:
     """No row, one row, constant, missing, infinite, all beyond: an honest answer, finite ends."""
     for found in (
         inference.mean(rows, bounds=(0, 2), epsilon=0.1, neighbours=neighbours),
-        inference.mean(rows, bounds=(0, 2), epsilon=0.1, neighbours=neighbours, shape="any"),
+        inference.mean(rows, bounds=(0, 2), epsilon=0.1, neighbours=neighbours, shape="normal"),
         inference.mean(rows, bounds=(0, 2), epsilon=5, delta=1e-6, neighbours=neighbours),
         inference.proportion(rows, epsilon=0.1, neighbours=neighbours),
         inference.proportion(rows, epsilon=0.1, delta=1e-6, neighbours=neighbours),
