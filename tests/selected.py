@@ -1,10 +1,10 @@
 """Which tests are run, and one line for each reason why some were not.
 
-Tests marked ``slow`` are left out unless ``--slow`` is given, ``-m`` names them, or one is asked for
-by its own name. A file that needs a library of an extra is not even imported without it. And where
-the same tests run in two environments, the first notes what passed (``--note-passed FILE``) and the
-second leaves that out (``--not-again FILE``): the packages of a test that passed are the same in
-both. Tests marked ``extras`` look at whatever is installed, and are run in both.
+Tests marked ``slow`` are left out unless ``--slow`` is given, ``-m`` names them, or one is asked
+for by its own name. A file that needs a library of an extra is not even imported without it. And
+where the same tests run in two environments, the first notes what passed (``--note-passed FILE``)
+and the second leaves that out (``--not-again FILE``): the packages of a test that passed are the
+same in both. Tests marked ``extras`` look at whatever is installed, and are run in both.
 """
 
 from __future__ import annotations

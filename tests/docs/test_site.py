@@ -18,7 +18,6 @@ from rooms import listed as rooms_listed
 import dither
 from dither.privacy import Loss
 
-
 pytestmark = pytest.mark.extras
 
 
