@@ -132,7 +132,9 @@ def reasons(reports: list[Any]) -> Iterator[tuple[str, int, int]]:
     found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for report in reports:
         said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reason = _ABSENT.sub(r"\1 is not installed", said.removeprefix("Skipped: "))
+        # What a page adds below says where, and would make a reason of each place.
+        first = said.removeprefix("Skipped: ").split("\n", 1)[0]
+        reason = _ABSENT.sub(r"\1 is not installed", first)
         found[reason][isinstance(report, pytest.CollectReport)] += 1
     for reason, (tests, files) in sorted(found.items(), key=lambda one: (-sum(one[1]), one[0])):
         yield reason, tests, files

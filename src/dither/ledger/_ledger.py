@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from dither._notebook import html_lines
 from dither.errors import (
     ArgumentError,
     BudgetError,
@@ -30,6 +31,7 @@ from dither.ledger import _chain as chain
 from dither.ledger._accounts import (
     AccountState,
     Balance,
+    Balances,
     Charged,
     check_promise,
     check_text,
@@ -171,6 +173,16 @@ class Ledger:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<ledger {self.name}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            return Balances(map(self.balance, self.accounts()))._repr_html_()
+        except LedgerError as error:
+            # A notebook shows the ledger after it was closed as well.
+            return html_lines(f"ledger {self.name}", [str(error)])
 
     def ensure_account(self, name: str, budget: BudgetFilter, promise: Promise) -> None:
         """Open an account with these caps and this promise; nothing happens where it has both.

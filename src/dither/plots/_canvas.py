@@ -66,11 +66,12 @@ def new_figure(width: float, height: float) -> Figure:
     """
     check_library("matplotlib", "plots", "pictures need")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    from dither.plots._picture import Picture
+
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.11, wspace=0.03, hspace=0.03)
-    figure = Figure(figsize=(width, height), dpi=DOTS, facecolor="white", layout=layout)
+    figure = Picture(figsize=(width, height), dpi=DOTS, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["TableQuery"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableQuery(TableRows):
     """Rows of a table, on the way to a question. Every method gives a new one.
 
