@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither._extras import check_library
+from dither._extras import extra_library
 from dither._format import LONGEST, cost_text, display_text
 from dither.errors import ArgumentError
 
@@ -64,7 +64,7 @@ def new_figure(width: float, height: float) -> Figure:
     MissingLibraryError
         Where matplotlib is not installed; says how to get it.
     """
-    check_library("matplotlib", "plots", "pictures need")
+    extra_library("matplotlib.figure", "plots", "pictures need")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
