@@ -23,9 +23,7 @@ LARGEST = 450
 
 def run(*command: str | Path, **how: Any) -> str:
     """What a command prints."""
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900, **how
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, **how)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 
