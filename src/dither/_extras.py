@@ -6,13 +6,15 @@ something that needs one which is not there is told which, before anything is sp
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from dither.errors import MissingLibraryError
 
-__all__ = ["check_library", "extra_library", "missing"]
+__all__ = ["check_library", "extra_library", "missing", "refused_without"]
 
 SHOWN = {
     "flwr": "Flower",
@@ -84,3 +86,29 @@ def check_library(module: str, extra: str, need: str) -> None:
         found = True
     if not found:
         raise missing(module, extra, need)
+
+
+def refused_without(
+    module: str, extra: str, functions: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """The functions of a room by name; where a library is not installed, ones that say so.
+
+    Parameters
+    ----------
+    module, extra : str
+        As for `missing`.
+    functions : mapping of str to callable
+    """
+    try:
+        check_library(module, extra, "")
+    except MissingLibraryError:
+        return {name: _refusing(given, module, extra) for name, given in functions.items()}
+    return dict(functions)
+
+
+def _refusing(function: Callable[..., Any], module: str, extra: str) -> Callable[..., Any]:
+    @wraps(function)
+    def refusing(*_: Any, **__: Any) -> Any:
+        raise missing(module, extra, f"{function.__name__} needs")
+
+    return refusing

@@ -30,6 +30,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -66,7 +67,7 @@ ODD = (
     "in microseconds, or hand over a frame"
 )
 
-MILLIS = "MILLIS"
+MILLIS = re.compile(r"TIMESTAMP_MILLIS|Timestamp.*MILLIS=(?!<null>)")
 """What `FIELDS` says of stored milliseconds, in whichever of two ways a writer noted them."""
 
 MOMENTS = "TIMESTAMP"
@@ -213,10 +214,8 @@ def arrow_route(
         # Nothing that Arrow could be asked for, so that it need not be loaded: it is large.
         return None
     if find_spec("pyarrow") is None:
-        if any(MILLIS in str(said).upper() for field in fields for said in field[1:]):
-            raise missing(
-                "pyarrow", "arrow", "timestamps in milliseconds in a file of Parquet need"
-            )
+        if any(MILLIS.search(str(said)) for field in fields for said in field[1:]):
+            raise missing("pyarrow", "arrow", "files with timestamps in milliseconds need")
         return None
     import pyarrow as pa
     from pyarrow import parquet
