@@ -18,7 +18,7 @@ TESTS ?=
 # Tests start many processes, each of which would compile the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-all processors lint types imports docs site check bench clean
+.PHONY: help setup demo test test-all processors lint types imports docs site dist check bench clean
 
 help: ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,11 @@ docs: $(STAMP) ## run every code block of README and docs
 
 site: $(STAMP) ## the pages and the reference as a site, in out/site/html
 	$(BIN)/python docs/site/build.py
+
+dist: $(STAMP) ## the archives for an index and a bill of materials, in out/dist
+	rm -rf out/dist
+	$(BIN)/python -m build --no-isolation --outdir out/dist
+	$(BIN)/python release/sbom.py out/dist/dither.cdx.json
 
 check: lint types imports site test ## all of the above
 
