@@ -20,27 +20,25 @@ from packaging.utils import canonicalize_name
 NAME = "dither"
 
 
-def needed(name: str, extras: frozenset[str] = frozenset()) -> list[str]:
-    """The names of what a distribution needs here, with these of its extras."""
-    found = set()
-    for line in distribution(name).requires or ():
-        one = Requirement(line)
-        asked = [{"extra": extra} for extra in ("", *sorted(extras))]
-        if one.marker is None or any(one.marker.evaluate(where) for where in asked):
-            found.add(canonicalize_name(one.name))
-    return sorted(found)
+def needed(name: str, extras: frozenset[str]) -> list[Requirement]:
+    """What a distribution needs here, with these of its extras."""
+    found = map(Requirement, distribution(name).requires or ())
+    asked = [{"extra": extra} for extra in ("", *sorted(extras))]
+    return [r for r in found if r.marker is None or any(map(r.marker.evaluate, asked))]
 
 
 def closure(extras: frozenset[str]) -> dict[str, list[str]]:
     """Everything that is installed, with what each needs."""
-    graph: dict[str, list[str]] = {}
-    waiting = [NAME]
+    graph: dict[str, set[str]] = {}
+    waiting, seen = [(NAME, extras)], set()
     while waiting:
-        name = waiting.pop()
-        if name not in graph:
-            graph[name] = needed(name, extras if name == NAME else frozenset())
-            waiting += graph[name]
-    return dict(sorted(graph.items()))
+        name, asked = waiting.pop()
+        if (name, asked) not in seen:
+            seen.add((name, asked))
+            needs = needed(name, asked)
+            graph.setdefault(name, set()).update(canonicalize_name(r.name) for r in needs)
+            waiting += [(canonicalize_name(r.name), frozenset(r.extras)) for r in needs]
+    return {name: sorted(needs) for name, needs in sorted(graph.items())}
 
 
 def licences(found: Distribution) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ LINK = re.compile(r"(\]\()((?!https?://|#|mailto:)[^)#\s]+)")
 CAPTIONS = {
     "Guide": [
         "tutorial",
+        "install",
         "policy",
         "bounds",
         "coming-from",
