@@ -39,12 +39,14 @@ class SparseMatrix:
     def times(self, vector: Floats) -> Floats:
         """The product with a vector of as many numbers as there are columns."""
         each = self.values * vector[self.columns]
-        return np.bincount(self.rows, each, minlength=self.shape[0])
+        return np.bincount(self.rows, each, minlength=self.shape[0]).astype(np.float64, copy=False)
 
     def times_turned(self, vector: Floats) -> Floats:
         """The product of the transposed matrix with a vector."""
         each = self.values * vector[self.rows]
-        return np.bincount(self.columns, each, minlength=self.shape[1])
+        return np.bincount(self.columns, each, minlength=self.shape[1]).astype(
+            np.float64, copy=False
+        )
 
     def scaled(self, factors: Floats) -> SparseMatrix:
         """Each row times its own factor."""
