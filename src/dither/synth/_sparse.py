@@ -39,7 +39,8 @@ class SparseMatrix:
     def times(self, vector: Floats) -> Floats:
         """The product with a vector of as many numbers as there are columns."""
         each = self.values * vector[self.columns]
-        return np.bincount(self.rows, each, minlength=self.shape[0]).astype(np.float64, copy=False)
+        found = np.bincount(self.rows, each, minlength=self.shape[0])
+        return found.astype(np.float64, copy=False)
 
     def times_turned(self, vector: Floats) -> Floats:
         """The product of the transposed matrix with a vector."""
