@@ -17,6 +17,7 @@ from dither.errors import MissingLibraryError
 from dither.learn._estimator import Estimator
 
 
+@pytest.mark.extras
 def test_every_result_shows_its_text() -> None:
     """What has a summary is neither bare nor a page of digits where it is the last of a cell.
 
