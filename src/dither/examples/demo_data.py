@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither._extras import check_library
+from dither._extras import extra_library
 from dither.errors import DitherError
 
 if TYPE_CHECKING:
@@ -45,11 +45,9 @@ def survey() -> pl.DataFrame:
     """
     import polars as pl
 
-    check_library("statsmodels", "demo", "the demo's survey comes with")
-    from statsmodels.datasets import fair
-
+    datasets = extra_library("statsmodels.datasets", "demo", "the demo's survey comes with")
     return pl.DataFrame(
-        {name: column.to_numpy() for name, column in fair.load_pandas().data.items()}
+        {name: column.to_numpy() for name, column in datasets.fair.load_pandas().data.items()}
     )
 
 
