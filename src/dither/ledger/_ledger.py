@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from dither._notebook import html_lines
 from dither.errors import (
     ArgumentError,
     BudgetError,
@@ -31,7 +30,6 @@ from dither.ledger import _chain as chain
 from dither.ledger._accounts import (
     AccountState,
     Balance,
-    Balances,
     Charged,
     check_promise,
     check_text,
@@ -51,6 +49,7 @@ from dither.ledger._entries import (
 )
 from dither.ledger._opening import opened_store
 from dither.ledger._place import LedgerSchema
+from dither.ledger._shown import ShownLedger
 from dither.ledger._store import Store, entries, touches
 from dither.ledger._verify import Verification, verify
 from dither.ledger._witness import Witness
@@ -67,7 +66,7 @@ _BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("t
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
 
 
-class Ledger:
+class Ledger(ShownLedger):
     """A ledger; open it with `Ledger.open`.
 
     One object may be used by many threads and after a fork. Many processes may open one file, and
@@ -173,16 +172,6 @@ class Ledger:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"<ledger {self.name}>"
-
-    def _repr_html_(self) -> str:
-        try:
-            return Balances(map(self.balance, self.accounts()))._repr_html_()
-        except LedgerError as error:
-            # A notebook shows the ledger after it was closed as well.
-            return html_lines(f"ledger {self.name}", [str(error)])
 
     def ensure_account(self, name: str, budget: BudgetFilter, promise: Promise) -> None:
         """Open an account with these caps and this promise; nothing happens where it has both.
