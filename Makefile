@@ -7,18 +7,24 @@ VENV ?= .venv
 EXTRAS ?= dev
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready-$(EXTRAS)
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The demo needs a part of that, and waits for the rest only where it is there already.
+DEMO := $(or $(if $(findstring dev,$(EXTRAS)),$(wildcard $(STAMP))),$(VENV)/.ready-demo)
+# What is never imported need not be compiled: that is a third of the time that installing takes.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -q
+# More for pytest, such as TESTS="-k ledger".
+TESTS ?=
 
 # Tests start many processes, each of which would compile the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test processors lint types imports docs site check bench clean
+.PHONY: help setup demo test test-all processors lint types imports docs site dist check bench clean
 
 help: ## show what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # An environment that was begun and not finished has no pip that works; it is made afresh.
-$(STAMP): pyproject.toml
+$(VENV)/.ready-%: pyproject.toml
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "dither needs Python 3.11 or newer. Name yours: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
 	  exit 1; }
@@ -31,16 +37,19 @@ $(STAMP): pyproject.toml
 	         echo "No environment could be made: $(PYTHON) lacks venv." >&2; \
 	         echo "On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	         exit 1; }; }
-	$(PIP) --editable '.[$(EXTRAS)]'
+	$(PIP) --editable '.[$*]'
 	@touch $@
 
 setup: $(STAMP) ## make the environment
 
-demo: $(STAMP) ## run the main job on real data, end to end
+demo: $(DEMO) ## run the main job on real data, end to end
 	$(BIN)/dither demo
 
-test: $(STAMP) ## run every test
-	$(BIN)/python -m pytest -n auto --dist worksteal -q
+test: $(STAMP) ## run every test but the slow ones
+	$(PYTEST) $(TESTS)
+
+test-all: $(STAMP) ## run every test
+	$(PYTEST) --slow $(TESTS)
 
 processors: $(STAMP) ## run the numeric tests as other processors would
 	$(BIN)/python tests/processors.py
@@ -56,10 +65,15 @@ imports: $(STAMP) ## the directions of the house
 	$(BIN)/lint-imports
 
 docs: $(STAMP) ## run every code block of README and docs
-	$(BIN)/python -m pytest -n auto --dist worksteal -q tests/docs
+	$(PYTEST) tests/docs
 
 site: $(STAMP) ## the pages and the reference as a site, in out/site/html
 	$(BIN)/python docs/site/build.py
+
+dist: $(STAMP) ## the archives for an index and a bill of materials, in out/dist
+	rm -rf out/dist
+	$(BIN)/python -m build --no-isolation --outdir out/dist
+	$(BIN)/python release/sbom.py out/dist/dither.cdx.json
 
 check: lint types imports site test ## all of the above
 

@@ -1,10 +1,6 @@
-"""What holds for doctests, too: matrices on one thread, noise that is repeatable, libraries.
-
-Files of a library that is not installed cannot be imported, so they are not collected.
-"""
+"""What holds for doctests, too: matrices on one thread, noise that is repeatable, what is run."""
 
 import os
-from importlib.util import find_spec
 
 # Before numpy is imported, and for every program that a test starts. Matrices here are small: two
 # processes whose threads wait for one another on the same cores take ten times as long. And the
@@ -12,7 +8,26 @@ from importlib.util import find_spec
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from repeatable import pytest_fixture_setup, pytest_runtest_protocol
+from selected import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_ignore_collect,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
 
-__all__ = ["collect_ignore_glob", "pytest_fixture_setup", "pytest_runtest_protocol"]
-
-collect_ignore_glob = [] if find_spec("torch") else ["src/dither/learn/deep/*"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_fixture_setup",
+    "pytest_ignore_collect",
+    "pytest_runtest_logreport",
+    "pytest_runtest_protocol",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_testnodedown",
+]

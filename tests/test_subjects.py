@@ -14,6 +14,8 @@ from dither.lab.audit import Outcome, audit
 from dither.mechanisms._base import Mechanism
 from dither.noise import discrete_laplace
 
+pytestmark = pytest.mark.extras
+
 
 def test_every_mechanism_declares_what_to_audit() -> None:
     """Whatever mechanism the room offers says which neighbours test it, and what it claims."""

@@ -16,7 +16,7 @@ from types import ModuleType
 
 from links import dead_links
 from names import plain
-from rooms import PUBLIC, Public, of, others, rooms
+from rooms import LACKING, PUBLIC, Public, listed, of, others, rooms
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +27,7 @@ LINK = re.compile(r"(\]\()((?!https?://|#|mailto:)[^)#\s]+)")
 CAPTIONS = {
     "Guide": [
         "tutorial",
+        "install",
         "policy",
         "bounds",
         "coming-from",
@@ -131,7 +132,7 @@ def room_page(room: ModuleType) -> str:
     """What a room is for, and its names."""
     name = room.__name__
     parts = [title(name), f".. automodule:: {name}\n   :no-members:\n   :no-index:\n"]
-    here = {n: found for n in room.__all__ if (found := of(getattr(room, n)))}
+    here = {n: found for n in listed(room) if (found := of(getattr(room, n)))}
     kinds = {
         "Classes": "class",
         "Functions": "function",
@@ -141,15 +142,15 @@ def room_page(room: ModuleType) -> str:
     tables = {heading: [n for n in here if here[n].kind == kind] for heading, kind in kinds.items()}
     here |= {n: found for n in others(room) if (found := of(getattr(room, n)))}
     tables["Types and rarer functions"] = others(room)
-    for n in room.__all__:
+    for n in listed(room):
         if isinstance(part := getattr(room, n), ModuleType):
             about = (inspect.getdoc(part) or "").split("\n")[0]
             parts.append(f":doc:`{name}.{n} </reference/{part.__name__}/index>`: {about}\n")
-    for heading, listed in tables.items():
-        if not listed:
+    for heading, names in tables.items():
+        if not names:
             continue
         parts += [title(heading, "-"), ".. list-table::\n   :class: names\n   :widths: 30 70\n"]
-        for n in sorted(listed, key=str.lower):
+        for n in sorted(names, key=str.lower):
             parts.append(f"   * - :doc:`{n} </{here[n].page}>`")
             parts.append("     - " + re.sub(r" \[\d+\]_|::?$", "", plain(here[n].summary)))
         parts.append("")
@@ -218,6 +219,11 @@ def main(folder: str = "out/site", *arguments: str) -> int:
     paths = [str(out / "source"), str(out / "html")]
     options = ["-c", str(HERE), "-d", str(out / "read"), "-j", "auto", "-W", "--keep-going", "-q"]
     done = sphinx([*options, *arguments, *paths])
+    for library, names in LACKING.items():
+        print(
+            f"{library} is not installed: the reference lacks {len(set(names))} names that need it",
+            file=sys.stderr,
+        )
     dead = dead_links(out / "html")
     for link in dead:
         print(f"dead link: {link}", file=sys.stderr)

@@ -12,6 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import dither
+from dither.errors import MissingLibraryError
+
+LACKING: dict[str, list[str]] = {}
+"""Names that are left out of the reference, by the library that they need."""
 
 NESTED = ("lab",)
 """Rooms that hold rooms."""
@@ -73,6 +77,20 @@ class Public:
         return own, above
 
 
+def listed(room: ModuleType) -> list[str]:
+    """What a room lists, but for names that need a library which is not installed."""
+    return [name for name in room.__all__ if _loads(room, name)]
+
+
+def _loads(room: ModuleType, name: str) -> bool:
+    try:
+        getattr(room, name)
+    except MissingLibraryError as error:
+        LACKING.setdefault(str(error.name), []).append(f"{room.__name__}.{name}")
+        return False
+    return True
+
+
 def rooms() -> Iterator[ModuleType]:
     """The package, and every room that offers something."""
     yield dither
@@ -87,7 +105,7 @@ def _rooms(parent: ModuleType) -> Iterator[ModuleType]:
         room = importlib.import_module(found.name)
         if getattr(room, "__all__", ()):
             yield room
-            parts = (getattr(room, name) for name in room.__all__)
+            parts = (getattr(room, name) for name in listed(room))
             yield from (part for part in parts if isinstance(part, ModuleType))
         if last in NESTED:
             yield from _rooms(room)
@@ -112,7 +130,7 @@ def _published() -> list[Public]:
     """Every public object, at home where its module is, else where it is offered first."""
     homes: dict[int, list[Public]] = {}
     for room in rooms():
-        for name in [*room.__all__, *others(room)]:
+        for name in [*listed(room), *others(room)]:
             thing = getattr(room, name)
             if not isinstance(thing, ModuleType):
                 homes.setdefault(id(thing), []).append(Public(room.__name__, name, thing))

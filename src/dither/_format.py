@@ -9,13 +9,14 @@ float that a person typed (``typed``), which is read as it prints.
 
 from __future__ import annotations
 
-import html
 import math
 import textwrap
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
+
+from dither._notebook import Shown
 
 __all__ = [
     "Printable",
@@ -50,7 +51,7 @@ LONGEST = 60
 """Characters of a value on a screen."""
 
 
-class Printable:
+class Printable(Shown):
     """A result that shows its text wherever it is shown: by ``print``, at a prompt, in a notebook.
 
     Its fields would be pages of digits there, so no subclass gets the `repr` that a dataclass
@@ -73,9 +74,6 @@ class Printable:
 
     def __repr__(self) -> str:
         return self.summary()
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.summary())}</pre>"
 
 
 def display_text(value: object, longest: int = LONGEST) -> str:

@@ -18,6 +18,7 @@
     │   ├── PromiseError         a charge is stated for another unit, or for other neighbours
     │   └── TokenError           a request token was used for something else
     ├── RoundError               too few clients came for a round of federated learning
+    ├── MissingLibraryError      a library of an extra is not installed (also an ImportError)
     ├── CertificateError         a certificate does not agree with the ledger
     └── EngineError              the engine failed; what was charged stays charged
 
@@ -41,6 +42,7 @@ __all__ = [
     "LedgerError",
     "LedgerLockedError",
     "LedgerVersionError",
+    "MissingLibraryError",
     "NotFittedError",
     "PolicyError",
     "PromiseError",
@@ -121,6 +123,10 @@ class TokenError(LedgerError):
 
 class RoundError(DitherError):
     """Too few clients came for a round: its sum was not opened, and the round is spent."""
+
+
+class MissingLibraryError(DitherError, ImportError):
+    """Something needs a library that is not installed: names the extra that brings it."""
 
 
 class CertificateError(DitherError):

@@ -19,6 +19,8 @@ from dither import inference, learn
 from dither._subjects import declared, declaring
 from dither.lab.audit import Outcome, audit
 
+pytestmark = pytest.mark.extras
+
 ROOMS = ("dither.learn", "dither.inference")
 
 READS_NOTHING = {"load", "secure_sum", "shared_sum"}

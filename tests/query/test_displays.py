@@ -63,9 +63,45 @@ def test_a_session_shows_its_tables_and_what_is_left(session):
 
 
 def test_a_balance_shows_in_a_notebook_what_it_says(session):
-    """Its line, escaped."""
-    for balance in session.balance():
-        assert balance._repr_html_() == f"<pre>{html.escape(str(balance))}</pre>"
+    """A row each: account, whom it protects, what was spent, what is left; on a terminal a line."""
+    balances = session.balance()
+    page = balances._repr_html_()
+    assert page.count("<tr>") == 1 + len(balances)
+    for balance in balances:
+        for said in (balance.name, balance.promise.describe(), balance.remaining.describe()):
+            assert html.escape(said) in page
+            assert html.escape(said) in balance._repr_html_()
+    assert repr(balances).splitlines() == [str(balance) for balance in balances]
+
+
+def test_a_ledger_shows_its_accounts(session):
+    """All that it holds, and after it was closed what it is."""
+    assert session.ledger._repr_html_().count("<tr>") == 1
+    session.sql("SELECT COUNT(*) AS n FROM visits").release(0.5)
+    assert session.ledger._repr_html_().count("<tr>") == 1 + len(session.ledger.accounts()) > 1
+    session.close()
+    page = session.ledger._repr_html_()
+    assert session.ledger.name in page
+    assert "closed" in page
+
+
+def test_a_certificate_shows_what_it_promises(session):
+    """Question, whom it protects, cost, entry and digest, each in a row, and each in a line."""
+    release = session.sql("SELECT COUNT(*) AS n FROM visits WHERE age < 40").release(0.5)
+    certificate = release.certificate
+    said = certificate.to_dict()
+    page = certificate._repr_html_()
+    for text in ("age &lt; 40", "ε = 0.5", said["digest"], said["text"]["protects"]):
+        assert text in page
+    assert "age < 40" in str(certificate)
+    assert len(str(certificate).splitlines()) == 5 == page.count("<tr>") - 1
+
+
+def test_rows_on_the_way_to_a_question_say_of_which_table(session):
+    """And by what they are grouped, not what is inside."""
+    rows = session.table("visits")
+    assert repr(rows) == "<rows of visits>"
+    assert repr(rows.group_by("region")) == "<rows of visits grouped by region>"
 
 
 @pytest.mark.parametrize("sizes", [(100,), (100, 1000)])

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dither._extras import missing
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -62,7 +64,7 @@ def check_targets(
         named = [name for name, path, _ in given if path is not None]
         raise click.UsageError(f"{' and '.join(named)} must be different files")
     if picture is not None and find_spec("matplotlib") is None:
-        raise click.UsageError("--plot needs matplotlib: pip install 'dither[plots]'")
+        raise click.UsageError(str(missing("matplotlib", "plots", "--plot needs")))
 
 
 def as_file(frame: pl.DataFrame, suffix: str) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither._extras import extra_library
 from dither.errors import DitherError
 
 if TYPE_CHECKING:
@@ -39,19 +40,14 @@ def survey() -> pl.DataFrame:
 
     Raises
     ------
-    DitherError
+    MissingLibraryError
         Where statsmodels is not installed.
     """
     import polars as pl
 
-    try:
-        from statsmodels.datasets import fair
-    except ImportError as error:
-        raise DitherError(
-            "the demo needs a survey that comes with statsmodels: pip install 'dither[demo]'"
-        ) from error
+    datasets = extra_library("statsmodels.datasets", "demo", "the demo's survey comes with")
     return pl.DataFrame(
-        {name: column.to_numpy() for name, column in fair.load_pandas().data.items()}
+        {name: column.to_numpy() for name, column in datasets.fair.load_pandas().data.items()}
     )
 
 

@@ -11,10 +11,10 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from dither._extras import extra_library
 from dither._format import at_least, level, loss_text, percent
 from dither.accounting import calibrate
 from dither.cli._terminal import console, new_table, print_paragraphs, waiting
-from dither.errors import DitherError
 from dither.lab import attack as lab
 from dither.lab._simulation import SimulatedWorld
 from dither.privacy import gaussian
@@ -29,16 +29,11 @@ def digits(count: int, seed: int = 0) -> tuple[npt.NDArray[np.float64], npt.NDAr
 
     Raises
     ------
-    DitherError
+    MissingLibraryError
         scikit-learn, which has them, is not installed.
     """
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise DitherError(
-            "the digits need scikit-learn, which is not installed: pip install 'dither[attack]'"
-        ) from error
-    images, labels = load_digits(return_X_y=True)
+    datasets = extra_library("sklearn.datasets", "attack", "the digits need")
+    images, labels = datasets.load_digits(return_X_y=True)
     chosen = SimulatedWorld.of(seed).permutation(len(labels))[:count]
     return images[chosen] / 16.0, labels[chosen].astype(np.int64)
 

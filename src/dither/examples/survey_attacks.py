@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from dither._extras import check_library
 from dither._format import at_least, at_most, level, loss_text, percent
 from dither.accounting import rho_of_epsilon
 from dither.cli._terminal import console, new_table, print_paragraphs, print_verdicts, waiting
-from dither.errors import DitherError
 from dither.examples.survey import (
     COVERS,
     KNOWN,
@@ -253,16 +253,13 @@ _DELTA = Fraction(1, 10**6)
 
 
 def _model(name: str) -> Any:
-    try:
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-        from sklearn.tree import DecisionTreeClassifier
-    except ImportError as error:
-        raise DitherError(
-            "models need scikit-learn, which is not installed: pip install 'dither[attack]'"
-        ) from error
+    check_library("sklearn", "attack", "models need")
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeClassifier
+
     if name == "forest":
         return RandomForestClassifier(20)
     if name == "tree":

@@ -12,6 +12,7 @@ number comes from one simulator.
 Standard errors, intervals at any confidence and p-values then are post-processing and cost nothing.
 """
 
+from dither._extras import refused_without
 from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
 from dither.inference._boosted import BoostedRelease
@@ -125,3 +126,6 @@ AUDITED = (
     TreeRelease,
 )
 """What touches data here, each with the neighbours that an audit calls it on."""
+
+# Without SciPy each says which extra brings it, before anything is drawn.
+globals().update(refused_without("scipy", "inference", {name: globals()[name] for name in __all__}))

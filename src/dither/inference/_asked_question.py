@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dither import _checks as check
 from dither._format import cost_text, number_text, percent, wrapped
 from dither._format import level as level_text
+from dither._notebook import Shown
 from dither.errors import ArgumentError
 from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
 from dither.privacy import Loss
@@ -196,7 +197,7 @@ class InferenceQuestion(Unreleased):
 
 
 @dataclass(frozen=True)
-class InferencePreview:
+class InferencePreview(Shown):
     """What so many people would tell.
 
     Parameters

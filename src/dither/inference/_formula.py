@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._extras import check_library
 from dither.errors import ArgumentError
 from dither.inference._inputs import Bounds, Floats, bounds_of, column
 from dither.inference._tables import codes
@@ -228,11 +229,10 @@ def parsed(formula: Any) -> tuple[str, list[tuple[str, ...]]]:
     """The response, and of each term the expressions whose product it is."""
     if not isinstance(formula, str):
         raise ArgumentError(f"formula must be a text: {_EXAMPLE}")
-    try:
-        from formulaic.errors import FormulaParsingError
-        from formulaic.parser import DefaultFormulaParser
-    except ImportError:
-        raise ArgumentError("formulas need formulaic: pip install 'dither[inference]'") from None
+    check_library("formulaic", "inference", "formulas need")
+    from formulaic.errors import FormulaParsingError
+    from formulaic.parser import DefaultFormulaParser
+
     try:
         read = DefaultFormulaParser().get_terms(formula)
     except (FormulaParsingError, SyntaxError, ValueError):

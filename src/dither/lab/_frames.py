@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dither._extras import check_library
 from dither.errors import ArgumentError, nearest
 from dither.lab._grouping import Ints
 from dither.numeric import secure_words
@@ -92,6 +93,7 @@ def read(frame: object, argument: str = "frame") -> pl.DataFrame:
 
 
 def _from_pandas(name: str, column: Any) -> pl.Series:
+    check_library("pyarrow", "arrow", "frames of pandas need")
     if column.dtype == object:
         # Arrow would read 1 beside a date as the second of January 1970; here a cell is what it is.
         missing = column.isna().tolist()

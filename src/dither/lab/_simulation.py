@@ -5,13 +5,12 @@ A release that protects people draws its own noise elsewhere; the lab sees its a
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
 from dither._checks import whole
-from dither.errors import DitherError
+from dither._extras import extra_library
 
 __all__ = ["SimulatedWorld", "library"]
 
@@ -38,13 +37,7 @@ def library(module: str, what: str) -> Any:
 
     Raises
     ------
-    DitherError
+    MissingLibraryError
         Where it is not installed; says how to get it.
     """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        name = {"ortools": "OR-tools", "scipy": "SciPy"}[module.split(".")[0]]
-        raise DitherError(
-            f"{what} needs {name}, which is not installed: pip install 'dither[attack]'"
-        ) from error
+    return extra_library(module, "attack", f"{what} needs")

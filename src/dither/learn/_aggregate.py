@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import cost_text, count_text, number_text
+from dither._format import Printable, cost_text, count_text, number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn._partition import each_anew, how_many, parts_of, rows_at
@@ -39,7 +39,7 @@ _PLACES = 1 << 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Aggregated:
+class Aggregated(Printable):
     """What was released.
 
     Parameters
@@ -79,8 +79,6 @@ class Aggregated:
             f"aggregated from {count_text(self.parts, 'part')}: {', '.join(values)}\n"
             f"cost: {cost_text(charge.epsilon, charge.delta)}{noise}"
         )
-
-    __repr__ = summary
 
 
 class SampleAndAggregate:

@@ -418,7 +418,7 @@ def _plain(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-class FormulaModel:
+class FormulaModel(Printable):
     """A regression by formula that predicts; its coefficients have the intervals of its release.
 
     Parameters

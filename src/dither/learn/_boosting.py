@@ -54,7 +54,6 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solveh_banded
 
 from dither._subjects import Subject
 from dither.learn._columns import FeatureColumn
@@ -239,11 +238,9 @@ class Boosting:
             return sums / firm[:, None]
         tie = _TIE * self.of_sum
         # The last is of what is missing, and lies beside none.
-        banded = np.zeros((2, len(rows)))
-        banded[0, 1:-1] = -tie
-        banded[1] = firm - banded[0]
-        banded[1, :-1] -= banded[0, 1:]
-        return np.asarray(solveh_banded(banded, sums))
+        ties = np.full(len(rows) - 1, tie)
+        ties[-1] = 0.0
+        return _tied(firm, ties, sums)
 
     def run(
         self,
@@ -384,6 +381,42 @@ def residuals_of_numbers(targets: Floats) -> Residuals:
         return _cut(np.clip(targets[:, None] - margins, -1.0, 1.0))
 
     return found
+
+
+def _tied(own: Floats, ties: Floats, sums: Floats) -> Floats:
+    """x, shape (n, q), with ``own_i·x_i + Σ ties·(x_i - its neighbours) = sums_i``.
+
+    By Cholesky's factors of the matrix, of which only the diagonal and what lies beside it is not
+    0. It is positive where ``own`` is, so nothing is exchanged.
+
+    Parameters
+    ----------
+    own : array of float, shape (n,)
+        Above 0.
+    ties : array of float, shape (n - 1,)
+        Between each and the next, at least 0.
+    sums : array of float, shape (n, q)
+
+    Examples
+    --------
+    >>> _tied(np.array([1.0, 1.0]), np.array([1.0]), np.array([[3.0], [0.0]])).ravel().tolist()
+    [2.0, 1.0]
+    """
+    diagonal = (own + np.append(ties, 0.0) + np.append(0.0, ties)).tolist()
+    shares = []
+    for i, tie in enumerate(ties.tolist()):
+        share = tie / diagonal[i]
+        shares.append(share)
+        diagonal[i + 1] -= share * tie
+    solved = []
+    for column in sums.T.tolist():
+        for i, share in enumerate(shares):
+            column[i + 1] += share * column[i]
+        column = [x / by for x, by in zip(column, diagonal, strict=True)]
+        for i in reversed(range(len(shares))):
+            column[i] += shares[i] * column[i + 1]
+        solved.append(column)
+    return np.array(solved).T
 
 
 def _cut(values: Floats) -> Integers:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from dither.learn._noise import Moved, RunNoise
 
@@ -151,10 +150,14 @@ def _typical(low: Floats, high: Floats, reach: Floats, deviations: Floats) -> Fl
     """Where rows of cells lie in the mean, were they of a normal law about 0."""
     first = np.where(low <= -reach, -np.inf, low / deviations)
     last = np.where(high >= reach, np.inf, high / deviations)
-    inside = special.erf(last / math.sqrt(2)) - special.erf(first / math.sqrt(2))
+    inside = _erf(last / math.sqrt(2)) - _erf(first / math.sqrt(2))
     slope = np.exp(-(first**2) / 2) - np.exp(-(last**2) / 2)
     found = deviations * math.sqrt(2 / math.pi) * slope / np.maximum(inside, 1e-300)
     return np.clip(np.where(inside > 1e-9, found, (low + high) / 2), low, high)
+
+
+def _erf(values: Floats) -> Floats:
+    return np.array([math.erf(x) for x in values.ravel().tolist()]).reshape(values.shape)
 
 
 def nearest(points: Floats, centres: Floats) -> tuple[Integers, Floats]:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, number_text
+from dither._notebook import Shown
 from dither.errors import ArgumentError
 from dither.learn._ballot import TeacherVote
 from dither.learn._spending import Spending
@@ -70,7 +71,7 @@ class PublishedCost:
         )
 
 
-class PrivateCost:
+class PrivateCost(Shown):
     """What answers cost on the votes that were cast. **Private: for the keeper of the rows alone.**
 
     Made by `Votes.data_dependent`. It is not a loss: it cannot be added to one, charged or

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import loss_text, number_text
+from dither._format import Printable, loss_text, number_text
 from dither.errors import ArgumentError
 from dither.learn._runs import Runs
 from dither.learn._search_estimators import Estimators, Metric
@@ -28,7 +28,7 @@ __all__ = ["SearchResult", "search"]
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Printable):
     """The best run of a search. All of it may be published; how long the search took may not.
 
     Parameters

@@ -19,13 +19,13 @@ with the largest moduli that are offered 30 bits and more are left for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._extras import extra_library
 from dither.errors import ArgumentError, RoundError
 
 __all__ = [
@@ -52,12 +52,7 @@ TOO_FEW = "fewer than {} clients sent counts: the sum is not passed on"
 
 def library(name: str, sums: str) -> Any:
     """What the cryptography of these sums is written in, loaded when it is asked for."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ArgumentError(
-            f"{sums} need {name}, which is not installed: pip install 'dither[secure]'"
-        ) from None
+    return extra_library(name, "secure", f"{sums} need")
 
 
 def _tenseal() -> Any:
@@ -93,11 +88,12 @@ def secure_sum(size: int, *, largest: int, least: int = 2) -> SecureSum:
     Raises
     ------
     ArgumentError
-        An argument is out of range; or ``tenseal`` is not installed.
+        An argument is out of range.
+    MissingLibraryError
+        ``tenseal`` is not installed.
 
     Examples
     --------
-    >>> import pytest; _ = pytest.importorskip("tenseal")
     >>> holder = secure_sum(3, largest=1000)
     >>> server = holder.public.server()
     >>> for counts in ([1, 0, 1], [0, 0, 1]):

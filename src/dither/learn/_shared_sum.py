@@ -81,11 +81,12 @@ def shared_sum(
     Raises
     ------
     ArgumentError
-        An argument is out of range; or ``shamirs`` is not installed.
+        An argument is out of range.
+    MissingLibraryError
+        ``shamirs`` is not installed.
 
     Examples
     --------
-    >>> import pytest; _ = pytest.importorskip("shamirs")
     >>> plan = shared_sum(3, largest=1000, servers=3, needed=2)
     >>> servers = [plan.server(i) for i in (1, 2, 3)]
     >>> for client, counts in {"a": [1, 0, 1], "b": [0, 0, 1]}.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dither import _checks as check
 from dither._format import cost_text, count_text, number_text, percent
+from dither._notebook import Shown
 from dither.learn._ballot import TeacherVote
 from dither.mechanisms import DiscreteGaussian
 
@@ -21,7 +22,7 @@ _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
 
 @dataclass(frozen=True)
-class VotesPreview:
+class VotesPreview(Shown):
     """What to expect of a plan, from public numbers alone.
 
     Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dither._format import loss_text
+from dither._notebook import html_table
 from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger._entries import reading
 from dither.privacy._charge import Charge
@@ -23,6 +23,7 @@ __all__ = [
     "QUOTAS",
     "AccountState",
     "Balance",
+    "Balances",
     "Charged",
     "check_promise",
     "check_text",
@@ -116,24 +117,36 @@ class Balance:
         """Whether it limits one analyst, and by itself promises nothing to anybody."""
         return is_quota(self.name)
 
+    @property
+    def _spent(self) -> str:
+        amounts = {"epsilon": self.spent.epsilon, "delta": self.spent.delta, "rho": self.spent.rho}
+        shown = [f"{name} {loss_text(amount)}" for name, amount in amounts.items() if amount]
+        return ", ".join(shown) or "nothing"
+
+    @property
+    def _whom(self) -> str:
+        return "nobody by itself: a quota" if self.quota else self.promise.describe()
+
     def __str__(self) -> str:
-        spent = ", ".join(
-            f"{name} {loss_text(amount)}"
-            for name, amount in (
-                ("epsilon", self.spent.epsilon),
-                ("delta", self.spent.delta),
-                ("rho", self.spent.rho),
-            )
-            if amount
-        )
         name = f"{self.name} (a quota)" if self.quota else self.name
-        return f"{name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
+        return f"{name}: spent {self._spent}; left {self.remaining.describe()}"
 
     def __repr__(self) -> str:
         return f"<balance of {self}>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return Balances([self])._repr_html_()
+
+
+class Balances(list[Balance]):
+    """Balances of several accounts: a list that shows itself line by line."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "no account"
+
+    def _repr_html_(self) -> str:
+        rows = [[b.name, b._whom, b._spent, b.remaining.describe()] for b in self]
+        return html_table(["account", "protects", "spent", "left"], rows, left=4)
 
 
 @dataclass(frozen=True, slots=True)

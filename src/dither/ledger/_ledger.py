@@ -49,6 +49,7 @@ from dither.ledger._entries import (
 )
 from dither.ledger._opening import opened_store
 from dither.ledger._place import LedgerSchema
+from dither.ledger._shown import ShownLedger
 from dither.ledger._store import Store, entries, touches
 from dither.ledger._verify import Verification, verify
 from dither.ledger._witness import Witness
@@ -65,7 +66,7 @@ _BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("t
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
 
 
-class Ledger:
+class Ledger(ShownLedger):
     """A ledger; open it with `Ledger.open`.
 
     One object may be used by many threads and after a fork. Many processes may open one file, and

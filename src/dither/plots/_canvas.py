@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._extras import extra_library
 from dither._format import LONGEST, cost_text, display_text
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,20 +61,17 @@ def new_figure(width: float, height: float) -> Figure:
 
     Raises
     ------
-    DitherError
+    MissingLibraryError
         Where matplotlib is not installed; says how to get it.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise DitherError(
-            "pictures need matplotlib, which is not installed: pip install 'dither[plots]'"
-        ) from error
+    extra_library("matplotlib.figure", "plots", "pictures need")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    from dither.plots._picture import Picture
+
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.11, wspace=0.03, hspace=0.03)
-    figure = Figure(figsize=(width, height), dpi=DOTS, facecolor="white", layout=layout)
+    figure = Picture(figsize=(width, height), dpi=DOTS, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
 

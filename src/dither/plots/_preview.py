@@ -60,7 +60,7 @@ def plot_preview(
 
     Raises
     ------
-    DitherError
+    MissingLibraryError
         Where matplotlib is not installed.
     ArgumentError
         Where lengths disagree, a size is not positive, or the path cannot be written.

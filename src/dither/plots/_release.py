@@ -111,7 +111,7 @@ def plot_release(
 
     Raises
     ------
-    DitherError
+    MissingLibraryError
         Where matplotlib is not installed.
     ArgumentError
         Where a column is missing, or the path cannot be written.

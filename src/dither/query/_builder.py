@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
+from dither._extras import check_library
 from dither.errors import ArgumentError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["TableQuery"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableQuery(TableRows):
     """Rows of a table, on the way to a question. Every method gives a new one.
 
@@ -229,9 +230,15 @@ class TableQuery(TableRows):
         Inference
             Its methods (``.mean("cost")``, ``.difference("cost", by="group")``, ...) give
             questions that are explained and previewed free of charge, and released at this price.
+
+        Raises
+        ------
+        MissingLibraryError
+            Where SciPy is not installed, which the extra ``inference`` brings.
         """
         from dither.inference._asked import Inference
 
+        check_library("scipy", "inference", "estimates and tests need")
         self._before_keys("infer")
         return Inference(self, check.positive("epsilon", epsilon), delta)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dither import __version__
 from dither import _checks as check
+from dither._format import WIDTH, cost_text, display_text
+from dither._notebook import Shown, html_table
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Charged, Ledger
 from dither.ledger._place import LedgerSchema, read_place
@@ -57,13 +60,34 @@ class Certificate:
         target.write_text(self.to_json() + "\n", encoding="utf-8")
         return target
 
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<8}  {text}" for name, text in self._facts())
+
     def __repr__(self) -> str:
-        entry = self.content["ledger"]["entry"]
-        return f"<certificate of ledger entry {entry}>"
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(["certificate", ""], self._facts(), left=2)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What a reader looks for first; `to_json` has all."""
+        content = self.content
+        text, loss, promise = (content.get(k) or {} for k in (TEXT, "loss", "promise"))
+        epsilon, delta = (loss.get(k) and Fraction(loss[k]) for k in ("epsilon", "delta"))
+        question = " ".join(str(text.get("sql", "")).split())
+        whom = f"one {promise.get('unit')}; neighbours {promise.get('neighbours')}"
+        facts = [
+            ("entry", f"{content['ledger']['entry']} of ledger {content['ledger']['id']}"),
+            ("question", display_text(question, 2 * WIDTH)),
+            ("protects", str(text.get("protects", whom))),
+            ("cost", cost_text(epsilon, delta)),
+            ("digest", str(content.get("digest", ""))),
+        ]
+        return [(name, value) for name, value in facts if value]
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Shown):
     """What ``verify`` found to agree; ``str()`` says it in a line."""
 
     entry: int
@@ -71,6 +95,9 @@ class Verified:
     ok: bool = True
 
     def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
         return self.text
 
 

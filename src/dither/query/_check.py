@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither._format import wrapped
+from dither._notebook import html_table
 from dither.errors import DitherError, nearest
 from dither.plan.schema import Kind
-from dither.query._display import html_table
 from dither.query._fields import DeclaredColumn
 from dither.query._people import person_keys
 from dither.query._places import check_sources

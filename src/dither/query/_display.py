@@ -15,7 +15,6 @@ __all__ = [
     "Explanation",
     "Node",
     "Unreleased",
-    "html_table",
     "table",
 ]
 
@@ -44,27 +43,6 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0)
         return "  ".join(placed).rstrip()
 
     return [line(heads), "  ".join("─" * w for w in spans), *map(line, rows)]
-
-
-def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> str:
-    """A table for a notebook; its first ``left`` columns flush left, the others flush right.
-
-    Examples
-    --------
-    >>> html_table(["n"], [])
-    '<table><tr><th style="text-align:right">n</th></tr></table>'
-    """
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        sides = ("left" if i < left else "right" for i in range(len(cells)))
-        placed = (
-            f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
-            for cell, side in zip(cells, sides, strict=True)
-        )
-        return f"<tr>{''.join(placed)}</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table>{line(heads, 'th')}{body}</table>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 import json
 import re
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from dither._format import cost_text, count_text, level, number_text, percent, wrapped
+from dither._notebook import html_lines
 from dither.plan.text import show_value
 from dither.query._certificate import Certificate
 from dither.query._facts import end_of, end_text
@@ -151,8 +151,7 @@ class Learned:
 
     def _repr_html_(self) -> str:
         title, *lines = self.summary().splitlines()
-        below = "<br>".join(html.escape(line.strip()) for line in lines)
-        return f"<div><b>{html.escape(title)}</b><p>{below}</p></div>"
+        return html_lines(title, lines)
 
 
 class LearnedBounds(Learned):

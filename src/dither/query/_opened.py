@@ -14,6 +14,7 @@ from dither.engines import FAILED, Engine
 from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Ledger
+from dither.ledger._accounts import Balances
 from dither.privacy import Charge, Loss, Promise
 from dither.privacy._budget import BudgetFilter
 from dither.query._facts import Fact
@@ -108,10 +109,10 @@ class OpenedPolicy:
         """
         return _accounts(self.caps, unit)
 
-    def balances(self, promises: Iterable[Promise]) -> list[Balance]:
+    def balances(self, promises: Iterable[Promise]) -> Balances:
         """The accounts of every promise; one that was never charged has all of its caps left."""
         known = set(self.ledger.accounts())
-        found = []
+        found = Balances()
         for promise in promises:
             for name, budget in self.accounts(promise.unit).items():
                 nothing = Charge(promise=promise)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither._format import number_text, percent
+from dither._notebook import html_table
 from dither.engines import Engine
 from dither.errors import ArgumentError, DitherError, PolicyError
 from dither.ledger import Ledger
@@ -28,7 +29,7 @@ from dither.plan.recipes import Linear
 from dither.plan.relations import Filter, Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.scopes import scope_of
-from dither.query._display import html_table, table
+from dither.query._display import table
 from dither.query._facts import facts_in, learned_of, with_facts
 from dither.query._owner_losses import losses
 from dither.query._policy import DeclaredTable, Policy, read_policy, schema_of

@@ -19,6 +19,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._format import cost_text, half_width, level, number_text, odds, wrapped
+from dither._notebook import html_table
 from dither._search import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms._combination import Noise
@@ -41,7 +42,7 @@ from dither.plan.recipes import (
 )
 from dither.plan.schema import Kind
 from dither.query._calculated import Calculation
-from dither.query._display import ALL, html_table, table
+from dither.query._display import ALL, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED
 from dither.query._modes import has_mode, shortfalls

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._format import cost_text, display_text, interval, level, wrapped
+from dither._notebook import html_table
 from dither.plan.aggregates import (
     AggregateFunction,
     Count,
@@ -44,7 +45,7 @@ from dither.plan.scopes import scope_of
 from dither.plan.text import bin_labels
 from dither.query._calculated import Calculation, post_columns
 from dither.query._certificate import Certificate
-from dither.query._display import ALL, html_table, table
+from dither.query._display import ALL, table
 from dither.query._estimates import GroupEstimates, encoded, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes

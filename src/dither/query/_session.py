@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from dither import _checks as check
 from dither._format import loss_text
 from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, nearest
-from dither.ledger import Balance, Ledger
+from dither.ledger import Ledger
+from dither.ledger._accounts import Balances
 from dither.plan import aggregates as ag
 from dither.plan.lower import lower
 from dither.plan.relations import base, scans
@@ -317,9 +318,13 @@ class Session:
         """What the policy has learned: public facts of the ledger that questions rest on."""
         return tuple({f.entry.number: f for f in self._opened.facts.values()}.values())
 
-    def balance(self) -> list[Balance]:
+    def balance(self) -> Balances:
         """What each account may spend, has spent and has left: for each unit, the data set's and
         the analyst's.
+
+        Returns
+        -------
+        list of Balance
 
         Raises
         ------

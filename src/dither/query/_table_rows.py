@@ -25,6 +25,7 @@ from dither.plan.relations import (
     UnitJoin,
     Unnest,
     renamed,
+    scans,
     visible,
 )
 from dither.plan.schema import Schema
@@ -338,5 +339,6 @@ class TableRows:
             raise QueryError(f"{step} comes before group_by; after it comes agg")
 
     def __repr__(self) -> str:
+        read = ", ".join(dict.fromkeys(scan.table for scan in scans(self.relation)))
         keys = ", ".join(k.name for k in self.keys)
-        return f"<rows grouped by {keys}>" if keys else "<rows>"
+        return f"<rows of {read}{' grouped by ' * bool(keys)}{keys}>"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dither._format import count_text, number_text, wrapped
 from dither._format import level as level_text
+from dither._notebook import Shown
 from dither.query._display import table as shown_table
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class LevelPreview:
 
 
 @dataclass(frozen=True)
-class HierarchyPreview:
+class HierarchyPreview(Shown):
     """How wide the intervals will be.
 
     Parameters

@@ -34,11 +34,11 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from dither.synth._junction import Clique
 from dither.synth._planner import real, subsets
 from dither.synth._residuals import centred, maximal
+from dither.synth._sparse import Adder
 
 __all__ = ["Nonnegative", "nearest"]
 
@@ -120,18 +120,14 @@ class _Layout:
                     places[a] = len(same)
                     same.append(a)
         # Of each group of tables and each choice of axes: which residuals, and who adds to whom.
-        self.links: list[tuple[Shape, tuple[int, ...], Shape, npt.NDArray[np.int64], csr_array]]
+        self.links: list[tuple[Shape, tuple[int, ...], Shape, npt.NDArray[np.int64], Adder]]
         self.links = []
         for shape, group in self.tables.items():
             for r in range(len(shape) + 1):
                 for axes in combinations(range(len(shape)), r):
                     inner = tuple(shape[p] for p in axes)
                     at = np.array([places[tuple(t[p] for p in axes)] for t in group])
-                    adds = csr_array(
-                        (np.ones(len(at)), (at, np.arange(len(at)))),
-                        shape=(len(self.residuals[inner]), len(at)),
-                    )
-                    self.links.append((shape, axes, inner, at, adds))
+                    self.links.append((shape, axes, inner, at, Adder(at)))
 
     def shape(self, clique: Clique) -> Shape:
         return tuple(self.sizes[i] for i in clique)
@@ -151,7 +147,7 @@ class _Layout:
         for shape, axes, inner, at, adds in self.links:
             others = tuple(p + 1 for p in range(len(shape)) if p not in axes)
             sums = tables[shape].sum(axis=others) / (prod(shape) / prod(inner))
-            found[inner] += (adds @ sums.reshape(len(at), -1)).reshape(-1, *inner)
+            adds.add(found[inner], sums.reshape(len(at), *inner))
         for values in found.values():
             for axis in range(1, values.ndim):
                 values -= values.mean(axis=axis, keepdims=True)

@@ -22,12 +22,10 @@ differentially private data synthesis", USENIX Security 2021, section 5, which c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from dither.synth._nonnegative import Nonnegative
 from dither.synth._rows import _filled, rounded
@@ -125,19 +123,14 @@ def _on_a_tree(
     rows = np.zeros((n, len(singles)), np.int64)
     if not n:
         return rows
-    d = len(singles)
-    # The tree needs an edge where information is 0, and a sparse graph has none of weight 0. All
-    # move alike, so the tree is the same; what rounding takes off a sum of chances is below 10^-12.
-    weights = [-_information(t) - 1e-9 for t in targets.values()]
-    ends = np.array(list(targets)).reshape(-1, 2)
-    graph = minimum_spanning_tree(coo_array((weights, (ends[:, 0], ends[:, 1])), shape=(d, d)))
-    left = set(range(d))
+    beside = _tree(len(singles), {pair: _information(t) for pair, t in targets.items()})
+    left = list(range(len(singles)))
     while left:
-        root = min(left)
-        order, before = breadth_first_order(graph, root, directed=False)
-        for v in order.tolist():
-            left.discard(v)
-            u = int(before[v])
+        # From each root to those beside it, and on from those.
+        waiting = [(-1, left[0])]
+        for u, v in waiting:
+            left.remove(v)
+            waiting += [(v, w) for w in beside[v] if w != u]
             group = rows[:, u] if u >= 0 else np.zeros(n, np.int64)
             if u >= 0:
                 chances = targets[u, v] if u < v else targets[v, u].T
@@ -145,6 +138,27 @@ def _on_a_tree(
                 chances = singles[v][None, :]
             rows[:, v] = _filled(group, chances, rng)
     return rows
+
+
+def _tree(size: int, weights: Mapping[tuple[int, int], float]) -> list[list[int]]:
+    """Whom each is beside on the tree of largest weight, or on trees where some have no edge.
+
+    Kruskal's: the heaviest edge that joins what was not joined before; the first of equal ones.
+
+    Examples
+    --------
+    >>> _tree(4, {(0, 1): 0.5, (0, 2): 0.1, (1, 2): 0.2})
+    [[1], [0, 2], [1], []]
+    """
+    part = list(range(size))
+    beside: list[list[int]] = [[] for _ in part]
+    for (u, v), _ in sorted(weights.items(), key=lambda one: (-one[1], one[0])):
+        old, new = part[v], part[u]
+        if old != new:
+            part = [new if p == old else p for p in part]
+            beside[u].append(v)
+            beside[v].append(u)
+    return [sorted(others) for others in beside]
 
 
 def _improve(

@@ -29,7 +29,6 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
@@ -39,6 +38,7 @@ from dither.numeric import shortened, sqrt_lower
 from dither.privacy import Charge, Loss, Neighbours, approximate, compose, gaussian, zcdp
 from dither.synth._junction import Clique
 from dither.synth._residual_law import Allowance, cost
+from dither.synth._sparse import SparseMatrix
 
 __all__ = ["MarginalPlan", "Noise", "plan", "real", "shares", "subsets"]
 
@@ -221,7 +221,7 @@ class _Problem:
 
     sizes: tuple[int, ...]
     sets: list[Clique]
-    matrix: csr_array
+    matrix: SparseMatrix
     weights: Floats
 
     @classmethod
@@ -229,17 +229,17 @@ class _Problem:
         cls, sizes: tuple[int, ...], tables: Sequence[Clique], weights: Sequence[float] | None
     ) -> _Problem:
         places: dict[Clique, int] = {(): 0}
+        rows: list[int] = []
         columns: list[int] = []
         values: list[float] = []
-        ends = [0]
-        for table in tables:
+        for row, table in enumerate(tables):
             for a, share in shares(real(table, sizes), sizes):
+                rows.append(row)
                 columns.append(places.setdefault(a, len(places)))
                 values.append(share)
-            ends.append(len(columns))
-        matrix = csr_array(
-            (np.array(values), np.array(columns), np.array(ends)),
-            shape=(len(tables), len(places)),
+        shape = len(tables), len(places)
+        matrix = SparseMatrix(
+            np.array(rows, np.int64), np.array(columns, np.int64), np.array(values), shape
         )
         given = np.ones(len(tables)) if weights is None else np.array(weights, float)
         return cls(sizes, list(places), matrix, given / given.mean())
@@ -252,8 +252,7 @@ class _Problem:
     @property
     def wanted(self) -> Floats:
         """v of each residual."""
-        found: Floats = self.matrix.T @ self.weights
-        return found
+        return self.matrix.times_turned(self.weights)
 
     def error(self, noise: dict[Clique, Noise]) -> float:
         """The weighted sum of variances."""
@@ -268,18 +267,17 @@ class _Problem:
     def levelled(self, costs: Floats) -> tuple[_Problem, float]:
         """The same with weights of which the least mean is the least maximum, and what is left."""
         asked = self.weights
-        scaled = csr_array(self.matrix * asked[:, None])
-        columns = csr_array(scaled.T)
+        scaled = self.matrix.scaled(asked)
         part = np.full(len(asked), 1 / len(asked))
         best, kept = np.inf, part
         bound = 0.0
         for _ in range(_ROUNDS):
-            wanted = columns @ part
+            wanted = scaled.times_turned(part)
             roots = np.sqrt(costs * wanted)
             least = roots.sum() ** 2
             with np.errstate(divide="ignore", invalid="ignore"):
                 sigma2 = np.where(costs > 0, np.sqrt(costs / wanted), 0.0) * roots.sum()
-            found = scaled @ sigma2
+            found = scaled.times(sigma2)
             bound = max(bound, least)
             if found.max() < best:
                 best, kept = float(found.max()), part

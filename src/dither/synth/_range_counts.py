@@ -22,6 +22,7 @@ from dither._format import (
     wrapped,
 )
 from dither._format import level as level_text
+from dither._notebook import Shown
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Loss
@@ -44,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class RangeAnswer:
+class RangeAnswer(Shown):
     """How many lie in a range.
 
     Parameters

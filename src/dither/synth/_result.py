@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
-import html
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._files import written
 from dither._format import cost_text, count_text, number_text, wrapped
+from dither._notebook import html_lines
 from dither._stats import two_sided
 from dither.errors import ArgumentError, DitherError
 from dither.query._certificate import Certificate
@@ -356,8 +356,7 @@ class SyntheticModel:
 
     def _repr_html_(self) -> str:
         title, *lines = self.summary().splitlines()
-        below = "<br>".join(html.escape(line.strip()) for line in lines)
-        return f"<div><b>{html.escape(title)}</b><p>{below}</p></div>"
+        return html_lines(title, lines)
 
     @property
     def edges(self) -> dict[str, list[Any]]:

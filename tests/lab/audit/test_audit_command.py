@@ -12,6 +12,8 @@ from dither.cli import audit_command, main
 from dither.examples import planted
 from dither.lab import audit as auditing
 
+pytestmark = pytest.mark.extras
+
 MINE = """
 from dither.numeric import SimulatedWords
 from dither.noise import discrete_laplace

@@ -103,11 +103,15 @@ def second(connection: DuckDBPyConnection) -> DuckDBPyConnection:
 
 def _set_own(connection: DuckDBPyConnection) -> None:
     """The settings that each connection has for itself."""
-    # Progress is measured for anyone who asks for it, and never printed.
-    connection.execute(
-        "SET TimeZone = 'UTC'; SET enable_progress_bar = true; "
-        "SET enable_progress_bar_print = false"
-    )
+    import duckdb
+
+    connection.execute("SET TimeZone = 'UTC'")
+    # Progress is measured for anyone who asks for it, and never printed. In a notebook without
+    # ipywidgets DuckDB refuses both settings, in either direction: there it measures nothing, and
+    # prints nothing.
+    with contextlib.suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar_print = false")
+        connection.execute("SET enable_progress_bar = true")
 
 
 @cache

@@ -101,7 +101,8 @@ class DuckDBEngine(SQLEngine):
     timeout : float
         Seconds that one statement may take.
     progress : callable, optional
-        Called about twice a second with the share done, between 0 and 1, while a job runs.
+        Called about twice a second with the share done, between 0 and 1, while a job runs; in a
+        notebook only where ipywidgets is installed, without which DuckDB measures none.
     owner : bool
         Whether ``lost`` tells the files of a table apart.
 

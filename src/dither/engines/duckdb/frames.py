@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dither._extras import extra_library
+from dither.engines.duckdb.polars_frames import to_stream
 from dither.engines.files import OWNER, Files
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.text import unwritable
@@ -18,10 +20,11 @@ NO_COLUMN = "\x01"
 
 
 def to_arrow(frame: Any, unit: str | None = None) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """The frame as an Arrow table, the columns whose type cannot be read, and those of objects.
+    """The frame as Arrow, the columns whose type cannot be read, and those of objects.
 
     Polars and Arrow frames are not copied; of a pandas frame, only what pandas keeps as Python
-    objects. Text that is not valid Unicode is NULL: mended, two people's names could become one.
+    objects. A Polars frame needs no other library, all others pyarrow. Text that is not valid
+    Unicode is NULL: mended, two people's names could become one.
 
     The types come from the frame's own schema and never from its values, which are private. So a
     pandas column of Python objects is always text: a text as it is, a number, truth value or date
@@ -32,12 +35,25 @@ def to_arrow(frame: Any, unit: str | None = None) -> tuple[Any, tuple[str, ...],
     ------
     ArgumentError
         Where it is not a frame.
+    MissingLibraryError
+        Where it needs pyarrow, which is not installed.
     PolicyError
         Where a name occurs twice, or cannot be written.
     """
-    import pyarrow as pa
-
     _check_names(frame)
+    library = type(frame).__module__.split(".")[0]
+    if library == "polars" and hasattr(frame, "collect"):
+        try:
+            frame = frame.collect()
+        except Exception:
+            # Its own words may hold a value.
+            raise PolicyError("a lazy frame cannot be computed; collect it first") from None
+    if library == "polars" and hasattr(frame, "get_columns"):
+        stream, odd = to_stream(frame, NO_COLUMN)
+        return stream, odd, ()
+    if library != "pandas" and not any(hasattr(frame, name) for name in _ARROW):
+        raise _no_frame(frame)
+    pa = extra_library("pyarrow", "arrow", "frames of pandas and Arrow need")
     table, objects = _table(frame, unit, pa)
     names = table.column_names
     kept: dict[str, Any] = {}
@@ -62,11 +78,12 @@ def from_arrow_files(files: Files, unit: str | None, shown: str) -> tuple[Any, t
 
     Raises
     ------
+    MissingLibraryError
+        Where pyarrow is not installed.
     PolicyError
         Where a file is not an Arrow file, damaged, or of other columns than the first.
     """
-    import pyarrow as pa
-
+    pa = extra_library("pyarrow", "arrow", "files of Arrow need")
     parts: list[Any] = []
     first: Any = None
     for number, path in enumerate(files.paths):
@@ -143,30 +160,20 @@ def _check_names(frame: Any) -> None:
 def _table(frame: Any, unit: str | None, pa: Any) -> tuple[Any, tuple[str, ...]]:
     if type(frame).__module__.split(".")[0] == "pandas":
         return _from_pandas(frame, unit, pa)
-    if type(frame).__module__.split(".")[0] == "polars" and hasattr(frame, "collect"):
-        try:
-            frame = frame.collect()
-        except Exception:
-            # Its own words may hold a value.
-            raise PolicyError("a lazy frame cannot be computed; collect it first") from None
     try:
         return frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame), ()
     except Exception:
-        if hasattr(frame, "get_columns"):
-            columns = {column.name: _column(column, pa) for column in frame.get_columns()}
-            return pa.table(columns), ()
-        raise ArgumentError(
-            "a source must be a path, or a Polars, pandas or Arrow frame; got "
-            + type(frame).__name__
-        ) from None
+        raise _no_frame(frame) from None
 
 
-def _column(column: Any, pa: Any) -> Any:
-    """A Polars column, or, where Arrow has no such type, one that is not read."""
-    try:
-        return column.to_arrow()
-    except Exception:
-        return pa.nulls(len(column), pa.binary())
+_ARROW = ("to_arrow", "__arrow_c_stream__", "__arrow_c_array__", "__dataframe__", "to_batches")
+"""What a frame has that can be read as Arrow."""
+
+
+def _no_frame(given: Any) -> ArgumentError:
+    return ArgumentError(
+        "a source must be a path, or a Polars, pandas or Arrow frame; got " + type(given).__name__
+    )
 
 
 def _from_pandas(frame: Any, unit: str | None, pa: Any) -> tuple[Any, tuple[str, ...]]:

@@ -21,11 +21,15 @@ JSON lines
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dither._extras import extra_library
 from dither.engines.duckdb.names import FILE, keyed, listed, quoted, text
 from dither.engines.files import Files
 from dither.errors import PolicyError
@@ -54,6 +58,8 @@ def header(path: Path, delimiter: str, shown: str) -> list[str]:
 
     Raises
     ------
+    MissingLibraryError
+        Where zstd compressed it, and pyarrow is not installed, nor Python of 3.14.
     PolicyError
         Where there is none, or it does not name every column once.
     """
@@ -65,7 +71,7 @@ def header(path: Path, delimiter: str, shown: str) -> list[str]:
         names = next(csv.reader([first], delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise PolicyError(f"{shown} is not UTF-8; save it as UTF-8 first") from None
-    except (OSError, EOFError, csv.Error):
+    except (OSError, EOFError, csv.Error, zlib.error):
         packed = f"; is it really compressed with {kind}?" if kind != "none" else ""
         raise PolicyError(f"{shown} does not begin with a line of column names{packed}") from None
     if not names or len(set(names)) < len(names) or not all(names):
@@ -76,8 +82,13 @@ def header(path: Path, delimiter: str, shown: str) -> list[str]:
 def _opened(path: Path, kind: str) -> Any:
     if kind == "none":
         return path.open("rb")
-    import pyarrow as pa
+    if kind == "gzip":
+        return gzip.open(path, "rb")
+    if sys.version_info >= (3, 14):
+        from compression import zstd
 
+        return zstd.open(path, "rb")
+    pa = extra_library("pyarrow", "arrow", "files that zstd compressed need")
     return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), kind))
 
 

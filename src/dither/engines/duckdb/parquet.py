@@ -13,6 +13,10 @@ Either way text that is not UTF-8 fails nothing: each byte that has no place in 
 In the column that says who is protected such a text is NULL instead, and its rows are nobody's; a
 question mark that is stored is a character like any other.
 
+Arrow's reader is pyarrow, of the extra ``arrow``. Without it there is the engine's own alone: units
+of text that hold a ``?`` are then NULL, as nobody can say whether it was stored, and files with
+timestamps in milliseconds are refused.
+
 Arrow has habits of its own. It reads categories with indices of the width that the file's writer
 had, and fails where a group of rows has more of them; and it takes moments of 96 bits for another
 type than the engine does. A file with such columns is read by the engine where it has no
@@ -26,13 +30,16 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from importlib.util import find_spec
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._extras import missing
 from dither.engines.duckdb.frames import is_plain, is_text
 from dither.engines.duckdb.names import FILE, keyed, listed, text
 from dither.engines.files import Files
@@ -59,6 +66,9 @@ ODD = (
     "timestamps in milliseconds, where these are not read; store it as plain text or as timestamps "
     "in microseconds, or hand over a frame"
 )
+
+MILLIS = re.compile(r"TIMESTAMP_MILLIS|Timestamp.*MILLIS=(?!<null>)")
+"""What `FIELDS` says of stored milliseconds, in whichever of two ways a writer noted them."""
 
 MOMENTS = "TIMESTAMP"
 """How the names of all types begin that the engine gives to stored milliseconds."""
@@ -173,7 +183,11 @@ def direct(files: Files, unit: str | None = None, *, named: bool = False) -> str
 
 
 def arrow_route(
-    files: Files, types: Mapping[str, str], unit: str | None, quoted: Callable[[str], str]
+    files: Files,
+    types: Mapping[str, str],
+    fields: Sequence[Sequence[Any]],
+    unit: str | None,
+    quoted: Callable[[str], str],
 ) -> ArrowRoute | None:
     """How to read files through Arrow; ``None`` where the engine's own reader is safe.
 
@@ -182,15 +196,26 @@ def arrow_route(
     files : Files
     types : mapping of str to str
         Their own columns as the engine's reader has them.
+    fields : sequence
+        What `FIELDS` says of one of them.
     unit : str, optional
         The column that says who is protected.
     quoted : callable
         Writes a name.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where it has timestamps in milliseconds, and pyarrow is not installed.
     """
     if types.get(unit or "") != "VARCHAR" and not any(
         k.startswith(MOMENTS) for k in types.values()
     ):
         # Nothing that Arrow could be asked for, so that it need not be loaded: it is large.
+        return None
+    if find_spec("pyarrow") is None:
+        if any(MILLIS.search(str(said)) for field in fields for said in field[1:]):
+            raise missing("pyarrow", "arrow", "files with timestamps in milliseconds need")
         return None
     import pyarrow as pa
     from pyarrow import parquet

@@ -28,7 +28,7 @@ from dither.engines.duckdb.names import FILE, listed, quoted, text
 from dither.engines.duckdb.views import Rowwise, rowwise
 from dither.engines.files import OWNER, Files, Named, find_files, is_many, shown_name
 from dither.engines.writer.rows import Stored
-from dither.errors import ArgumentError, PolicyError, nearest
+from dither.errors import ArgumentError, MissingLibraryError, PolicyError, nearest
 from dither.plan.schema import Kind
 from dither.plan.text import unwritable
 
@@ -225,7 +225,7 @@ def attach(
             select = parquet.direct(files)
         connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
         found: dict[str, str | None] = dict(_described(connection, view, len(now[1])))
-    except PolicyError:
+    except (MissingLibraryError, PolicyError):
         raise
     except Exception:
         raise PolicyError(f"{shown} cannot be read as {source.format}") from None
@@ -233,7 +233,7 @@ def attach(
         # Bytes that are not UTF-8 are replaced in all text but the unit's.
         words = (n for n, k in found.items() if k == "VARCHAR" and n != source.unit)
         computed = frozenset(words) - set(files.keys)
-        route = _read_safely(connection, view, files, found, source.unit, shown)
+        route = _read_safely(connection, view, files, found, now[1], source.unit, shown)
         unread = dict(route.unread) if route is not None else {}
     # A file that was exchanged meanwhile has no seal, and each time is read as it was here.
     seal = seal if seal == _seal(source, now[0]) else ()
@@ -278,13 +278,16 @@ def _read_safely(
     view: str,
     files: Files,
     types: Mapping[str, str | None],
+    fields: Sequence[Sequence[Any]],
     unit: str | None,
     shown: str,
 ) -> parquet.ArrowRoute | None:
     """Make ``view`` read Parquet files safely, where the engine's own reader alone does not."""
     kinds = {name: kind or "" for name, kind in types.items() if name not in files.keys}
     try:
-        route = parquet.arrow_route(files, kinds, unit, quoted)
+        route = parquet.arrow_route(files, kinds, fields, unit, quoted)
+    except MissingLibraryError:
+        raise
     except PolicyError as error:
         raise PolicyError(f"{shown}: {error}") from None
     except Exception:

@@ -31,6 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dither._extras import extra_library
+
 __all__ = ["LEVEL", "Gap", "all_above", "all_within", "some_below", "some_outside"]
 
 Array = npt.NDArray[np.float64]
@@ -83,7 +85,7 @@ class Gap:
         if self.shared:
             reach = self._shared_reach(level)
             return found - reach, found + reach
-        from scipy import stats
+        stats = extra_library("scipy.stats", "inference", "what the paper claims needs")
 
         if self.above.ndim == self.below.ndim:
             wide = math.log10(float(stats.f.isf(level, n, n)))
@@ -98,7 +100,7 @@ class Gap:
 
     def _shared_reach(self, level: float) -> Array:
         """Half the interval: log10 of g + √(g² - 1), where g = 1 + 2(1 - r²)t²/(n - 1)."""
-        from scipy import stats
+        stats = extra_library("scipy.stats", "inference", "what the paper claims needs")
 
         n = self.runs
         t = float(stats.t.isf(level, n - 1))

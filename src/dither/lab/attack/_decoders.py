@@ -88,7 +88,7 @@ def least_squares(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Floats:
     ------
     ArgumentError
         Shapes do not fit, or an answer is not finite.
-    DitherError
+    MissingLibraryError
         SciPy is not installed.
 
     Examples

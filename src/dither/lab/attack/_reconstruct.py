@@ -197,7 +197,7 @@ def reconstruct_table(
     ------
     ArgumentError
         The statistics cannot be read, or the search is too large: its size and what to relax.
-    DitherError
+    MissingLibraryError
         OR-tools is not installed.
 
     Examples

@@ -59,7 +59,7 @@ def search(
     ------
     ArgumentError
         The model would be too large; says its size and what to relax.
-    DitherError
+    MissingLibraryError
         OR-tools is not installed.
     """
     cp_model = library("ortools.sat.python.cp_model", "table reconstruction")

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from dither.lab._cells import CodedColumn
 from dither.lab._grouping import Ints, combine, label
@@ -132,6 +131,10 @@ def _counts(key: Ints, size: int, real: int) -> tuple[Ints, Ints]:
     return np.bincount(key[:real], minlength=size), np.bincount(key[real:], minlength=size)
 
 
+def _log_factorials(k: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.array([math.lgamma(one + 1.0) if one >= 0 else math.inf for one in k.tolist()])
+
+
 def _deviations(n: int, m: int) -> npt.NDArray[np.float64]:
     """E|B - m·p| of m draws, by the rows of n in the cell: 0 to n."""
     a = np.arange(n + 1, dtype=np.float64)
@@ -139,7 +142,7 @@ def _deviations(n: int, m: int) -> npt.NDArray[np.float64]:
     found = np.zeros(n + 1)
     inner = slice(1, n)
     p, k = a[inner] / n, k[inner]
-    logs = gammaln(m + 1.0) - gammaln(k + 1.0) - gammaln(m - k + 1.0)
+    logs = math.lgamma(m + 1.0) - _log_factorials(k) - _log_factorials(m - k)
     logs += k * np.log(p) + (m - k + 1.0) * np.log1p(-p)
     found[inner] = 2.0 * k * np.exp(logs)
     return found

@@ -18,6 +18,8 @@ that finds the rows' mean. Names are imported when they are first used: the arit
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dither._extras import missing
+
 if TYPE_CHECKING:
     from dither.learn.deep._adapters import LowRank as LowRank
     from dither.learn.deep._adapters import add_adapters, freeze, merge_adapters
@@ -70,6 +72,11 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'dither.learn.deep' has no attribute {name!r}")
-    found = getattr(import_module(f"dither.learn.deep.{_HOMES[name]}"), name)
+    try:
+        found = getattr(import_module(f"dither.learn.deep.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise missing("torch", "learn", "models trained by gradients need") from None
     globals()[name] = found
     return found

@@ -65,6 +65,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._extras import extra_library
 from dither._format import Printable, count_text, number_text
 from dither._stats import EPS
 from dither.errors import ArgumentError
@@ -494,8 +495,7 @@ def _fitted(run: Participation, work: Workload, many: int) -> Factorization:
     ``log(1 - lambda)`` from 1/n on; momentum moves that start a little, and the search does the
     rest. The search is of shape alone: whatever it ends with, the sensitivity is computed of that.
     """
-    from scipy.optimize import minimize
-
+    minimize = extra_library("scipy.optimize", "learn", "sequences that fit need").minimize
     n = run.steps
     aims = work.column()
     left = np.arange(n, 0, -1, dtype=np.float64)

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from dither._extras import extra_library
 from dither.errors import ArgumentError, RoundError
 from dither.learn.federated._encoding import Floats, Integers
 from dither.learn.federated._fedavg import FedAvg
@@ -45,14 +45,7 @@ _STATE = "dither.federated"
 
 def _flower(module: str) -> Any:
     """A module of ``flwr``, which is loaded when an app is asked for."""
-    try:
-        return import_module(f"flwr.{module}")
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] != "flwr":
-            raise
-        raise ArgumentError(
-            "Flower's apps need flwr, which is not installed: pip install 'dither[federated]'"
-        ) from None
+    return extra_library(f"flwr.{module}", "federated", "the apps of a round need")
 
 
 def _bits(plan: FedAvg) -> int:

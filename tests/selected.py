@@ -1,0 +1,158 @@
+"""Which tests are run, and one line for each reason why some were not.
+
+Tests marked ``slow`` are left out unless ``--slow`` is given, ``-m`` names them, or one is asked
+for by its own name. A file that needs a library of an extra is not even imported without it. And
+where the same tests run in two environments, the first notes what passed (``--note-passed FILE``)
+and the second leaves that out (``--not-again FILE``): the packages of a test that passed are the
+same in both. Tests marked ``extras`` look at whatever is installed, and are run in both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_ignore_collect",
+    "pytest_runtest_logreport",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_testnodedown",
+]
+
+NEEDED = {
+    "src/dither/examples/training_audit.py": "torch",
+    "src/dither/learn/_secure_sum.py": "tenseal",
+    "src/dither/learn/_shared_sum.py": "shamirs",
+    "src/dither/learn/deep/*": "torch",
+    "src/dither/learn/federated/_torch.py": "torch",
+    "tests/crash/training_worker.py": "torch",
+}
+"""Files that cannot be imported, or whose examples cannot run, without a library."""
+
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+PASSED = pytest.StashKey[set[str]]()
+
+SLOW = "marked slow; `make test-all` runs them"
+AGAIN = "passed already with the same packages"
+_running: list[pytest.Config] = []
+_ABSENT = re.compile(r"could not import '([\w]+)[\w.]*':.*")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The three options of the module."""
+    group = parser.getgroup("selection")
+    group.addoption("--slow", action="store_true", help="run tests marked slow, too")
+    group.addoption("--note-passed", metavar="FILE", help="write the names of tests that passed")
+    group.addoption("--not-again", metavar="FILE", help="leave out tests that a FILE names")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing is left out yet, and nothing has passed."""
+    config.stash[LEFT_OUT] = Counter()
+    config.stash[PASSED] = set()
+    _running[:] = [config]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that needs a library which is not installed."""
+    if collection_path.suffix != ".py":
+        return None
+    try:
+        name = collection_path.relative_to(config.rootpath).as_posix()
+    except ValueError:
+        return None
+    for pattern, library in NEEDED.items():
+        if fnmatch(name, pattern) and find_spec(library) is None:
+            config.stash[LEFT_OUT][f"{library} is not installed"] += 1
+            return True
+    return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow and what has passed before."""
+    chosen = [argument for argument in config.args if "::" in argument]
+    slow = config.option.slow or "slow" in config.option.markexpr
+    before = config.option.not_again
+    passed = set(json.loads(Path(before).read_text())) if before else set()
+    kept, left = [], []
+    for item in items:
+        named = any(item.nodeid.startswith(argument) for argument in chosen)
+        if not slow and not named and item.get_closest_marker("slow"):
+            config.stash[LEFT_OUT][SLOW] += 1
+            left.append(item)
+        elif item.nodeid in passed and not item.get_closest_marker("extras"):
+            config.stash[LEFT_OUT][AGAIN] += 1
+            left.append(item)
+        else:
+            kept.append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what passed, in the process that hears of all."""
+    for config in _running:
+        if report.when == "call" and report.passed:
+            config.stash[PASSED].add(report.nodeid)
+        elif report.failed:
+            config.stash[PASSED].discard(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process among several tells the first one what it left out; that one writes what passed."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
+    elif into := config.option.note_passed:
+        Path(into).write_text(json.dumps(sorted(config.stash[PASSED])))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """All processes collect the same tests, so each leaves out the same."""
+    node.config.stash[LEFT_OUT] |= Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def reasons(reports: list[Any]) -> Iterator[tuple[str, int, int]]:
+    """Each reason why tests were skipped: of how many tests, and of how many whole files."""
+    found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for report in reports:
+        said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        # What a page adds below says where, and would make a reason of each place.
+        first = said.removeprefix("Skipped: ").split("\n", 1)[0]
+        reason = _ABSENT.sub(r"\1 is not installed", first)
+        found[reason][isinstance(report, pytest.CollectReport)] += 1
+    for reason, (tests, files) in sorted(found.items(), key=lambda one: (-sum(one[1]), one[0])):
+        yield reason, tests, files
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """One line a reason."""
+    left = Counter(config.stash[LEFT_OUT])
+    lines = []
+    for reason, tests, files in reasons(terminalreporter.stats.get("skipped", [])):
+        parts = [f"{tests} tests"] * (tests > 0) + [f"{files} files of tests"] * (files > 0)
+        if doctests := left.pop(reason, 0):
+            parts.append(f"{doctests} files of examples")
+        lines.append(f"skipped: {reason}: {', '.join(parts)}")
+    for reason, number in sorted(left.items()):
+        what = "tests" if reason in (SLOW, AGAIN) else "files of examples"
+        lines.append(f"left out: {reason}: {number} {what}")
+    for line in lines:
+        terminalreporter.write_line(line)

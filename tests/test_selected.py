@@ -1,0 +1,83 @@
+"""What is left out is counted: the slow, the skipped by reason, and what passed before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CONFTEST = "import selected; selected.NEEDED['examples.py'] = 'no_such_library'"
+EXAMPLES = '"""\n>>> 1\n2\n"""\nimport no_such_library'
+TESTS = """
+import pytest
+
+@pytest.mark.slow
+def test_slow(): pass
+
+@pytest.mark.parametrize("i", range(3))
+def test_skipped(i): pytest.importorskip("no_such_library.part")
+
+def test_another(): pytest.skip("it rains")
+
+def test_good(): pass
+
+@pytest.mark.extras
+def test_extras(): pass
+
+def test_bad(): assert 0
+"""
+CONFIG = "[pytest]\nmarkers =\n    slow: s\n    extras: e\n"
+NEVER = "skipped: no_such_library is not installed: 3 tests, 1 files of examples\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small suite."""
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "examples.py").write_text(EXAMPLES)
+    (tmp_path / "test_it.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text(CONFIG)
+    return tmp_path
+
+
+def said(folder: Path, *arguments: str) -> str:
+    """What pytest prints of it."""
+    path = os.pathsep.join([str(HERE), *sys.path])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "selected"]
+    environment = os.environ | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [*command, "--doctest-modules", *arguments], cwd=folder, env=environment,
+        stdout=subprocess.PIPE, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_what_is_not_run_is_counted(folder: Path, processes: str) -> None:
+    """One line a reason, also where several processes share tests; what passed is not run again.
+
+    What failed, was skipped or looks at what is installed is.
+    """
+    found = said(folder, "-n", processes, "--note-passed", "passed.json")
+    assert NEVER in found
+    assert "skipped: it rains: 1 tests\n" in found
+    assert "left out: marked slow; `make test-all` runs them: 1 tests\n" in found
+    assert found.count("no_such_library") == 1
+    assert "1 failed, 2 passed, 4 skipped" in found
+    noted = json.loads((folder / "passed.json").read_text())
+    assert noted == ["test_it.py::test_extras", "test_it.py::test_good"]
+    found = said(folder, "-n", processes, "--slow", "--not-again", "passed.json")
+    assert "left out: passed already with the same packages: 1 tests\n" in found
+    assert "1 failed, 2 passed, 4 skipped" in found
+
+
+def test_what_is_slow_is_run_where_it_is_asked_for(folder: Path) -> None:
+    """By its mark or by its name; another mark asks for nothing slow."""
+    assert "1 passed" in said(folder, "-n", "0", "-m", "slow")
+    assert "1 passed" in said(folder, "-n", "0", "test_it.py::test_slow")
+    assert "marked slow" in said(folder, "-n", "0", "-m", "not extras")
