@@ -1,7 +1,8 @@
 """The policy: the data owner's one document, read and checked.
 
 ``read_policy`` turns TOML (or a dictionary of the same shape) into a ``Policy``. Nothing here opens
-a source: which columns a table really has, and of which kind, is joined in by ``schema_of``.
+a source: which columns a table really has, and of which kind, is joined in by ``schema_of``. It is
+long because what one table of the document says is held against what others say, in one reading.
 """
 
 from __future__ import annotations
