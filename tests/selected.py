@@ -1,18 +1,21 @@
 """Which tests are run, and one line for each reason why some were not.
 
 Tests marked ``slow`` are left out unless ``--slow`` is given, ``-m`` names them, or one is asked
-for by its own name. A file that needs a library of an extra is not even imported without it. And
-where the same tests run in two environments, the first notes what passed (``--note-passed FILE``)
-and the second leaves that out (``--not-again FILE``): the packages of a test that passed are the
-same in both. Tests marked ``extras`` look at whatever is installed, and are run in both.
+for by its own name. ``slow.txt`` marks more of them, by what they were seen to take: a run with
+``--slow --note-slow tests/slow.txt`` writes it anew. A file that needs a library of an extra is not
+even imported without it. And where the same tests run in two environments, the first notes what
+passed (``--note-passed FILE``) and the second leaves that out (``--not-again FILE``): the packages
+of a test that passed are the same in both. Tests marked ``extras`` look at whatever is installed,
+and are run in both.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +28,7 @@ __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_ignore_collect",
+    "pytest_runtest_call",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
@@ -41,8 +45,16 @@ NEEDED = {
 }
 """Files that cannot be imported, or whose examples cannot run, without a library."""
 
+LISTED = Path(__file__).with_name("slow.txt")
+"""Names of tests, a line each, that are marked ``slow`` for what they take."""
+LONG = 2.0
+"""Seconds of a processor from which on a test is listed."""
+LONGEST = 6.0
+"""Of a function's tests the quickest stays among the quick ones, unless it takes so long."""
+
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 PASSED = pytest.StashKey[set[str]]()
+TOOK = pytest.StashKey[dict[str, float]]()
 
 SLOW = "marked slow; `make test-all` runs them"
 AGAIN = "passed already with the same packages"
@@ -51,10 +63,11 @@ _ABSENT = re.compile(r"could not import '([\w]+)[\w.]*':.*")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The three options of the module."""
+    """The options of the module."""
     group = parser.getgroup("selection")
     group.addoption("--slow", action="store_true", help="run tests marked slow, too")
     group.addoption("--note-passed", metavar="FILE", help="write the names of tests that passed")
+    group.addoption("--note-slow", metavar="FILE", help="write the names of tests that take long")
     group.addoption("--not-again", metavar="FILE", help="leave out tests that a FILE names")
 
 
@@ -62,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Nothing is left out yet, and nothing has passed."""
     config.stash[LEFT_OUT] = Counter()
     config.stash[PASSED] = set()
+    config.stash[TOOK] = {}
     _running[:] = [config]
 
 
@@ -87,8 +101,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = config.option.slow or "slow" in config.option.markexpr
     before = config.option.not_again
     passed = set(json.loads(Path(before).read_text())) if before else set()
+    listed = set(LISTED.read_text().splitlines()) if LISTED.exists() else set()
     kept, left = [], []
     for item in items:
+        if item.nodeid in listed:
+            item.add_marker("slow")
         named = any(item.nodeid.startswith(argument) for argument in chosen)
         if not slow and not named and item.get_closest_marker("slow"):
             config.stash[LEFT_OUT][SLOW] += 1
@@ -103,9 +120,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def _seconds() -> float:
+    """Of processors that this process and those that it started, and that ended, have taken."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Note what a test takes, however busy the machine is."""
+    before = _seconds()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("seconds", round(_seconds() - before, 3)))
+
+
+def listed_as_slow(took: Mapping[str, float]) -> list[str]:
+    """The names of tests that take long, but for the quickest of a function with several.
+
+    Examples
+    --------
+    >>> listed_as_slow({"f[1]": 3.0, "f[2]": 4.0, "g": 3.0, "h[1]": 1.0, "h[2]": 9.0})
+    ['f[2]', 'g', 'h[2]']
+    """
+    by_function: defaultdict[str, list[str]] = defaultdict(list)
+    for name in took:
+        by_function[name.partition("[")[0]].append(name)
+    found = []
+    for names in by_function.values():
+        quickest = min(names, key=lambda name: took[name])
+        several = len(names) > 1 and took[quickest] < LONGEST
+        found += [n for n in names if took[n] >= LONG and not (several and n == quickest)]
+    return sorted(found)
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what passed, in the process that hears of all."""
+    """Note what passed, and what it took, in the process that hears of all."""
     for config in _running:
+        if report.when == "call" and (seconds := dict(report.user_properties).get("seconds")):
+            config.stash[TOOK][report.nodeid] = float(str(seconds))
         if report.when == "call" and report.passed:
             config.stash[PASSED].add(report.nodeid)
         elif report.failed:
@@ -117,8 +170,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
-    elif into := config.option.note_passed:
+        return
+    if into := config.option.note_passed:
         Path(into).write_text(json.dumps(sorted(config.stash[PASSED])))
+    if into := config.option.note_slow:
+        Path(into).write_text("".join(f"{n}\n" for n in listed_as_slow(config.stash[TOOK])))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -81,3 +81,36 @@ def test_what_is_slow_is_run_where_it_is_asked_for(folder: Path) -> None:
     assert "1 passed" in said(folder, "-n", "0", "-m", "slow")
     assert "1 passed" in said(folder, "-n", "0", "test_it.py::test_slow")
     assert "marked slow" in said(folder, "-n", "0", "-m", "not extras")
+
+
+def test_slow_tests_are_noted_and_stay_out(folder: Path) -> None:
+    """By the seconds of a processor that they take; of a function's tests the quickest stays."""
+    (folder / "examples.py").unlink()
+    (folder / "test_it.py").write_text(
+        "import time, pytest\n"
+        "@pytest.mark.parametrize('long', [0.3, 0.4])\n"
+        "def test_busy(long):\n"
+        "    end = time.process_time() + long\n"
+        "    while time.process_time() < end: pass\n"
+        "def test_idle(): time.sleep(0.4)\n"
+    )
+    listed = folder / "listed.txt"
+    (folder / "conftest.py").write_text(
+        "import pathlib, selected\n"
+        f"selected.LONG, selected.LISTED = 0.2, pathlib.Path({str(listed)!r})\n"
+    )
+    assert "3 passed" in said(folder, "--note-slow", str(listed))
+    assert listed.read_text() == "test_it.py::test_busy[0.4]\n"
+    told = said(folder)
+    assert "2 passed" in told
+    assert "marked slow; `make test-all` runs them: 1 tests" in told
+    assert "3 passed" in said(folder, "--slow")
+
+
+def test_listed_tests_are_there() -> None:
+    """A name in the list is that of a function in its file."""
+    listed = HERE / "slow.txt"
+    for name in listed.read_text().splitlines() if listed.exists() else ():
+        path, _, function = name.partition("::")
+        text = (HERE.parent / path).read_text()
+        assert f"def {function.partition('[')[0]}(" in text, f"{name}: write the list anew"
