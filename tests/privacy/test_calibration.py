@@ -131,3 +131,11 @@ def test_one_direction_breaks_a_promise(monkeypatch):
     assert asked == [True, True]
     assert promise.excess(5.0) < 0
     assert asked == [True, True, True, False]
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-15, 1e-3])
+def test_tiny_promises_are_calibrated_though_moments_say_nothing_of_them(epsilon: float) -> None:
+    """A bound of moments takes what keeps them to break them; the least noise is found anyway."""
+    found = calibrate(privacy.gaussian, epsilon=epsilon, delta=1e-12, start=2.0)
+    assert privacy.gaussian(float(found)).delta(epsilon).upper <= 1e-12
+    assert privacy.gaussian(float(found) * (1 - 1e-6)).delta(epsilon).lower > 1e-12

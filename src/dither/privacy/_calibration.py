@@ -25,7 +25,7 @@ _STEPS = (1, 2, 4, 8, 16, 32, 64, 80)
 """Doublings and halvings of the start that are tried."""
 
 _FAR = 10.0
-"""Nats by which bounds of moments exceed no delta in practice."""
+"""Nats by which bounds of moments seldom exceed a delta that is asked for in practice."""
 
 _TARGETS = ("epsilon and delta", "advantage", "fpr and tpr", "prior and bayes_risk")
 
@@ -92,7 +92,7 @@ def calibrate(
     x = check.number("start", start, above=0)
     if not isinstance(make(x), Loss):
         raise ArgumentError("make must return a loss, such as privacy.gaussian(x)")
-    good, bad = _narrowed(promise, *_bracket(promise, x))
+    good, bad = _searched(promise, x)
     low, high = sorted((good, bad))
     return Bound(low, high, "certified search", safe="upper" if good >= bad else "lower")
 
@@ -127,8 +127,26 @@ def _promise(
     return _Asked(make, lambda loss: loss.bayes_risk(pi), least, rises=False)
 
 
+def _searched(promise: _Promise, x: float) -> tuple[float, float]:
+    """(good, bad), close together; without bounds of moments where these have misled."""
+    if promise.trusting:
+        try:
+            return _narrowed(promise, *_bracket(promise, x))
+        except (_MisledError, ArgumentError):
+            promise.trusting = False
+    return _narrowed(promise, *_bracket(promise, x))
+
+
+class _MisledError(Exception):
+    """A parameter that a bound of moments took to break the promise keeps it."""
+
+
 class _Promise:
     """How far a parameter is from (epsilon, delta): at most 0 where it is proved to be kept."""
+
+    trusting = True
+    """Whether a bound of moments that is far above the promise is taken to break it. It need not:
+    at a tiny epsilon these bounds say nothing of how small delta is."""
 
     def __init__(self, make: Callable[[float], Loss], epsilon: float, delta: float) -> None:
         self.make, self.epsilon, self.delta = make, epsilon, delta
@@ -138,9 +156,9 @@ class _Promise:
         """As `excess`, by a bound of moments where that leaves no doubt.
 
         It keeps the promise if the bound does. That a bound which is so far above breaks it is no
-        proof, and needs none: what is found is proved at the end.
+        proof: what is found is held against the loss itself, and searched anew where it is wrong.
         """
-        if self.delta == 0:
+        if self.delta == 0 or not self.trusting:
             return self.excess(x)
         loss = self.make(x)
         found = [this.sketch(self.epsilon) for this in sides(loss)] if loss.slack == 0 else [None]
@@ -205,6 +223,8 @@ def _signed(gap: float, kept: bool) -> float:
 class _Asked(_Promise):
     """How far one number of a loss is from its target."""
 
+    trusting = False
+
     def __init__(
         self,
         make: Callable[[float], Loss],
@@ -215,10 +235,6 @@ class _Asked(_Promise):
     ) -> None:
         self.make, self._ask, self._target, self._rises = make, ask, target, rises
         self._found: dict[float, Bound] = {}
-
-    def rough(self, x: float) -> float:
-        """The excess itself."""
-        return self.excess(x)
 
     def _at(self, x: float) -> Bound:
         if x not in self._found:
@@ -294,6 +310,8 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
         c = (a + b) / 2
         a, b = (c, b) if promise.rough(math.exp(c)) <= 0 else (a, c)
     fa, fb = (promise.excess(math.exp(end), both=False) for end in (a, b))
+    if fb <= 0 and promise.trusting:
+        raise _MisledError
     side = slow = 0
     third: tuple[float, float] | None = None
     for _ in range(60):
