@@ -2,7 +2,7 @@
 
 Tests marked ``slow`` are left out unless ``--slow`` is given, ``-m`` names them, or one is asked
 for by its own name. ``slow.txt`` marks more of them, by what they were seen to take: a run with
-``--slow --note-slow tests/slow.txt`` writes it anew. A file that needs a library of an extra is not
+``--slow --note-slow=tests/slow.txt`` writes it anew. A file that needs a library of an extra is not
 even imported without it. And where the same tests run in two environments, the first notes what
 passed (``--note-passed FILE``) and the second leaves that out (``--not-again FILE``): the packages
 of a test that passed are the same in both. Tests marked ``extras`` look at whatever is installed,

@@ -97,8 +97,12 @@ def keeps_to(value: object, column: ex.Column) -> bool:
 
 
 def few(node: ex.Expression) -> bool:
-    """Admitted, and of so few columns that all combinations are tried."""
-    return admitted(node, SCOPE) and len(ex.columns(node)) <= 2
+    """Admitted, and of so few columns that all combinations are tried.
+
+    Whether a value can be read is asked of what is stored, not of a value that was read.
+    """
+    stored = any(isinstance(part, ex.Unreadable) for part in ex.walk(node))
+    return admitted(node, SCOPE) and not stored and len(ex.columns(node)) <= 2
 
 
 @settings(max_examples=120, deadline=None)

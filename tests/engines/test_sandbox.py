@@ -146,6 +146,9 @@ def test_an_interrupt_passes_through(engine, monkeypatch):
         def execute(self, _):
             raise KeyboardInterrupt
 
+        def interrupt(self):
+            pass
+
         def close(self):
             pass
 

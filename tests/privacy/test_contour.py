@@ -103,13 +103,13 @@ def test_a_tilt_that_is_known():
 def test_a_quick_bound_of_what_is_cut(monkeypatch):
     """Many repetitions take the quick bound alone, and few the closer one too."""
     asked = []
-    close = SampledGaussianTerm._fade_of_shift
+    close = SampledGaussianTerm.fade_of_shift
 
-    def spy(self, c, u):
+    def spy(self, c, u, moment):
         asked.append(self.count)
-        return close(self, c, u)
+        return close(self, c, u, moment)
 
-    monkeypatch.setattr(SampledGaussianTerm, "_fade_of_shift", spy)
+    monkeypatch.setattr(SampledGaussianTerm, "fade_of_shift", spy)
     for count, epsilon in ((10_000, 3.0), (20, 0.1)):
         term = SampledGaussianTerm(1.6, 0.01, True, count)
         Contour([term], log_delta=None, epsilon=epsilon)

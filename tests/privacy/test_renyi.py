@@ -207,8 +207,14 @@ def test_no_mass_is_said_to_be_lost_for_certain() -> None:
             )
             found = loss.delta(e)
             assert found.lower <= truth <= found.upper
-    with pytest.raises(ArgumentError):
-        loss.epsilon(1e-300)
+        least = loss.epsilon(1e-300)
+        for end, above in ((least.lower, True), (least.upper, False)):
+            truth = mpmath.fsum(
+                mpmath.e**p - mpmath.e ** (end + q)
+                for p, q in (pair(x) for x in range(-90, 0))
+                if p > end + q
+            )
+            assert (truth >= mpmath.mpf("1e-300")) == above
 
 
 def test_a_failure_of_any_size_leaves_no_renyi_divergence() -> None:

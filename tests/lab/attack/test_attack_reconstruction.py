@@ -345,11 +345,11 @@ def test_blurred_statistics_keep_the_truth() -> None:
 
 def test_missing_solver_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without OR-tools the error is one line that says what to install."""
-    from dither.lab import _simulation
+    from dither import _extras
 
     def absent(name: str) -> None:
-        raise ImportError(name)
+        raise ImportError(name, name=name)
 
-    monkeypatch.setattr(_simulation.importlib, "import_module", absent)
+    monkeypatch.setattr(_extras, "import_module", absent)
     with pytest.raises(DitherError, match=r"OR-tools.*pip install 'dither\[attack\]'"):
         attack.reconstruct_table({"people": 1, "attributes": {"a": [0, 1]}, "statistics": []})

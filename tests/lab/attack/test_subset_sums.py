@@ -271,11 +271,11 @@ def test_arguments_are_checked() -> None:
 
 def test_missing_scipy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without SciPy the error is one line that says what to install."""
-    from dither.lab import _simulation
+    from dither import _extras
 
     def absent(name: str) -> None:
-        raise ImportError(name)
+        raise ImportError(name, name=name)
 
-    monkeypatch.setattr(_simulation.importlib, "import_module", absent)
+    monkeypatch.setattr(_extras, "import_module", absent)
     with pytest.raises(DitherError, match=r"SciPy.*pip install 'dither\[attack\]'"):
         least_squares([[1]], [1])
