@@ -109,16 +109,19 @@ class Tried:
 
     def holds(self, rows: Tables) -> Tables:
         """The rows as the engine can store them: SQLite has no NaN, and keeps NULL for it."""
-        if not isinstance(self.bench, FreshSQLite):
-            return rows
-        return {
-            name: [{n: None if v != v else v for n, v in row.items()} for row in content]
-            for name, content in rows.items()
-        }
+        return without_nan(rows) if isinstance(self.bench, FreshSQLite) else rows
 
     def examples(self, number: int) -> int:
         """How many random examples to try where a quick engine has so many."""
         return number // ENGINES[self.name].share
+
+
+def without_nan(rows: Tables) -> Tables:
+    """The rows with NULL where they have NaN, as SQLite stores them."""
+    return {
+        name: [{n: None if v != v else v for n, v in row.items()} for row in content]
+        for name, content in rows.items()
+    }
 
 
 def by_group(found: ExactAnswer) -> dict[Any, list[Any]]:

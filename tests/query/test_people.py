@@ -45,7 +45,8 @@ def test_no_draft_protects_rows_without_a_word(visits, tmp_path):
         text = dt.draft_policy(visits, **asked)
         (tmp_path / "p.toml").write_text(text)
         # The first one's ledger is gone, and this process says so.
-        said = pytest.warns(UserWarning, match="another ledger") if "by_row" in asked else nullcontext()
+        again = "by_row" in asked
+        said = pytest.warns(UserWarning, match="another ledger") if again else nullcontext()
         with said, dt.open(tmp_path / "p.toml") as session:
             assert session.sql("SELECT COUNT(*) AS n FROM visits").release(0.1).frame.height == 1
         assert not any(f.level == "warning" for f in dt.check(tmp_path / "p.toml").findings)
