@@ -158,7 +158,7 @@ class _Promise:
         It keeps the promise if the bound does. That a bound which is so far above breaks it is no
         proof: what is found is held against the loss itself, and searched anew where it is wrong.
         """
-        if self.delta == 0 or not self.trusting:
+        if not self.trusting or self.delta == 0:
             return self.excess(x)
         loss = self.make(x)
         found = [this.sketch(self.epsilon) for this in sides(loss)] if loss.slack == 0 else [None]
