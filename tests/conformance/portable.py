@@ -1,7 +1,7 @@
 """One keyed hash that engines share, so that what is kept of a unit has one right answer too.
 
-Each part becomes a text that all engines write alike: a real its floor, truth 1 or 0. The hash is
-the MD5 of the seeds and the parts; ties are broken by the parts, as with any other hash.
+Each part becomes a text that all engines write alike: a real its floor or "far", truth 1 or 0. The
+hash is the MD5 of the seeds and the parts; ties are broken by the parts, as with any other hash.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.spark.dialect import SparkDialect
 from dither.engines.writer import Seeds
 from dither.engines.writer.forms import call
+from dither.engines.writer.readings import MARK
 from dither.engines.writer.rows import read_columns
+from dither.plan import expressions as ex
 from dither.plan.job import Job
 from dither.plan.relations import Filter, UnitJoin, base, scans
 from dither.plan.schema import Kind, Schema
@@ -31,21 +33,25 @@ from engines import reference
 
 TEXTS = {
     "duckdb": (
-        "CASE WHEN TYPEOF({0}) = 'DOUBLE' THEN CAST(TRY_CAST(FLOOR(TRY_CAST(CAST({0} AS VARCHAR) "
-        "AS DOUBLE)) AS BIGINT) AS VARCHAR) WHEN CAST({0} AS VARCHAR) = 'true' AND TYPEOF({0}) = "
-        "'BOOLEAN' THEN '1' WHEN TYPEOF({0}) = 'BOOLEAN' AND NOT {0} IS NULL THEN '0' "
+        "CASE WHEN TYPEOF({0}) = 'DOUBLE' THEN CASE WHEN ABS(TRY_CAST(CAST({0} AS VARCHAR) AS "
+        "DOUBLE)) < 9e18 THEN CAST(TRY_CAST(FLOOR(TRY_CAST(CAST({0} AS VARCHAR) AS DOUBLE)) AS "
+        "BIGINT) AS VARCHAR) WHEN NOT {0} IS NULL THEN 'far' END "
+        "WHEN CAST({0} AS VARCHAR) = 'true' AND TYPEOF({0}) = 'BOOLEAN' THEN '1' "
+        "WHEN TYPEOF({0}) = 'BOOLEAN' AND NOT {0} IS NULL THEN '0' "
         "ELSE CAST({0} AS VARCHAR) END"
     ),
     "postgres": (
         "CASE WHEN CAST(PG_TYPEOF({0}) AS TEXT) = 'double precision' THEN CASE WHEN "
         "ABS(CAST(CAST({0} AS TEXT) AS DOUBLE PRECISION)) < 9e18 THEN CAST(CAST(FLOOR(CAST(CAST("
-        "{0} AS TEXT) AS DOUBLE PRECISION)) AS BIGINT) AS TEXT) END WHEN CAST(PG_TYPEOF({0}) AS "
+        "{0} AS TEXT) AS DOUBLE PRECISION)) AS BIGINT) AS TEXT) WHEN NOT {0} IS NULL THEN 'far' "
+        "END WHEN CAST(PG_TYPEOF({0}) AS "
         "TEXT) = 'boolean' THEN CASE CAST({0} AS TEXT) WHEN 'true' THEN '1' WHEN 'false' THEN '0' "
         "END ELSE CAST({0} AS TEXT) END"
     ),
     "databricks": (
         "CASE TYPEOF({0}) WHEN 'double' THEN CASE WHEN ABS(TRY_CAST(CAST({0} AS STRING) AS DOUBLE))"
-        " < 9e18 THEN CAST(FLOOR(TRY_CAST(CAST({0} AS STRING) AS DOUBLE)) AS STRING) END "
+        " < 9e18 THEN CAST(FLOOR(TRY_CAST(CAST({0} AS STRING) AS DOUBLE)) AS STRING) "
+        "WHEN NOT {0} IS NULL THEN 'far' END "
         "WHEN 'boolean' THEN CASE CAST({0} AS STRING) WHEN 'true' THEN '1' WHEN 'false' THEN '0' "
         "END ELSE CAST({0} AS STRING) END"
     ),
@@ -129,7 +135,7 @@ def _text(part: Any) -> str | None:
         case bool():
             return str(int(part))
         case float():
-            return str(math.floor(part)) if abs(part) < 9e18 else None
+            return str(math.floor(part)) if abs(part) < 9e18 else "far"
         case dt.datetime():
             day = f"{part.year:04d}-{part.month:02d}-{part.day:02d}"
             time = part.time().isoformat(timespec="microseconds").rstrip("0")
@@ -146,8 +152,15 @@ def hashed(seeds: Seeds, parts: Sequence[Any]) -> str:
 
 
 def _order(seeds: Seeds, parts: Sequence[Any]) -> tuple[Any, ...]:
-    # Only reals of one floor tie, and of those none is NULL.
+    # Only reals of one floor tie, or far ones, and of those none is NULL.
     return hashed(seeds, parts), *((p is None, 0 if p is None else p) for p in parts)
+
+
+def _told(column: ex.Column) -> ex.Column | ex.Unreadable:
+    """Where the reference's rows hold a column; what engines mark as unreadable it asks for."""
+    if column.name.startswith(MARK):
+        return ex.Unreadable(ex.Column(column.table, column.name.removeprefix(MARK)))
+    return column
 
 
 def _rows(relation: Any, job: Job, schema: Schema, tables: Any, evaluate: Any, seeds: Seeds) -> Any:
@@ -166,7 +179,7 @@ def _rows(relation: Any, job: Job, schema: Schema, tables: Any, evaluate: Any, s
         seen: dict[Any, int] = defaultdict(int)
         units: dict[Any, list[Any]] = defaultdict(list)
         for row in rows:
-            content = [row[c] for c in read]
+            content = [row[_told(c)] for c in read]
             place = tuple((type(v).__name__, v) for v in content)
             seen[place] += 1
             if row[unit] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given, settings
 
-from conformance.engines import by_group
+from conformance.engines import by_group, without_nan
 from conformance.plans import rows
 from conformance.portable import (
     PortableDuckDB,
@@ -77,10 +77,11 @@ def test_every_engine_keeps_the_same_rows_and_groups(bench):
         while isinstance(relation, Filter):
             relation = relation.source
         assume(not (isinstance(relation, PublicJoin) and isinstance(relation.source, UnitJoin)))
-        found = _held(by_group(bench.run(job, SCHEMA, rows(), KEY)))
-        assert found == _held(chosen(job, SCHEMA, rows(), KEY))
+        stored = without_nan(rows()) if isinstance(bench, SQLiteBench) else rows()
+        found = _held(by_group(bench.run(job, SCHEMA, stored, KEY)))
+        assert found == _held(chosen(job, SCHEMA, stored, KEY))
         # A control: with another key something else is kept, so that the key is what was tested.
-        seen["by the key"] += found != _held(chosen(job, SCHEMA, rows(), KEY[::-1]))
+        seen["by the key"] += found != _held(chosen(job, SCHEMA, stored, KEY[::-1]))
         seen["groups"] += bool(job.keys)
         seen["joins"] += isinstance(relation, UnitJoin)
 
