@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from dither import attack
-from dither.lab.attack._decoders import DECODERS, l1_oracle
+from dither.lab.attack.reconstruction._decoders import DECODERS, l1_oracle
 
 SIGMA = 5.0
 

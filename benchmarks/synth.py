@@ -294,8 +294,8 @@ def count(rows: int) -> dict[str, float]:
     import duckdb
 
     from dither import privacy
-    from dither.query._domain import domain_of
-    from dither.query._tables import TablesQuestion
+    from dither.query.tables._counts import TablesQuestion
+    from dither.query.tables._domain import domain_of
 
     sizes = {"a": 2, "b": 5, "c": 10, "d": 20, "e": 50, "f": 100}
     with tempfile.TemporaryDirectory() as folder:

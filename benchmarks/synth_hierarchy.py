@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import dither as dt
-from dither.synth._range_tree import RangeTree
+from dither.synth.ranges._tree import RangeTree
 
 STATES, COUNTIES, AGES, PEOPLE = 50, 3_000, 100, 1_000_000
 

@@ -37,8 +37,8 @@ __all__ = [
 
 NEEDED = {
     "src/dither/examples/training_audit.py": "torch",
-    "src/dither/learn/_secure_sum.py": "tenseal",
-    "src/dither/learn/_shared_sum.py": "shamirs",
+    "src/dither/learn/secure/_secure_sum.py": "tenseal",
+    "src/dither/learn/secure/_shared_sum.py": "shamirs",
     "src/dither/learn/deep/*": "torch",
     "src/dither/learn/federated/_torch.py": "torch",
     "tests/crash/training_worker.py": "torch",

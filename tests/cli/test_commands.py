@@ -108,7 +108,7 @@ def test_init_refuses_to_protect_rows_in_silence(run, people: str) -> None:
 @pytest.mark.parametrize("answer", ["patient_id", "row"])
 def test_init_asks_whose_a_row_is(run, people: str, monkeypatch, answer: str) -> None:
     """On a terminal, and drafts what is answered."""
-    monkeypatch.setattr("dither.cli.init_command._can_be_asked", lambda: True)
+    monkeypatch.setattr("dither.cli.owner.init_command._can_be_asked", lambda: True)
     found = run("init", people, "--out", "p.toml", input=f"nobody\n{answer}\n")
     assert found.exit_code == 0, found.output
     assert "may say whose a row is" in found.stderr
@@ -335,7 +335,7 @@ def test_unexpected_errors_never_show_their_text(run, monkeypatch: pytest.Monkey
     def fail(*_: object, **__: object) -> None:
         raise KeyError("Jane Doe, 42")
 
-    monkeypatch.setattr("dither.query._session.read_policy", fail)
+    monkeypatch.setattr("dither.session._session.read_policy", fail)
     monkeypatch.delenv(TRACE, raising=False)
     found = run("explain", COUNT)
     assert found.exit_code == 9

@@ -75,7 +75,7 @@ def test_other_promises_and_failures_have_codes(run, folder: Path, monkeypatch) 
     found = run(*ask("0.1", "--json"))
     assert found.exit_code == 8
     assert "what was charged stays charged" in json.loads(found.stderr)["error"]["message"]
-    monkeypatch.setattr("dither.query._session.read_policy", fails)
+    monkeypatch.setattr("dither.session._session.read_policy", fails)
     monkeypatch.delenv("DITHER_TRACE", raising=False)
     found = run(*ask("0.1", "--json"))
     assert found.exit_code == 9
@@ -89,7 +89,7 @@ def test_an_interrupt_has_its_code(run, monkeypatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dither.query._session.read_policy", interrupted)
+    monkeypatch.setattr("dither.session._session.read_policy", interrupted)
     found = run("explain", COUNT, "--json")
     assert found.exit_code == 130
     assert json.loads(found.stderr)["error"]["kind"] == "KeyboardInterrupt"
@@ -133,7 +133,7 @@ def test_warnings_are_sentences(run, monkeypatch) -> None:
         warnings.warn("the ledger is doubtful", stacklevel=1)
 
     warnings.simplefilter("default")
-    monkeypatch.setattr("dither.query._session.check_sources", warns)
+    monkeypatch.setattr("dither.session._session.check_sources", warns)
     found = run("explain", COUNT, *ANA)
     assert found.exit_code == 0
     assert "Warning: the ledger is doubtful\n" in found.stderr

@@ -140,7 +140,7 @@ def test_rows_that_do_not_fit_are_refused(run, folder):
 
 CUT = """
 import os, signal, sys
-from dither.learn._boosting import Boosting
+from dither.learn.tabular._boosting import Boosting
 def run(self, *given):
     os.kill(os.getpid(), signal.SIGKILL)
 Boosting.run = run

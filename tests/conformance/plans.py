@@ -15,7 +15,7 @@ from typing import Any
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.job import Cells, Job, ListedCells, Sides
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
 from dither.plan.schema import Schema
 from dither.sql import parse_query
 from engines.hostile import LABS, SCHEMA, VISITS

@@ -25,10 +25,10 @@ from dither.engines.writer.forms import call
 from dither.engines.writer.readings import MARK
 from dither.engines.writer.rows import read_columns
 from dither.plan import expressions as ex
+from dither.plan.facts.scopes import scope_of
 from dither.plan.job import Job
 from dither.plan.relations import Filter, UnitJoin, base, scans
 from dither.plan.schema import Kind, Schema
-from dither.plan.scopes import scope_of
 from engines import reference
 
 TEXTS = {

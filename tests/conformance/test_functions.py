@@ -18,7 +18,7 @@ from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import identifier, named, named_table, selected, subquery
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.facts import infer
+from dither.plan.facts.values import infer
 from dither.plan.functions.dates import PERIODS
 from dither.plan.schema import Kind
 from engines.hostile import SCHEMA, SCOPE, column

@@ -8,8 +8,8 @@ import pytest
 from sqlglot import exp
 
 from conformance.engines import by_group, expected
+from conformance.every_engine.test_every_plan import KEY, expressions
 from conformance.plans import PLANS, job, rows, schema
-from conformance.test_plans import KEY, expressions
 from dither.engines.writer import functions
 from dither.engines.writer.forms import binary, call, case
 from dither.engines.writer.rows import RowSource

@@ -15,8 +15,8 @@ from conformance.spark import SparkBench
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.writer.forms import call
 from dither.plan.job import Sides
-from dither.plan.lower import lower
-from dither.query._learning import learning_query
+from dither.plan.lowering.lower import lower
+from dither.query.learning._learning import learning_query
 from dither.sql import parse_query
 from engines.hostile import Bench
 from engines.lists import BASKETS, SCHEMA, rows

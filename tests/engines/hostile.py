@@ -17,11 +17,11 @@ from dither.engines.duckdb.frames import to_arrow
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.answers import ExactAnswer
-from dither.plan.facts import Scope, infer
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.values import Scope, infer
 from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units, Values
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from dither.plan.scopes import scope_of
 from plan import calls
 
 AGES = tuple(map(Fraction, (0, 18, 65, 110)))

@@ -15,7 +15,9 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope, infer
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.units import column_names, unit_of
+from dither.plan.facts.values import Scope, infer
 from dither.plan.job import (
     LONGEST_KEY,
     Cells,
@@ -45,8 +47,6 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema
-from dither.plan.scopes import scope_of
-from dither.plan.units import column_names, unit_of
 
 FIRST, LAST = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 

@@ -11,7 +11,7 @@ from dither.engines.writer import Seeds
 from dither.engines.writer.expressions import Emitter
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key
-from dither.plan.facts import Scope
+from dither.plan.facts.values import Scope
 from engines.hostile import Bench
 from soundness.tables import MEASURED, planned, schema_of, violations
 

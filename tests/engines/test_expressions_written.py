@@ -18,7 +18,7 @@ from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import identifier
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.facts import infer
+from dither.plan.facts.values import infer
 from dither.plan.schema import Kind
 from engines.hostile import SCOPE, admitted, days, numbers, texts, truths
 

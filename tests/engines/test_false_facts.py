@@ -19,7 +19,7 @@ from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import identifier
 from dither.plan.answers import ExactAnswer
-from dither.plan.lower import Plan, lower
+from dither.plan.lowering.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 from soundness.tables import moved, violations

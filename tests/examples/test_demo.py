@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import dither as dt
 from dither.cli import main
 from dither.errors import DitherError
-from dither.examples.demo_attack import attack, best_odds
-from dither.examples.demo_data import FACTS, MARK, fill, survey
+from dither.examples.demo.attack import attack, best_odds
+from dither.examples.demo.data import FACTS, MARK, fill, survey
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 A toy of each is made here through what the real ones use, and the real ones are counted: a file
 that names most of a kind is a place that the next one has to be added to. A new engine is made in
-``tests/conformance/test_new_engine.py``.
+``tests/conformance/every_engine/test_new_engine.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dither.lab.audit import Outcome
 from dither.noise import discrete_laplace
 from dither.numeric import Words
 from dither.plan import expressions as ex
-from dither.plan.facts import Facts
+from dither.plan.facts.values import Facts
 from dither.sql import expressions as rules
 from dither.sql.allow_list import FUNCTION_NAMES, Place, take
 

@@ -129,3 +129,32 @@ def _lines_of_code(name: str) -> int:
 def _offers(tree: ast.Module) -> bool:
     imports = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
     return any(getattr(n, "module", "") != "__future__" for n in imports)
+
+
+CROWDED = 16
+"""Files of a folder that somebody can take in at one look."""
+
+
+def _folders() -> Iterator[tuple[str, list[str]]]:
+    """Folders of package and tests with the names of their files, without the marks of a kind."""
+    for base in (ROOT, TREE / "tests"):
+        for folder in (base, *(p for p in base.rglob("*") if p.is_dir())):
+            names = [p.stem for p in folder.glob("*.py")]
+            if names:
+                shown = folder.relative_to(base.parent).as_posix()
+                yield shown, [name.removeprefix("test_").lstrip("_") for name in names]
+
+
+def test_no_folder_is_crowded() -> None:
+    """A folder can be taken in at one look: what would be more is a folder within it."""
+    assert {folder: len(names) for folder, names in _folders() if len(names) > CROWDED} == {}
+
+
+def test_a_word_that_begins_three_names_is_a_folder() -> None:
+    """Files are told apart by where they stand, and not by a word that all of them begin with."""
+    counted = {
+        (folder, word): sum(name.partition("_")[0] == word for name in names)
+        for folder, names in _folders()
+        for word in {name.partition("_")[0] for name in names}
+    }
+    assert {place: number for place, number in counted.items() if number > 2} == {}

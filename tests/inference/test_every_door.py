@@ -13,11 +13,12 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference import PrivateTest, _simulation
-from dither.inference._errors import Errors, SimulatedErrors
-from dither.inference._inputs import target
-from dither.inference._proportion import CanonicalNoise
-from dither.inference._result import PrivateResult
+from dither.inference import PrivateTest
+from dither.inference.engine import _simulation
+from dither.inference.engine._errors import Errors, SimulatedErrors
+from dither.inference.engine._inputs import target
+from dither.inference.engine._result import PrivateResult
+from dither.inference.estimates._proportion import CanonicalNoise
 
 NAN, INF = float("nan"), float("inf")
 

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from dither import inference
-from dither.inference import _ball
-from dither.inference._inputs import Bounds
-from dither.inference._proportion import CanonicalNoise
-from dither.inference._statistic import LATTICE, StatisticRelease
-from dither.inference._tables import TableRelease
+from dither.inference.engine import _ball
+from dither.inference.engine._inputs import Bounds
+from dither.inference.engine._statistic import LATTICE, StatisticRelease
+from dither.inference.estimates._proportion import CanonicalNoise
+from dither.inference.hypothesis._contingency import TableRelease
 from dither.mechanisms import DiscreteLaplace, Gaussian, Laplace, QuantileTree, TopK, Tulap
-from dither.mechanisms._analytic import gaussian_mu
+from dither.mechanisms.counts._analytic import gaussian_mu
 from inference.test_every_door import DOORS, Rows
 
 NAN, INF = float("nan"), float("inf")

@@ -96,7 +96,7 @@ def test_what_needs_another_library_is_audited_where_that_is_installed(
         room: Any = SimpleNamespace(__all__=(), AUDITED=audited)
         return [made.__name__ for made in declaring(room)]
 
-    assert found("dither.learn._boosting:Boosting", "needing:Step") == ["Boosting"]
+    assert found("dither.learn.tabular._boosting:Boosting", "needing:Step") == ["Boosting"]
     with pytest.raises(ImportError):
         found("dither.learn._nowhere:Step")
 

@@ -13,12 +13,13 @@ from scipy import sparse
 
 from dither import learn
 from dither.errors import ArgumentError
-from dither.learn import _boosting, _noise
-from dither.learn._bayes import ClassSums, _drawn, _sizes
+from dither.learn import _noise
 from dither.learn._columns import numbers, places_in
 from dither.learn._noise import Asked, Moved
-from dither.learn._partition import parts_of
 from dither.learn._rows import Encoding, declared
+from dither.learn.tabular import _boosting
+from dither.learn.tabular._bayes import ClassSums, _drawn, _sizes
+from dither.learn.votes._partition import parts_of
 from dither.mechanisms import DiscreteLaplace
 
 HOSTILE = [-1e9, -1.0, -0.5, 0.0, 0.3, 1.0, 7.0, np.nan, np.inf, -np.inf]
@@ -157,7 +158,7 @@ def test_what_lies_under_a_mask_is_missing() -> None:
 
 def test_masked_targets_move_no_further_than_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beneath would else count as far beyond the bounds."""
-    from dither.inference._moments import MomentsRelease
+    from dither.inference.regression._moments import MomentsRelease
 
     seen = []
     right = MomentsRelease.release

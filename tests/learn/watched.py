@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.learn._trees import UNIT, Trees
+from dither.learn.tabular.trees._trees import UNIT, Trees
 
 __all__ = ["Gaps", "WatchedTrees", "gaps", "watched"]
 

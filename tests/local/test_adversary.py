@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.local import GRR, SDGRR, URR, simulate_attack
-from privacy.test_shuffling import histograms
+from privacy.amplification.test_shuffling import histograms
 
 
 def brute_force(matrix: Any, prior: Any) -> float:

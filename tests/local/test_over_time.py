@@ -14,7 +14,7 @@ from dither.errors import ArgumentError
 from dither.local import GRR
 from dither.local._coins import ONE, exp_bounds
 from dither.local._frequency.loloha import LOLOHA
-from dither.local._memory import Memory
+from dither.local._reports.memory import Memory
 from dither.local._structures.heavy_hitters import HeavyHitters
 from dither.numeric import SimulatedWords
 from local import laws
@@ -92,7 +92,7 @@ def test_all_reports() -> None:
 @pytest.mark.parametrize("g", [2, 5])
 def test_one_round(g: int) -> None:
     """Given the seed's bucket, one-time reports follow the law; estimates vary as stated."""
-    from dither.local._hashing import bucket, words_of
+    from dither.local._reports.hashing import bucket, words_of
 
     channel = LOLOHA(6, 1, 2, buckets=g)
     found = channel.draw(np.full(400_000, 3, dtype=np.int64), SimulatedWords(9))

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 
 from dither.errors import ArgumentError
 from dither.local import GRR, HCMS, OUE, SDGRR, PartCounts, Personal, simulate
-from dither.local._postprocess import nonnegative
+from dither.local._estimates.postprocess import nonnegative
 
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])
 

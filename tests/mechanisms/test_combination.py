@@ -16,7 +16,7 @@ from dither.mechanisms._combination import (
     _look_up,
     _two_laplace_table,
 )
-from dither.plan.levels import Levels
+from dither.plan.lowering.levels import Levels
 
 SCALES = (F(1, 5), F(1, 2), F(1), F(2), F(20))
 COEFFICIENTS = (0.01, 0.1, 0.3, 0.5, 0.77, 1.0, 1.7, 3.0, 10.0, 33.3)

@@ -37,6 +37,9 @@ from dither.mechanisms import (
 )
 from dither.mechanisms import _composable as composable
 from dither.privacy import Neighbours
+from mechanisms.adaptive.test_local_sensitivity import proposed
+from mechanisms.adaptive.test_sparse_vector import law as sparse_law
+from mechanisms.counts.test_count_noises import law_of, shifted
 from mechanisms.realised import (
     MP,
     fraction,
@@ -44,10 +47,7 @@ from mechanisms.realised import (
     laplace_options,
     realised_law,
 )
-from mechanisms.test_count_noises import law_of, shifted
-from mechanisms.test_local_sensitivity import proposed
-from mechanisms.test_sparse_vector import law as sparse_law
-from mechanisms.test_top_k import race
+from mechanisms.selection.test_top_k import race
 
 EPSILONS = [F(0), F(1, 2), F(1), F(2), F(4)]
 

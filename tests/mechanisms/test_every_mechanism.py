@@ -11,7 +11,7 @@ import pytest
 from dither import mechanisms
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism
-from dither.mechanisms._selection import Selection
+from dither.mechanisms.selection._selection import Selection
 
 OFFERED = {x for name in mechanisms.__all__ if inspect.isclass(x := getattr(mechanisms, name))}
 CALIBRATED = {

@@ -24,7 +24,7 @@ from dither.mechanisms import (
     QuantileTree,
     allocate,
 )
-from dither.mechanisms.refined_quantiles import RefinedQuantiles
+from dither.mechanisms.quantiles.refined_quantiles import RefinedQuantiles
 from dither.numeric import SimulatedWords
 
 DRAWS = 200_000

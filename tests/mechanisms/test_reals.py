@@ -14,8 +14,8 @@ from dither import noise as samplers
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from dither.mechanisms import _analytic as analytic
 from dither.mechanisms import _reals as reals
+from dither.mechanisms.counts import _analytic as analytic
 from dither.numeric import SimulatedWords
 from mechanisms.realised import MP, divergence, fraction, laplace_options, refuted
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.plan import expressions as ex
-from dither.plan.contradictions import contradiction
-from dither.plan.facts import Scope
+from dither.plan.facts.contradictions import contradiction
+from dither.plan.facts.values import Scope
 from dither.plan.schema import ColumnFacts, Kind, Table
 
 X = ex.Column("t", "x")

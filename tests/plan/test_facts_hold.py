@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.expressions import PARTS, TRUNCATIONS
-from dither.plan.facts import Facts, Scope, infer, listed_values
+from dither.plan.facts.values import Facts, Scope, infer, listed_values
 from dither.plan.schema import ColumnFacts, Kind, Table, kind_of_value
 from plan import calls
 from plan.plan_interpreter import value_of

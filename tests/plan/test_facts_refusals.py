@@ -10,7 +10,7 @@ import pytest
 
 from dither.errors import BoundsError, QueryError, UnknownNameError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.facts import LONGEST_LIST, Facts, Scope, infer, listed_values, why_unbounded
+from dither.plan.facts.values import LONGEST_LIST, Facts, Scope, infer, listed_values, why_unbounded
 from dither.plan.schema import ColumnFacts, Kind, Table
 
 TABLE = Table(

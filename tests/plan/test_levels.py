@@ -10,7 +10,7 @@ import pytest
 
 from dither.plan.expressions import Column
 from dither.plan.job import Rows, Total
-from dither.plan.levels import Levels, sensitivity_of_levels
+from dither.plan.lowering.levels import Levels, sensitivity_of_levels
 
 SHAPES = (
     Levels((2, 2), ((0, 1), (0,), ())),

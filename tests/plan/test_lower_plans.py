@@ -11,8 +11,14 @@ from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.job import Leaves, Rows, Total, Units, Values
-from dither.plan.lower import lower
-from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
+from dither.plan.lowering.lower import lower
+from dither.plan.lowering.recipes import (
+    Linear,
+    MeanRecipe,
+    QuantileRecipe,
+    RatioRecipe,
+    VarianceRecipe,
+)
 from dither.plan.relations import Filter, PublicJoin, Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 

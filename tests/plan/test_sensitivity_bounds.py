@@ -18,7 +18,7 @@ from dither.plan.job import (
     UnitSizeHistogram,
     Values,
 )
-from dither.plan.sensitivity import sensitivity
+from dither.plan.lowering.sensitivity import sensitivity
 
 X = Column("t", "x")
 

@@ -8,7 +8,8 @@ import pytest
 
 from dither.errors import QueryError
 from dither.plan import expressions as ex
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
+from dither.plan.lowering.unnested import conditions_first, items
 from dither.plan.relations import (
     Elements,
     Filter,
@@ -20,7 +21,6 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
-from dither.plan.unnested import conditions_first, items
 from dither.sql import parse_query
 
 LISTS = {n: ColumnFacts(n, Kind.INTEGER) for n in ("a", "b", "c", "d", "e")}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dither.errors import QueryError
 from dither.plan import expressions as ex
-from dither.plan.facts import infer
-from dither.plan.valueless import most_values, valueless
+from dither.plan.facts.valueless import most_values, valueless
+from dither.plan.facts.values import infer
 from plan.test_facts_hold import SCOPE, column, conditions, dates, numbers, possible, texts
 
 ZERO, NULL = ex.Literal(0), ex.Literal(None)

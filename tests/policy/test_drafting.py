@@ -10,7 +10,7 @@ import pytest
 
 import dither
 from dither.errors import PolicyError
-from dither.query._drafting import draft_policy
+from dither.policy._drafting import draft_policy
 
 ODD = [
     "plain",

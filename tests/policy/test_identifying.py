@@ -11,8 +11,8 @@ import pytest
 import dither as dt
 from dither.errors import PolicyError
 from dither.plan.schema import Kind
-from dither.query._drafting import UnitMissing
-from dither.query._people import person_keys
+from dither.policy._drafting import UnitMissing
+from dither.policy._identifying import person_keys
 
 KEYS = ("patient_id", "UserID", "customer number", "userid", "person", "SSN", "id_client", "MRN",
         "patientNr", "Email", "subject_code", "kunden_nr", "hashed_user_id")  # fmt: skip

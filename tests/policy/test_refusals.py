@@ -13,7 +13,7 @@ import pytest
 
 import dither
 from dither.errors import ArgumentError, PolicyError
-from dither.query._policy import read_policy
+from dither.policy._policy import read_policy
 from query.query_data import policy, regions, visits
 
 

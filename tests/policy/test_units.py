@@ -10,9 +10,9 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError, LedgerError, PolicyError, PromiseError, QueryError
+from dither.policy._policy import read_policy
 from dither.privacy import Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._policy import read_policy
 from query.query_data import policy, rows_policy, visits
 
 LABS = pl.DataFrame({"person": [i % 50 for i in range(300)], "value": [1, 2, 3] * 100})

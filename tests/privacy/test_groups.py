@@ -15,7 +15,7 @@ from dither import privacy
 from dither.accounting import by_every_theorem, shuffle
 from dither.errors import ArgumentError
 from dither.privacy import Bound, Loss, theorems
-from dither.privacy._one_sample import excess
+from dither.privacy.amplification._one_sample import excess
 from dither.privacy.theorems import parallel
 
 

@@ -19,9 +19,9 @@ from dither.plan import expressions as ex
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan import released as rv
+from dither.policy._canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
 from dither.query import _certificate as certificate
 from dither.query import _explain as explain
-from dither.query._canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
 from dither.query._certificate import Request, _digest, certificate_data, certified
 from query.query_data import leaves, policy
 

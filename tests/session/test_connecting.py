@@ -12,7 +12,7 @@ import pytest
 
 from dither import open as open_policy
 from dither.errors import LedgerCorruptError, LedgerError, PolicyError
-from dither.query import _ahead
+from dither.session import _connecting as _ahead
 
 VISITS = pl.DataFrame({"age": [30, 41, 57]})
 

@@ -18,7 +18,7 @@ import numpy as np
 from dither.plan import aggregates as ag
 from dither.plan.answers import CellsInUse, ExactAnswer, Histogram
 from dither.plan.job import Job, Units, VoteHistogram
-from dither.plan.lower import Plan, lower
+from dither.plan.lowering.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 from engines.hostile import DOCTORS, LARGEST

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dither.engines.writer.grouped import HistogramQuery
-from dither.mechanisms.quantile_tree import QuantileTree
+from dither.mechanisms.quantiles.quantile_tree import QuantileTree
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.job import Leaves, Sides, UnitSizeHistogram
-from dither.plan.lower import Plan, lower
+from dither.plan.lowering.lower import Plan, lower
 from dither.plan.relations import Scan
 from dither.plan.schema import Schema
-from dither.query._learning import learning_query
 from dither.query._noise import plan_noise
+from dither.query.learning._learning import learning_query
 from engines.hostile import Bench
 from engines.lists import ELEMENTS
 from engines.lists import SCHEMA as LISTS

@@ -14,7 +14,7 @@ from conformance.engines import by_group
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.answers import ExactAnswer
-from dither.plan.lower import Plan
+from dither.plan.lowering.lower import Plan
 from engines.hostile import Bench
 from engines.reference import answer
 from soundness.queries import nested

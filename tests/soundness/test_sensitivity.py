@@ -23,7 +23,7 @@ from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.answers import ExactAnswer, Histogram
 from dither.plan.job import Total
-from dither.plan.lower import Plan
+from dither.plan.lowering.lower import Plan
 from dither.plan.relations import PublicJoin
 from dither.plan.schema import Kind, Schema, Table
 from engines.hostile import KEY, Bench, frame

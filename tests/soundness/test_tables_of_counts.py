@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dither.engines.writer import cells
 from dither.plan.job import Cells, Job, ListedCells
-from dither.plan.sensitivity import sensitivity
+from dither.plan.lowering.sensitivity import sensitivity
 from engines.hostile import Bench
 from soundness.tables import DOCTOR_ROWS, drawn_pair, moved, planned, schema_of
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine, FileSource, FrameSource, parquet
 from dither.errors import DitherError, EngineError
-from dither.plan.lower import Plan
+from dither.plan.lowering.lower import Plan
 from dither.plan.schema import Schema
 from engines.hostile import KEY
 from soundness.adversary import (

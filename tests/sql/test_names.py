@@ -16,9 +16,9 @@ from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import Names, parse_expression
 from dither.sql.dates import date_part, read_timestamp, truncation
-from dither.sql.joins import join, join_public, join_unit
 from dither.sql.names import find_table, free_name, key_expression
-from dither.sql.sources import start
+from dither.sql.rows.joins import join, join_public, join_unit
+from dither.sql.rows.sources import start
 from sql.sql_tables import SCHEMA
 
 VISITS = Scan("visits", "v")
@@ -205,7 +205,7 @@ def test_dates_are_read_deep_inside() -> None:
 def test_this_room_does_not_load_sqlglot_until_it_reads() -> None:
     """What the builder shares is light."""
     code = (
-        "import sys, dither.sql.joins, dither.sql.names, dither.sql.dates\n"
+        "import sys, dither.sql.rows.joins, dither.sql.names, dither.sql.dates\n"
         "assert 'sqlglot' not in sys.modules\n"
         "dither.sql.parse_query\n"
         "assert 'sqlglot' in sys.modules"

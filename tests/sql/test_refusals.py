@@ -17,7 +17,7 @@ from dither.errors import (
     UnsupportedError,
 )
 from dither.plan import expressions as ex
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
 from dither.plan.relations import Scan
 from dither.sql import Names, parse_expression, parse_query
 from sql.sql_tables import SCHEMA

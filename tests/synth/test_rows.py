@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dither.synth import _rows
-from dither.synth._graph import GraphModel, NoisyMarginal
 from dither.synth._rows import rounded, rows_of
+from dither.synth.model._graph import GraphModel, NoisyMarginal
 
 STAR = (3, 4, 5, 2)
 """Sizes of a root and three columns that depend on it alone."""

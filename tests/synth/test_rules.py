@@ -8,7 +8,7 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError
-from dither.synth._graph import GraphModel, NoisyMarginal
+from dither.synth.model._graph import GraphModel, NoisyMarginal
 
 COLUMNS = {
     "age": {"bins": [0, 15, 30, 100], "nullable": False},

@@ -14,9 +14,10 @@ import pytest
 
 from dither.accounting import delta_of_rho
 from dither.errors import ArgumentError
-from dither.synth import _plans, _spending
-from dither.synth._plans import measured_by
+from dither.synth import _spending
 from dither.synth._spending import LATTICE, Candidate, MeasuredTable, ZCDPBudget, root_below
+from dither.synth.model import _plans
+from dither.synth.model._plans import measured_by
 
 SIZES = (2, 3, 2)
 ROWS = np.array([[0, 0, 0], [0, 1, 1], [1, 2, 0], [1, 2, 1], [0, 0, 0], [1, 1, 1], [0, 2, 1]])

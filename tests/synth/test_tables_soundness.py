@@ -18,11 +18,14 @@ import pytest
 import dither as dt
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Neighbours
-from dither.query._tables import TablesQuestion
-from dither.synth import _asked_marginals, _asked_ranges, _range_plan, _residuals
-from dither.synth._hierarchy import HierarchyPlan, MeasuredLevels
-from dither.synth._range_plan import RangePlan
-from dither.synth._range_tree import RangeTree
+from dither.query.tables._counts import TablesQuestion
+from dither.synth.hierarchy._hierarchy import HierarchyPlan, MeasuredLevels
+from dither.synth.marginals import _residuals
+from dither.synth.ranges import _plan as _range_plan
+from dither.synth.ranges._plan import RangePlan
+from dither.synth.ranges._tree import RangeTree
+from dither.synth.tables import _marginals as _asked_marginals
+from dither.synth.tables import _ranges as _asked_ranges
 
 BINS = 6
 CODE = 10**6

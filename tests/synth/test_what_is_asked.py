@@ -15,13 +15,14 @@ import pytest
 import dither as dt
 from dither.lab.audit import Outcome, audit
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.query._tables import TablesQuestion
-from dither.synth import _asked, _spending
+from dither.query.tables._counts import TablesQuestion
+from dither.synth import _spending
 from dither.synth._audited import AuditedMarginals
-from dither.synth._hierarchy import HierarchyPlan
-from dither.synth._plans import MethodRun
-from dither.synth._range_plan import RangePlan
 from dither.synth._spending import MeasuredTable, ZCDPBudget
+from dither.synth.hierarchy._hierarchy import HierarchyPlan
+from dither.synth.model._plans import MethodRun
+from dither.synth.ranges._plan import RangePlan
+from dither.synth.tables import _synthesis as _asked
 
 COLUMNS = {
     "sex": {"values": ["f", "m"], "nullable": False},

@@ -17,19 +17,19 @@ from dither.cli._endings import FAILED, INTERRUPTED, AsJson, Ended, code_of, wan
 from dither.cli._options import Group
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
-from dither.cli.attack_command import attack
+from dither.cli.attack.attack_command import attack
 from dither.cli.audit_command import audit
-from dither.cli.bounds_commands import bounds, check
 from dither.cli.example_commands import demo
-from dither.cli.hierarchy_command import hierarchy
-from dither.cli.infer_command import infer
-from dither.cli.init_command import init
-from dither.cli.learn_command import learn
-from dither.cli.ledger_commands import ledger, verify
-from dither.cli.local_command import local
-from dither.cli.owner_commands import owner
-from dither.cli.query_commands import explain, preview, release
-from dither.cli.synth_command import synth
+from dither.cli.local.local_command import local
+from dither.cli.owner.bounds_commands import bounds, check
+from dither.cli.owner.init_command import init
+from dither.cli.owner.ledger_commands import ledger, verify
+from dither.cli.owner.owner_commands import owner
+from dither.cli.questions.hierarchy_command import hierarchy
+from dither.cli.questions.infer_command import infer
+from dither.cli.questions.learn_command import learn
+from dither.cli.questions.query_commands import explain, preview, release
+from dither.cli.questions.synth_command import synth
 from dither.errors import DitherError
 
 __all__ = ["main"]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dither._display import Explanation, Node
     from dither.lab.attack import Verdict
-    from dither.query._display import Explanation, Node
     from dither.query._preview import Preview
     from dither.query._release import Release
 

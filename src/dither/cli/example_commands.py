@@ -34,7 +34,7 @@ def demo(folder: Path) -> None:
     Writes the data, a policy, answers, pictures, a certificate and a ledger. Takes some seconds
     and needs no network.
     """
-    from dither.examples.demo import run
+    from dither.examples.demo.run import run
 
     run(folder)
 

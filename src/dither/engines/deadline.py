@@ -1,9 +1,9 @@
 """The end of a statement that takes too long: for engines that cannot be told of one.
 
-How many rows a question makes of a unit's is public (``dither.plan.unnested``, ``max_join_rows``),
-so no row can make one run for ever. A deadline is the backstop behind that, and says what every
-other failure says. Whether it is reached depends on the data all the same: ``docs/guarantee.md``
-says what that may tell.
+How many rows a question makes of a unit's is public (``dither.plan.lowering.unnested``,
+``max_join_rows``), so no row can make one run for ever. A deadline is the backstop behind that, and
+says what every other failure says. Whether it is reached depends on the data all the same:
+``docs/guarantee.md`` says what that may tell.
 """
 
 from __future__ import annotations

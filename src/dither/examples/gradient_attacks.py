@@ -112,7 +112,7 @@ def show_gradients(
         f"{level(confidence)}. Claimed: of one update, for replacing the client's record.",
     )
     if picture is not None:
-        from dither.plots._gradients import draw_inversions
+        from dither.plots.lab._gradients import draw_inversions
 
         draw_inversions(drawn, picture, delta=delta)
         click.echo(f"picture: {picture}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._format import loss_text
-from dither.examples.demo_data import survey
+from dither.examples.demo.data import survey
 
 if TYPE_CHECKING:
     import polars as pl
@@ -205,9 +205,9 @@ def private_rows(
 
     from dither import privacy
     from dither.lab._simulation import SimulatedWorld
-    from dither.synth._model import Fitted
-    from dither.synth._plans import measured_by
     from dither.synth._spending import ZCDPBudget
+    from dither.synth.model._model import Fitted
+    from dither.synth.model._plans import measured_by
 
     values = {name: table[name].unique().sort() for name in table.columns}
     places = {

@@ -180,7 +180,7 @@ def show_membership(
         "data like it. Guesses, area and curve are tested at once against what is allowed.",
     )
     if picture is not None:
-        from dither.plots._alarms import draw_membership
+        from dither.plots.lab._alarms import draw_membership
 
         draw_membership([f for _, f in results], picture, labels=[n for n, _ in results])
         click.echo(f"picture: {picture}")
@@ -239,7 +239,7 @@ def show_synthetic(
         f"{level(confidence)}. Rows drawn again and exact pairs promise nothing.",
     )
     if picture is not None:
-        from dither.plots._alarms import draw_membership
+        from dither.plots.lab._alarms import draw_membership
 
         draw_membership(
             [found for _, found in results], picture, labels=[name for name, _ in results],

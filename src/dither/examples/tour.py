@@ -280,7 +280,7 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
     """The same attacks on private answers, and what those are still good for."""
     from dither import attack
     from dither.lab.attack import plot_verdicts
-    from dither.plots._alarms import draw_membership
+    from dither.plots.lab._alarms import draw_membership
 
     step = Chapter("dither: noise that is accounted for", "bounded", broken=False)
     chosen, truth = targets(rows, TARGETS, seed)

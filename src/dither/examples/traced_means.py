@@ -118,7 +118,7 @@ def show_tracing(
         "together.",
     )
     if picture is not None:
-        from dither.plots._alarms import draw_membership
+        from dither.plots.lab._alarms import draw_membership
 
         draw_membership([f for _, f in found], picture, labels=[n for n, _ in found])
         click.echo(f"picture: {picture}")

@@ -10,57 +10,64 @@ number comes from one simulator.
 3. *Infer* finds the parameter whose expectation was released, and how far it may be off.
 
 Standard errors, intervals at any confidence and p-values then are post-processing and cost nothing.
+
+The three layers stand in ``engine``; ``estimates``, ``hypothesis`` and ``regression`` hold what is
+asked, ``planning`` what is asked before, and ``tables`` the same questions of a session's table.
 """
 
 from dither._extras import refused_without
-from dither.inference._anova import f_oneway
-from dither.inference._ball import BallRelease
-from dither.inference._boosted import BoostedRelease
-from dither.inference._clamped_sums import ContrastRelease
-from dither.inference._coefficients import RegressionEstimate as RegressionEstimate
-from dither.inference._compare import Comparison as Comparison
-from dither.inference._compare import compare
-from dither.inference._concordance import ConcordanceRelease, kendalltau
-from dither.inference._cost import CostOfPrivacy as CostOfPrivacy
-from dither.inference._cost import cost_of_privacy
-from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
-from dither.inference._covariance import CovarianceRelease, covariance
-from dither.inference._descent import DescentRelease
-from dither.inference._difference import DifferenceRelease, difference
-from dither.inference._ecdf import DistributionTest as DistributionTest
-from dither.inference._ecdf import TreeRelease
-from dither.inference._efficient import EfficientRelease
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._identity import identity_test, uniformity_test
-from dither.inference._kolmogorov import ks_1samp, ks_2samp
-from dither.inference._logistic import LogisticEstimate as LogisticEstimate
-from dither.inference._logistic import logistic_regression
-from dither.inference._mean import mean
-from dither.inference._means import BoxRelease, means
-from dither.inference._moments import MomentsRelease
-from dither.inference._normal_mean import MeanRelease
-from dither.inference._objective import ObjectiveRelease
-from dither.inference._one_sample import sign_test, wilcoxon
-from dither.inference._pearson import CorrelationTest as CorrelationTest
-from dither.inference._pearson import pearsonr
-from dither.inference._printed import truncated_mean_as_printed
-from dither.inference._proportion import CanonicalNoise, proportion
-from dither.inference._quantiles import BinsRelease, quantiles
-from dither.inference._ranks import GroupRanks, kruskal, mannwhitneyu
-from dither.inference._regression import linear_regression
-from dither.inference._result import PrivateEstimate as PrivateEstimate
-from dither.inference._result import PrivateResult as PrivateResult
-from dither.inference._result import PrivateTest as PrivateTest
-from dither.inference._signs import SquareRelease
-from dither.inference._sizes import samples_needed
-from dither.inference._sparse import SparseEstimate as SparseEstimate
-from dither.inference._sparse import SparseRelease, sparse_mean
-from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelease
-from dither.inference._t_tests import ttest_1samp, ttest_ind, ttest_rel, ztest
-from dither.inference._tables import TableRelease, goodness_of_fit, independence_test
-from dither.inference._test_of_tests import RejectionsRelease, test_of_tests
-from dither.inference._ties import TiesRelease
-from dither.inference._two_proportions import CellsRelease, odds_ratio, two_proportions
+from dither.inference.engine._ball import BallRelease
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._result import PrivateEstimate as PrivateEstimate
+from dither.inference.engine._result import PrivateResult as PrivateResult
+from dither.inference.engine._result import PrivateTest as PrivateTest
+from dither.inference.engine._signs import SquareRelease
+from dither.inference.engine._statistic import StatisticRelease, StatisticWithRowsRelease
+from dither.inference.estimates._covariance import CovarianceEstimate as CovarianceEstimate
+from dither.inference.estimates._covariance import CovarianceRelease, covariance
+from dither.inference.estimates._difference import DifferenceRelease, difference
+from dither.inference.estimates._ecdf import DistributionTest as DistributionTest
+from dither.inference.estimates._ecdf import TreeRelease
+from dither.inference.estimates._mean import mean
+from dither.inference.estimates._means import BoxRelease, means
+from dither.inference.estimates._normal_mean import MeanRelease
+from dither.inference.estimates._printed import truncated_mean_as_printed
+from dither.inference.estimates._proportion import CanonicalNoise, proportion
+from dither.inference.estimates._quantiles import BinsRelease, quantiles
+from dither.inference.estimates._sparse import SparseEstimate as SparseEstimate
+from dither.inference.estimates._sparse import SparseRelease, sparse_mean
+from dither.inference.estimates._two_proportions import CellsRelease, odds_ratio, two_proportions
+from dither.inference.hypothesis._anova import f_oneway
+from dither.inference.hypothesis._clamped_sums import ContrastRelease
+from dither.inference.hypothesis._concordance import ConcordanceRelease, kendalltau
+from dither.inference.hypothesis._contingency import (
+    TableRelease,
+    goodness_of_fit,
+    independence_test,
+)
+from dither.inference.hypothesis._efficient import EfficientRelease
+from dither.inference.hypothesis._identity import identity_test, uniformity_test
+from dither.inference.hypothesis._kolmogorov import ks_1samp, ks_2samp
+from dither.inference.hypothesis._one_sample import sign_test, wilcoxon
+from dither.inference.hypothesis._pearson import CorrelationTest as CorrelationTest
+from dither.inference.hypothesis._pearson import pearsonr
+from dither.inference.hypothesis._ranks import GroupRanks, kruskal, mannwhitneyu
+from dither.inference.hypothesis._t_tests import ttest_1samp, ttest_ind, ttest_rel, ztest
+from dither.inference.hypothesis._test_of_tests import RejectionsRelease, test_of_tests
+from dither.inference.hypothesis._ties import TiesRelease
+from dither.inference.planning._compare import Comparison as Comparison
+from dither.inference.planning._compare import compare
+from dither.inference.planning._cost import CostOfPrivacy as CostOfPrivacy
+from dither.inference.planning._cost import cost_of_privacy
+from dither.inference.planning._sizes import samples_needed
+from dither.inference.regression._boosted import BoostedRelease
+from dither.inference.regression._coefficients import RegressionEstimate as RegressionEstimate
+from dither.inference.regression._descent import DescentRelease
+from dither.inference.regression._linear_regression import linear_regression
+from dither.inference.regression._logistic import LogisticEstimate as LogisticEstimate
+from dither.inference.regression._logistic import logistic_regression
+from dither.inference.regression._moments import MomentsRelease
+from dither.inference.regression._objective import ObjectiveRelease
 
 __all__ = [
     "compare",

@@ -8,43 +8,47 @@ never published, and ``search`` chooses hyper-parameters.
 what they take, are imported when they are first used, and need ``pip install 'dither[learn]'``.
 ``session.table("visits").learn(epsilon=1)`` asks for a model through engine and ledger; ``load``
 reads what its ``save`` wrote.
+
+Models of columns stand in ``tabular``, predictions without a model in ``votes``, searches in
+``tuning``, sums of several parties in ``secure`` and ``federated``, and what a session's table is
+asked for in ``tables``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dither.learn._additive import AdditiveClassifier as AdditiveClassifier
-from dither.learn._additive import AdditiveRegressor as AdditiveRegressor
-from dither.learn._aggregate import Aggregated as Aggregated
-from dither.learn._aggregate import SampleAndAggregate
-from dither.learn._ballot import TeacherVote
-from dither.learn._bayes import ClassSums
-from dither.learn._bayes import GaussianNB as GaussianNB
-from dither.learn._boosting import Boosting
-from dither.learn._data_dependent import PrivateCost as PrivateCost
-from dither.learn._data_dependent import PublishedCost as PublishedCost
-from dither.learn._forest import RandomForestClassifier as RandomForestClassifier
-from dither.learn._forest import RandomForestRegressor as RandomForestRegressor
-from dither.learn._kmeans import Clusters
-from dither.learn._kmeans import KMeans as KMeans
-from dither.learn._linear import LinearRegression as LinearRegression
-from dither.learn._logistic import LogisticRegression as LogisticRegression
-from dither.learn._pca import PCA as PCA
-from dither.learn._pca import AxesRun
-from dither.learn._search import SearchResult as SearchResult
-from dither.learn._search import search
-from dither.learn._search_runs import Search
-from dither.learn._secure_sum import secure_sum
-from dither.learn._shared_sum import shared_sum
-from dither.learn._trees import Trees
-from dither.learn._votes import Votes
-from dither.learn._votes_preview import VotesPreview as VotesPreview
 from dither.learn.federated._noise import DistributedNoise
+from dither.learn.secure._secure_sum import secure_sum
+from dither.learn.secure._shared_sum import shared_sum
+from dither.learn.tabular._additive import AdditiveClassifier as AdditiveClassifier
+from dither.learn.tabular._additive import AdditiveRegressor as AdditiveRegressor
+from dither.learn.tabular._bayes import ClassSums
+from dither.learn.tabular._bayes import GaussianNB as GaussianNB
+from dither.learn.tabular._boosting import Boosting
+from dither.learn.tabular._kmeans import Clusters
+from dither.learn.tabular._kmeans import KMeans as KMeans
+from dither.learn.tabular._linear import LinearRegression as LinearRegression
+from dither.learn.tabular._logistic import LogisticRegression as LogisticRegression
+from dither.learn.tabular._pca import PCA as PCA
+from dither.learn.tabular._pca import AxesRun
+from dither.learn.tabular.trees._forest import RandomForestClassifier as RandomForestClassifier
+from dither.learn.tabular.trees._forest import RandomForestRegressor as RandomForestRegressor
+from dither.learn.tabular.trees._trees import Trees
+from dither.learn.tuning._plan import Search
+from dither.learn.tuning._search import SearchResult as SearchResult
+from dither.learn.tuning._search import search
+from dither.learn.votes._aggregate import Aggregated as Aggregated
+from dither.learn.votes._aggregate import SampleAndAggregate
+from dither.learn.votes._ballot import TeacherVote
+from dither.learn.votes._data_dependent import PrivateCost as PrivateCost
+from dither.learn.votes._data_dependent import PublishedCost as PublishedCost
+from dither.learn.votes._preview import VotesPreview as VotesPreview
+from dither.learn.votes._votes import Votes
 
 if TYPE_CHECKING:
-    from dither.learn._asked import load
-    from dither.learn._asked_model import LearnedModel as LearnedModel
     from dither.learn.deep import PrivateOptimizer, train
+    from dither.learn.tables._model import LearnedModel as LearnedModel
+    from dither.learn.tables._table import load
 
 __all__ = [
     "PCA",
@@ -76,15 +80,15 @@ AUDITED = (
     Search,
     Trees,
     "dither.learn.deep._centre:RowsMean",
-    "dither.learn.deep._noise:GradientStep",
+    "dither.learn.deep.noise._noise:GradientStep",
 )
 """What ``dither audit --all`` reads beside the list above; a text names what needs a library."""
 
 _LATER = {
-    "LearnedModel": "dither.learn._asked_model",
+    "LearnedModel": "dither.learn.tables._model",
     "PrivateOptimizer": "dither.learn.deep",
     "deep": "",
-    "load": "dither.learn._asked",
+    "load": "dither.learn.tables._table",
     "train": "dither.learn.deep",
 }
 """What needs a library of its own, and the rooms that import it; a room stands for itself."""

@@ -17,7 +17,7 @@ from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.privacy._budget import BudgetFilter, Remaining
+    from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
 __all__ = [
     "QUOTAS",
@@ -53,7 +53,7 @@ def is_quota(account: str) -> bool:
 @lru_cache(maxsize=1024)
 def read_budget(text: str) -> BudgetFilter:
     """The filter of the caps that an entry holds as JSON."""
-    from dither.privacy._budget import BudgetFilter
+    from dither.privacy.accounts._budget import BudgetFilter
 
     return BudgetFilter.from_dict(json.loads(text))
 

@@ -58,7 +58,7 @@ from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.privacy._budget import BudgetFilter
+    from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["Ledger"]
 

@@ -4,12 +4,12 @@ A `Channel` is the public agreement between the two: `Channel.privatize` on the 
 `Channel.aggregate` and `Aggregate.estimate` on the server.
 """
 
-from dither.local._aggregate import Aggregate as Aggregate
 from dither.local._attack import Attack as Attack
 from dither.local._attack import ClassGame as ClassGame
 from dither.local._attack import simulate_attack as simulate_attack
 from dither.local._channel import Channel as Channel
 from dither.local._domain import Domain
+from dither.local._estimates.results import Estimate as Estimate
 from dither.local._frequency.bloom import BloomRAPPOR
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._frequency.grr import GRR
@@ -25,7 +25,6 @@ from dither.local._frequency.subset import SubsetSelection
 from dither.local._frequency.unary import OUE, SUE
 from dither.local._guarantee import ClassPair as ClassPair
 from dither.local._guarantee import Guarantee as Guarantee
-from dither.local._memory import Memory
 from dither.local._numbers.duchi import Duchi, Hybrid
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.laplace import LatticeLaplace
@@ -38,13 +37,14 @@ from dither.local._personal import Personal
 from dither.local._planning import ChosenChannel as ChosenChannel
 from dither.local._planning import best, simulate
 from dither.local._registry import channel_from_dict
-from dither.local._results import Estimate as Estimate
+from dither.local._reports.aggregate import Aggregate as Aggregate
+from dither.local._reports.memory import Memory
+from dither.local._reports.sources import BadChunk as BadChunk
+from dither.local._reports.sources import StreamCount as StreamCount
+from dither.local._reports.sources import aggregate_stream as aggregate_stream
+from dither.local._reports.sources import aggregate_table as aggregate_table
+from dither.local._reports.sources import reports_table as reports_table
 from dither.local._shuffling import ShuffledReports as ShuffledReports
-from dither.local._sources import BadChunk as BadChunk
-from dither.local._sources import StreamCount as StreamCount
-from dither.local._sources import aggregate_stream as aggregate_stream
-from dither.local._sources import aggregate_table as aggregate_table
-from dither.local._sources import reports_table as reports_table
 from dither.local._structures.attributes import Attributes
 from dither.local._structures.fake_data import FakeData
 from dither.local._structures.heavy_hitters import HeavyHitters

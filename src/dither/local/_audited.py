@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.local._memory import Memory
+from dither.local._reports.memory import Memory
 from dither.numeric import Words, secure_words
 
 __all__ = ["AuditCase", "Audited", "Coins", "bits_of", "one_report"]

@@ -31,9 +31,9 @@ from dither.local._registry import KINDS, digest_of
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
-    from dither.local._aggregate import Aggregate
     from dither.local._attack import Attack
-    from dither.local._results import Result
+    from dither.local._estimates.results import Result
+    from dither.local._reports.aggregate import Aggregate
     from dither.local._shuffling import ShuffledReports
     from dither.privacy import Loss
 
@@ -190,7 +190,7 @@ class Channel(Audited, ABC):
         ArgumentError
             With `strict`: some report could not have come from this channel.
         """
-        from dither.local._aggregate import Aggregate
+        from dither.local._reports.aggregate import Aggregate
 
         if not collection(reports) and not hasattr(reports, "to_numpy"):
             raise ArgumentError("reports must be a column; give one report as a list of one")
@@ -258,13 +258,13 @@ class Channel(Audited, ABC):
         options: dict[str, Any],
     ) -> Result:
         """What counts of this channel say; see `Aggregate.estimate`."""
-        from dither.local._results import checked_options, shares_of
+        from dither.local._estimates.results import checked_options, shares_of
 
         if method is None:
             checked_options(options, (), f"an estimate by {self.kind}")
             return shares_of(counted, rule, confidence)
+        from dither.local._estimates.postprocess import no_rule
         from dither.local._numbers.em import em
-        from dither.local._postprocess import no_rule
 
         _checks.choice("method", method, ("likelihood",))
         no_rule(rule, "a likelihood, whose shares are at least 0 and sum to 1")

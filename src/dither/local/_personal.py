@@ -13,21 +13,27 @@ import numpy.typing as npt
 from dither import _checks
 from dither._subjects import Subject
 from dither.errors import ArgumentError, nearest
-from dither.local._aggregate import Aggregate
 from dither.local._attack import Attack
 from dither.local._audited import Coins, one_report
 from dither.local._channel import PART_BYTES, Channel, DomainLike
-from dither.local._combining import EM, INDEPENDENT, METHODS, combined_mean, combined_shares
 from dither.local._domain import Domain, bind, collection, column
+from dither.local._estimates.combining import (
+    EM,
+    INDEPENDENT,
+    METHODS,
+    combined_mean,
+    combined_shares,
+)
+from dither.local._estimates.postprocess import no_rule
+from dither.local._estimates.results import Result, checked_options, reported
 from dither.local._frequency.graded import SDGRR
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._limits import checked_shares, described
 from dither.local._numbers.em import em
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._oracles import FiniteChannel
-from dither.local._postprocess import no_rule
 from dither.local._registry import channel_from_dict
-from dither.local._results import Result, checked_options, reported
+from dither.local._reports.aggregate import Aggregate
 from dither.local._structures.parts import PartCounts, Structure
 from dither.numeric import Words, secure_words
 

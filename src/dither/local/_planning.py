@@ -17,7 +17,6 @@ import numpy as np
 from dither import _checks
 from dither._format import Printable, count_text
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
 from dither.local._channel import Channel, DomainLike
 from dither.local._domain import Domain
 from dither.local._frequency.grr import GRR
@@ -29,6 +28,7 @@ from dither.local._guarantee import Guarantee
 from dither.local._limits import MOST, checked_epsilon
 from dither.local._personal import Personal
 from dither.local._registry import checked_channel
+from dither.local._reports.aggregate import Aggregate
 from dither.local._structures.parts import PartCounts
 
 _CLOSE = 1.05

@@ -34,7 +34,8 @@ from typing import Any, BinaryIO
 from dither.errors import ArgumentError
 from dither.local._channel import Channel
 from dither.local._frequency.local_hash import OLH
-from dither.local._records import (
+from dither.local._registry import canonical
+from dither.local._reports.records import (
     Carrier,
     carrier_from_dict,
     counted,
@@ -44,7 +45,6 @@ from dither.local._records import (
     reports_of,
     unpack,
 )
-from dither.local._registry import canonical
 from dither.local._structures.parts import Structure
 
 __all__ = [

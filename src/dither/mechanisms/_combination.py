@@ -36,8 +36,8 @@ from dither._search import bisect_arrays
 from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 
 __all__ = [
     "Floats",

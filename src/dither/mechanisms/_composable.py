@@ -34,7 +34,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither import privacy
-from dither.mechanisms._analytic import softened
+from dither.mechanisms.counts._analytic import softened
 from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._compound import ORDERS

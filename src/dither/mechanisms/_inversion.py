@@ -31,8 +31,8 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._search import bisect
 from dither.errors import ArgumentError
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 
 __all__ = ["sum_half_width"]
 

@@ -36,10 +36,10 @@ from dither._checks import Number
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
 from dither.mechanisms._composable import bounded_class
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.exponential import Exponential
-from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.selection.exponential import Exponential
+from dither.mechanisms.selection.key_threshold import KeyThreshold
 from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours, compose
 

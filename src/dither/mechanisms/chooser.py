@@ -22,12 +22,12 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.accounting import rho_of_epsilon
 from dither.mechanisms._composable import gaussian_pair
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.max_norm import MaxNorm
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.max_norm import MaxNorm
+from dither.mechanisms.counts.staircase import Staircase
+from dither.mechanisms.counts.tulap import Tulap
 from dither.mechanisms.sensitivity import Sensitivity
-from dither.mechanisms.staircase import Staircase
-from dither.mechanisms.tulap import Tulap
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["ChosenNoise", "choose"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 
 __all__ = ["Sensitivity"]
 

@@ -179,7 +179,7 @@ class Ranks(AggregateFunction):
 
 @dataclass(frozen=True, slots=True)
 class Magnitudes(AggregateFunction):
-    """How many values lie in each cell of the public grid of ``dither.plan.magnitudes``.
+    """How many values lie in each cell of the public grid of ``dither.plan.lowering.magnitudes``.
 
     It is released without keys, one row for each cell. ``origin``: the day about which a grid of
     days is finest; ``None`` for numbers.
@@ -384,7 +384,7 @@ class Query:
     after another; a key that is not in a set is NULL in its groups. Without, all keys are one set.
     ``flags`` (GROUPING) are columns that say which keys are not in the set of a group: the bits of
     a whole number, the last key's the lowest. ``consistent`` asks for counts and sums of all sets
-    that add up, as ``dither.plan.levels`` has it.
+    that add up, as ``dither.plan.lowering.levels`` has it.
     """
 
     relation: Relation

@@ -2,7 +2,7 @@
 
 Every node is defined for every input, NULL included, and an engine must emit it in a form that
 cannot raise. A node knows only its shape, and refuses a shape that its kind cannot have; what its
-values can be is worked out in ``dither.plan.facts``, and for a ``Function`` by itself.
+values can be is worked out in ``dither.plan.facts.values``, and for a ``Function`` by itself.
 
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
 arithmetic whose result no 64-bit integer holds, or is not a number (infinity minus infinity).
@@ -10,7 +10,7 @@ arithmetic whose result no 64-bit integer holds, or is not a number (infinity mi
 Equal nodes are the same SQL, types included: constants are equal where their kinds are so too.
 
 An expression is of values as they are. Declared bounds move no value here: aggregates clamp what
-they sum, to the bounds that ``dither.plan.facts`` derives from the declared ones.
+they sum, to the bounds that ``dither.plan.facts.values`` derives from the declared ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import ClassVar, TypeGuard
 
 from dither.errors import QueryError, UnsupportedError, nearest
-from dither.plan._ranges import Facts, absolute, reshaped, whole
+from dither.plan.facts.ranges import Facts, absolute, reshaped, whole
 from dither.plan.functions import FUNCTIONS, Option, Signature
 from dither.plan.schema import Value, with_kind
 

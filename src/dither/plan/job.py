@@ -1,9 +1,9 @@
 """The exact part of a query: what an engine computes, in integers, and hands over.
 
-A job is made from a query by ``dither.plan.lower`` and is all that an engine sees. Each
+A job is made from a query by ``dither.plan.lowering.lower`` and is all that an engine sees. Each
 measurement is one integer per group (or one row of integers per group, for ``Leaves`` and other
 histograms), summed over units. An engine must bound every unit's contribution exactly as said here,
-because ``dither.plan.sensitivity`` is computed from the same fields.
+because ``dither.plan.lowering.sensitivity`` is computed from the same fields.
 
 Bounding of a unit, where ``unit`` is set (otherwise every row is a unit of its own):
 

@@ -104,7 +104,7 @@ class Elements(Relation):
 
     It stands beside the rows of that table alone, in an ``Unnest``; ``table`` is its alias there.
     ``most``: of each list the first so many elements, the others as if they were not there; where
-    it is ``None``, as many as ``dither.plan.unnested.items`` says.
+    it is ``None``, as many as ``dither.plan.lowering.unnested.items`` says.
     """
 
     table: str
@@ -124,14 +124,14 @@ class Unnest(Relation):
     however long lists are. What bounds a unit is applied to the rows that come out: ``max_rows`` of
     them count in a group, in ``max_groups`` groups.
 
-    How many rows come out is public before: ``dither.plan.unnested`` bounds elements of a list and
-    rows of a unit, and no list is unnested beyond.
+    How many rows come out is public before: ``dither.plan.lowering.unnested`` bounds elements of a
+    list and rows of a unit, and no list is unnested beyond.
 
     A row that is a person of its own becomes several rows, and no column says whose they are. So
     ``elements.most`` is needed there: that person then has at most so many rows, or the product
     where lists stand beside each other, and of a replaced person as many rows at most become others
     or none. What is promised of one row of the result holds of that person as of a group of so
-    many: ``dither.plan.units.rows_of_unit``.
+    many: ``dither.plan.facts.units.rows_of_unit``.
     """
 
     source: Relation

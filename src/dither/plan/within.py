@@ -9,9 +9,11 @@ from typing import TypeVar
 
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
-from dither.plan._ranges import LARGEST_INTEGER, SUM_CELLS, lattice_step
 from dither.plan.expressions import Column, Expression
-from dither.plan.facts import Scope, infer, why_unbounded
+from dither.plan.facts.ranges import LARGEST_INTEGER, SUM_CELLS, lattice_step
+from dither.plan.facts.scopes import scope_of, tables_of
+from dither.plan.facts.units import column_names, is_unit, unit_of
+from dither.plan.facts.values import Scope, infer, why_unbounded
 from dither.plan.relations import (
     Derived,
     Named,
@@ -25,9 +27,7 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import Kind, Schema
-from dither.plan.scopes import scope_of, tables_of
 from dither.plan.text import unwritable
-from dither.plan.units import column_names, is_unit, unit_of
 
 __all__ = ["derived", "distinct_value", "grouped_within", "unit_value", "united"]
 

@@ -5,7 +5,7 @@ picture is a matplotlib figure of its own, free of matplotlib's global state. Im
 does not import matplotlib; drawing does.
 """
 
-from dither.plots._preview import plot_preview as plot_preview
-from dither.plots._release import plot_release as plot_release
+from dither.plots.tables._preview import plot_preview as plot_preview
+from dither.plots.tables._release import plot_release as plot_release
 
 __all__: list[str] = []

@@ -10,15 +10,15 @@ import numpy as np
 from dither._format import cost_text, number_text
 from dither.errors import ArgumentError
 from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, tidy
-from dither.plots._preview import panel
+from dither.plots.tables._preview import panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.inference._asked_question import InferencePreview
-    from dither.inference._cost import CostOfPrivacy
-    from dither.inference._ecdf import DistributionTest
-    from dither.inference._result import PrivateEstimate, PrivateTest
+    from dither.inference.engine._result import PrivateEstimate, PrivateTest
+    from dither.inference.estimates._ecdf import DistributionTest
+    from dither.inference.planning._cost import CostOfPrivacy
+    from dither.inference.tables._question import InferencePreview
 
 __all__ = [
     "draw_cost",
@@ -91,7 +91,7 @@ def draw_test(result: PrivateTest, path: str | Path | None) -> Figure:
 
 def draw_distributions(result: DistributionTest, path: str | Path | None) -> Figure:
     """The noisy distribution functions: of two samples, or of one against what is expected."""
-    from dither.inference._result import p_text
+    from dither.inference.engine._result import p_text
 
     figure = new_figure(WIDTH, 3.6)
     axes = figure.add_subplot()

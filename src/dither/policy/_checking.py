@@ -14,11 +14,11 @@ from dither._format import wrapped
 from dither._notebook import html_table
 from dither.errors import DitherError, nearest
 from dither.plan.schema import Kind
-from dither.query._fields import DeclaredColumn
-from dither.query._people import person_keys
-from dither.query._places import check_sources
-from dither.query._policy import DeclaredTable, Policy, read_policy, resolve_in, schema_of
-from dither.query._sources import connect
+from dither.policy._fields import DeclaredColumn
+from dither.policy._identifying import person_keys
+from dither.policy._places import check_sources
+from dither.policy._policy import DeclaredTable, Policy, read_policy, resolve_in, schema_of
+from dither.policy._sources import connect
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,9 +13,9 @@ from dither.engines import TableSource, backend
 from dither.engines.files import is_many
 from dither.errors import PolicyError, nearest
 from dither.plan.schema import Kind
-from dither.query._fields import Reader
-from dither.query._people import person_keys
-from dither.query._places import as_path, read_source
+from dither.policy._fields import Reader
+from dither.policy._identifying import person_keys
+from dither.policy._places import as_path, read_source
 
 __all__ = ["UnitMissing", "draft_policy"]
 

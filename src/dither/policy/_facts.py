@@ -24,7 +24,7 @@ from dither.plan import expressions as ex
 from dither.plan import relations as rel
 from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.plan.text import brief, show_value
-from dither.query._policy import DeclaredTable, Policy
+from dither.policy._policy import DeclaredTable, Policy
 
 __all__ = [
     "Fact",

@@ -18,7 +18,7 @@ from typing import Any, overload
 from dither import _checks as check
 from dither.errors import ArgumentError, PolicyError, QueryError, nearest
 from dither.plan.schema import ColumnFacts, Kind, Value
-from dither.query._readings import read_reading, reading_of
+from dither.policy._readings import read_reading, reading_of
 from dither.sql.dates import read_date, read_timestamp
 
 __all__ = [

@@ -1,6 +1,6 @@
 """What is lost before anything is cut: values that cannot be read, or match no key; lines; files.
 
-For the data's owner alone, as all of ``dither.query._owner``: exact, by column and by file.
+For the data's owner alone, as all of ``dither.policy._owner_report``: exact, by column and by file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from dither.engines import Engine, Lost
 from dither.errors import DitherError
 from dither.plan.schema import ColumnFacts, Kind, Table
-from dither.query._policy import DeclaredTable
+from dither.policy._policy import DeclaredTable
 
 __all__ = ["losses"]
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._display import table
 from dither._format import number_text, percent
 from dither._notebook import html_table
 from dither.engines import Engine
@@ -23,17 +24,16 @@ from dither.errors import ArgumentError, DitherError, PolicyError
 from dither.ledger import Ledger
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.facts import infer, listed_values
-from dither.plan.lower import lower
-from dither.plan.recipes import Linear
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.values import infer, listed_values
+from dither.plan.lowering.lower import lower
+from dither.plan.lowering.recipes import Linear
 from dither.plan.relations import Filter, Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from dither.plan.scopes import scope_of
-from dither.query._display import table
-from dither.query._facts import facts_in, learned_of, with_facts
-from dither.query._owner_losses import losses
-from dither.query._policy import DeclaredTable, Policy, read_policy, schema_of
-from dither.query._sources import connect, differences
+from dither.policy._facts import facts_in, learned_of, with_facts
+from dither.policy._owner_losses import losses
+from dither.policy._policy import DeclaredTable, Policy, read_policy, schema_of
+from dither.policy._sources import connect, differences
 
 if TYPE_CHECKING:
     import polars as pl

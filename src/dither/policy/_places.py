@@ -12,11 +12,11 @@ from dither._files import named
 from dither.engines import Backend, Engine, backend, engine_names
 from dither.engines.deadline import LONGEST
 from dither.errors import ArgumentError, PolicyError, nearest
-from dither.query._fields import Reader
-from dither.query._units import TableUnit
+from dither.policy._fields import Reader
+from dither.policy._units import TableUnit
 
 if TYPE_CHECKING:
-    from dither.query._policy import DeclaredTable
+    from dither.policy._policy import DeclaredTable
 
 __all__ = [
     "DeclaredSource",

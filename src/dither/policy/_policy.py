@@ -21,10 +21,8 @@ from dither.errors import ArgumentError, PolicyError, nearest
 from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
-from dither.privacy import Neighbours, Promise
-from dither.privacy._budget import BudgetFilter
-from dither.query._canonical import policy_digest
-from dither.query._fields import (
+from dither.policy._canonical import policy_digest
+from dither.policy._fields import (
     LARGEST_EPSILON,
     LEARNED,
     DeclaredColumn,
@@ -32,15 +30,15 @@ from dither.query._fields import (
     read_column,
     resolve,
 )
-from dither.query._places import (
+from dither.policy._places import (
     DeclaredSource,
     as_path,
     check_sources,
     read_engine,
     read_source,
 )
-from dither.query._readings import of_unit, read_reading, reading_of
-from dither.query._units import (
+from dither.policy._readings import of_unit, read_reading, reading_of
+from dither.policy._units import (
     MOST_UNITS,
     DeclaredUnit,
     TableUnit,
@@ -48,6 +46,8 @@ from dither.query._units import (
     read_units,
     unit_of,
 )
+from dither.privacy import Neighbours, Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
 

@@ -16,7 +16,7 @@ from dither.plan.schema import Kind
 from dither.plan.text import unwritable
 
 if TYPE_CHECKING:
-    from dither.query._fields import Reader
+    from dither.policy._fields import Reader
 
 __all__ = ["of_unit", "read_reading", "reading_of"]
 

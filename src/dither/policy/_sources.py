@@ -19,12 +19,12 @@ from dither.engines.several import SeveralEngines
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
 from dither.plan.expressions import columns
-from dither.plan.facts import LONGEST_LIST
+from dither.plan.facts.units import traced
+from dither.plan.facts.values import LONGEST_LIST
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
-from dither.plan.units import traced
-from dither.query._fields import Reader
-from dither.query._places import as_path, of_files, read_source
-from dither.query._policy import DeclaredTable, Policy
+from dither.policy._fields import Reader
+from dither.policy._places import as_path, of_files, read_source
+from dither.policy._policy import DeclaredTable, Policy
 
 __all__ = [
     "PublicKeys",

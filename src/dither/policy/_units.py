@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.errors import PolicyError, nearest
+from dither.policy._fields import Reader
 from dither.privacy._promise import LONGEST
-from dither.query._fields import Reader
 
 __all__ = ["MOST_UNITS", "DeclaredUnit", "TableUnit", "read_units", "unit_of"]
 

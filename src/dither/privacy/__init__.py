@@ -4,6 +4,9 @@ One object, `Loss`, holds what a sequence of mechanisms reveals and says it in e
 epsilon and delta, the trade-off of an attacker's errors, Rényi divergence, zCDP, Gaussian DP.
 :mod:`dither.accounting` holds the named theorems that bound losses, and how they are calibrated,
 shuffled and spent adaptively.
+
+``laws`` has what each mechanism loses, ``engines`` what turns that into numbers, ``amplification``
+what chance adds, ``accounts`` filters and odometers, ``division`` one promise among many.
 """
 
 from dither.privacy._bound import Bound as Bound
@@ -25,7 +28,7 @@ from dither.privacy._makers import (
     zcdp,
 )
 from dither.privacy._promise import Neighbours, Promise
-from dither.privacy._repetition import repeat_and_select
+from dither.privacy.amplification._repetition import repeat_and_select
 
 __all__ = [
     "Charge",

@@ -16,9 +16,9 @@ from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up, sqrt_lower
 from dither.privacy._bound import Bound
-from dither.privacy._concentration import concentration
 from dither.privacy._side import Counted, Side, one_delta, one_epsilon, side, sides
 from dither.privacy._tradeoff import one_tpr
+from dither.privacy.engines.concentration import concentration
 from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.either import EitherWay

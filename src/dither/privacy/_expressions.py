@@ -26,7 +26,7 @@ from dither import _checks as check
 from dither import privacy
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, compose
-from dither.privacy._every_division import Component
+from dither.privacy.division._every_division import Component
 
 __all__ = ["loss_from_expression", "loss_from_toml", "mix_from_expression"]
 

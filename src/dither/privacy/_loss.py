@@ -14,14 +14,14 @@ from dither.errors import ArgumentError
 from dither.numeric import float_up
 from dither.privacy._answers import Answers
 from dither.privacy._charge import Charge
-from dither.privacy._one_sample import described, excess, shared
 from dither.privacy._promise import Neighbours, Promise, as_neighbours
-from dither.privacy.laws.allocation import MOST_STEPS, RandomAllocation
+from dither.privacy.amplification._one_sample import described, excess, shared
 from dither.privacy.laws.either import either_way
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.part import Part
-from dither.privacy.laws.replaced import ReplacedGaussian, replaced
-from dither.privacy.laws.sampled import FixedSize, Poisson
+from dither.privacy.laws.sampled.allocation import MOST_STEPS, RandomAllocation
+from dither.privacy.laws.sampled.mechanism import FixedSize, Poisson
+from dither.privacy.laws.sampled.replaced import ReplacedGaussian, replaced
 
 __all__ = ["Loss", "as_charge", "compose"]
 

@@ -34,9 +34,9 @@ from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.rationals import Amount, Ends, printing_at_least, printing_at_most, total
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Term
 
 __all__ = [

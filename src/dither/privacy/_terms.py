@@ -9,8 +9,8 @@ import numpy as np
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import Part
-from dither.privacy.laws.sampled import Poisson
-from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.mechanism import Poisson
 from dither.privacy.laws.term import Term
 
 __all__ = ["Counted", "merged", "sampled_gaussian", "terms_of"]

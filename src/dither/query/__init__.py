@@ -1,11 +1,9 @@
-"""Sessions, questions, previews and releases: the only package where data meets noise.
+"""Questions of tables in SQL and in Python: the only package where data meets noise.
 
-- ``_policy``, ``_fields``, ``_units``, ``_places``, ``_drafting``: the owner's document;
-  ``_sources`` opens what it names.
-- ``_session``, ``_builder``, ``_requests``, ``_question``: what the analyst calls;
-  ``_opened``: what they share.
-- ``_noise``, ``_explain``, ``_preview``: what can be said before anything is spent or read.
-- ``_noise``, ``_estimates``, ``_release``, ``_certificate``: what happens after the charge.
-- ``_statistics``, ``_regressors``: what inference asks of a table.
-- ``_canonical``: what is hashed. ``_display``: how results are drawn.
+- ``_builder``, ``_table_rows``, ``_aggregates``, ``_question``: what the analyst calls.
+- ``_noise``, ``_explain``, ``_explained_rows``, ``_modes``, ``_preview``: what can be said before
+  anything is spent or read.
+- ``_release``, ``_certificate`` and ``estimates``: what happens after the charge.
+- ``learning``: bounds, limits and keys that are learned.
+- ``tables``: what other rooms ask of a table.
 """

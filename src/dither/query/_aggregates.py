@@ -16,8 +16,8 @@ from typing import Any, overload
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.plan import aggregates as ag
-from dither.plan.expanded import filtered
 from dither.plan.expressions import Expression
+from dither.plan.lowering.expanded import filtered
 from dither.plan.released import Constant, apply
 
 __all__ = [

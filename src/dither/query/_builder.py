@@ -1,7 +1,7 @@
 """Asking in Python: rows of a table, until ``agg`` or another method makes them a question.
 
-What is asked for are the small values of ``dither.query._requests``. What other rooms make of rows
-(models, synthetic tables) they say there, and are loaded where they are called.
+What is asked for are the small values of ``dither.query._aggregates``. What other rooms make of
+rows (models, synthetic tables) they say there, and are loaded where they are called.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dither.errors import ArgumentError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.schema import Kind
+from dither.query._aggregates import AggregateRequest, bins, count
 from dither.query._question import Question
-from dither.query._requests import AggregateRequest, bins, count
 from dither.query._table_rows import TableRows
 from dither.sql import Names, parse_released
 from dither.sql.names import suffix
 
 if TYPE_CHECKING:
-    from dither.inference._asked import Inference
-    from dither.learn._asked import Learning
-    from dither.synth._asked import Synthesis
-    from dither.synth._asked_compared import ComparisonQuestion
-    from dither.synth._asked_hierarchy import HierarchyQuestion
-    from dither.synth._asked_marginals import MarginalsQuestion
-    from dither.synth._asked_ranges import RangesQuestion
-    from dither.synth._result import SyntheticModel
+    from dither.inference.tables._table import Inference
+    from dither.learn.tables._table import Learning
+    from dither.synth.model._result import SyntheticModel
+    from dither.synth.tables._comparison import ComparisonQuestion
+    from dither.synth.tables._hierarchy import HierarchyQuestion
+    from dither.synth.tables._marginals import MarginalsQuestion
+    from dither.synth.tables._ranges import RangesQuestion
+    from dither.synth.tables._synthesis import Synthesis
 
 __all__ = ["TableQuery"]
 
@@ -210,7 +210,7 @@ class TableQuery(TableRows):
         ComparisonQuestion
             Its ``release`` charges, and gives distances with intervals.
         """
-        from dither.synth._asked_compared import compared
+        from dither.synth.tables._comparison import compared
 
         self._before_keys("compare")
         return compared(
@@ -236,7 +236,7 @@ class TableQuery(TableRows):
         MissingLibraryError
             Where SciPy is not installed, which the extra ``inference`` brings.
         """
-        from dither.inference._asked import Inference
+        from dither.inference.tables._table import Inference
 
         check_library("scipy", "inference", "estimates and tests need")
         self._before_keys("infer")
@@ -259,7 +259,7 @@ class TableQuery(TableRows):
             Its methods (``.additive("readmitted ~ age + cost")``, ...) give questions that are
             explained and previewed free of charge, and released at this price.
         """
-        from dither.learn._asked import Learning
+        from dither.learn.tables._table import Learning
 
         self._before_keys("learn")
         return Learning(self, epsilon, delta, max_rows)
@@ -307,7 +307,7 @@ class TableQuery(TableRows):
         ArgumentError, BoundsError
             A table cannot be asked for, or a column has no public domain.
         """
-        from dither.synth._asked_marginals import marginals
+        from dither.synth.tables._marginals import marginals
 
         self._before_keys("marginals")
         return marginals(
@@ -375,7 +375,7 @@ class TableQuery(TableRows):
             Levels are not nested or not public, a column has no public cells, or invariants
             contradict one another. Nothing is spent.
         """
-        from dither.synth._asked_hierarchy import asked_hierarchy
+        from dither.synth.tables._hierarchy import asked_hierarchy
 
         self._before_keys("hierarchy")
         return asked_hierarchy(
@@ -425,7 +425,7 @@ class TableQuery(TableRows):
         ArgumentError, BoundsError
             The column has no public cells, or no order. Nothing is spent.
         """
-        from dither.synth._asked_ranges import asked_ranges
+        from dither.synth.tables._ranges import asked_ranges
 
         self._before_keys("ranges")
         return asked_ranges(self, x, epsilon=epsilon, delta=delta, bins=bins, max_rows=max_rows)
@@ -443,7 +443,7 @@ class TableQuery(TableRows):
         Synthesis
             With ``explain()``, ``preview()``, ``loss`` and ``release()``.
         """
-        from dither.synth._asked import Synthesis
+        from dither.synth.tables._synthesis import Synthesis
 
         self._before_keys("synthesis")
         return Synthesis(self, epsilon, delta, **asked)

@@ -17,10 +17,10 @@ from dither._notebook import Shown, html_table
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Charged, Ledger
 from dither.ledger._place import LedgerSchema, read_place
+from dither.policy._canonical import form, hashed, request_digest
+from dither.policy._facts import Fact
 from dither.privacy import Charge
-from dither.query._canonical import form, hashed, request_digest
 from dither.query._explain import UNACCOUNTED, explain, protects
-from dither.query._facts import Fact
 from dither.query._noise import NoisePlan
 
 __all__ = ["Certificate", "Request", "Verified", "certificate_data", "certified", "verify"]

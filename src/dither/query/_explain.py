@@ -10,17 +10,19 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
+from dither._display import Explanation, Node
 from dither._format import count_text, loss_text, number_text, percent
 from dither.mechanisms import Exponential
-from dither.mechanisms.refined_quantiles import OPEN
+from dither.mechanisms.quantiles.refined_quantiles import OPEN
 from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.expressions import Bin, Column
-from dither.plan.facts import Facts, infer
-from dither.plan.lower import Plan
-from dither.plan.magnitudes import gridded
-from dither.plan.recipes import (
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.values import Facts, infer
+from dither.plan.lowering.lower import Plan
+from dither.plan.lowering.magnitudes import gridded
+from dither.plan.lowering.recipes import (
     CellsRecipe,
     Linear,
     MeanRecipe,
@@ -34,11 +36,9 @@ from dither.plan.recipes import (
     claims,
     sources,
 )
+from dither.plan.lowering.sensitivity import MeasurementSensitivity
 from dither.plan.schema import Value
-from dither.plan.scopes import scope_of
-from dither.plan.sensitivity import MeasurementSensitivity
 from dither.plan.text import brief, number, show, show_value
-from dither.query._display import Explanation, Node
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import NoisePlan, promise_of, row_of
 

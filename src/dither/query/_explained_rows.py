@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dither._display import Node
 from dither.plan import relations as rel
+from dither.plan.facts.units import is_unit_key, join_rows, unit_of, unnested_rows
+from dither.plan.lowering.unnested import conditions_first, items
 from dither.plan.schema import Schema, Table
 from dither.plan.text import brief, show
-from dither.plan.units import is_unit_key, join_rows, unit_of, unnested_rows
-from dither.plan.unnested import conditions_first, items
-from dither.query._display import Node
 from dither.sql import unit_value
 
 __all__ = ["explained_rows"]

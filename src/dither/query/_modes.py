@@ -7,7 +7,7 @@ alone, is how many rows the chosen one may fall short of the most frequent.
 from __future__ import annotations
 
 from dither._format import level, number_text
-from dither.plan.recipes import ModeRecipe, Recipe, sources
+from dither.plan.lowering.recipes import ModeRecipe, Recipe, sources
 from dither.query._noise import NoisePlan
 
 __all__ = ["has_mode", "mode_notes", "shortfalls"]

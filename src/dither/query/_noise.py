@@ -22,8 +22,8 @@ from dither.mechanisms import (
     allocate,
 )
 from dither.mechanisms._combination import Noise, SummedNoise
-from dither.mechanisms.quantile_tree import QuantileTree
-from dither.mechanisms.refined_quantiles import OPEN, Opened
+from dither.mechanisms.quantiles.quantile_tree import QuantileTree
+from dither.mechanisms.quantiles.refined_quantiles import OPEN, Opened
 from dither.plan.answers import ExactAnswer, Histogram
 from dither.plan.job import (
     Job,
@@ -36,12 +36,12 @@ from dither.plan.job import (
     VoteHistogram,
     public_groups,
 )
-from dither.plan.lower import Plan
-from dither.plan.recipes import CellsRecipe, QuantileRecipe
+from dither.plan.lowering.lower import Plan
+from dither.plan.lowering.recipes import CellsRecipe, QuantileRecipe
 from dither.plan.schema import Value
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._estimates import Measured, refined
+from dither.query.estimates._values import Measured, refined
 
 __all__ = [
     "NoisePlan",

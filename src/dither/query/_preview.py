@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
+from dither._display import ALL, table
 from dither._format import cost_text, half_width, level, number_text, odds, wrapped
 from dither._notebook import html_table
 from dither._search import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms._combination import Noise
-from dither.mechanisms.refined_quantiles import FIRST
+from dither.mechanisms.quantiles.refined_quantiles import FIRST
 from dither.plan.job import Leaves, Measurement, Total
-from dither.plan.recipes import (
+from dither.plan.lowering.recipes import (
     Applied,
     KeyRead,
     KeysLeftOut,
@@ -41,12 +42,11 @@ from dither.plan.recipes import (
     claims,
 )
 from dither.plan.schema import Kind
-from dither.query._calculated import Calculation
-from dither.query._display import ALL, table
-from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED
 from dither.query._modes import has_mode, shortfalls
 from dither.query._noise import NoisePlan
+from dither.query.estimates._calculated import Calculation
+from dither.query.estimates._values import GroupEstimates, Measured, estimate
 from dither.sql.names import free_name
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Preview:
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
         """Draw half-width against group size; see ``dither.plots``."""
-        from dither.plots._preview import plot_preview
+        from dither.plots.tables._preview import plot_preview
 
         each = {
             f"{output} by {name}": widths[output]

@@ -24,19 +24,19 @@ from dither.numeric import secure_words
 from dither.plan.aggregates import Query
 from dither.plan.expressions import Expression
 from dither.plan.job import Job
-from dither.plan.lower import Plan, lower
+from dither.plan.lowering.lower import Plan, lower
 from dither.plan.relations import scans
 from dither.plan.released import apply
 from dither.plan.text import Words
+from dither.policy._facts import Fact, used_by
+from dither.policy._fields import LARGEST_EPSILON
 from dither.privacy import Charge, Loss
 from dither.query._certificate import Request, certificate_data, certified
 from dither.query._explain import Explanation, explain
-from dither.query._facts import Fact, used_by
-from dither.query._fields import LARGEST_EPSILON
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
-from dither.query._opened import UNSTORED, OpenedPolicy, after_the_charge
 from dither.query._preview import Preview, budget_for, check_sizes, has_width, preview
 from dither.query._release import Release, release_data
+from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
 from dither.sql import Names, parse_order, parse_released, to_sql
 
 __all__ = ["Question"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither._display import ALL, table
 from dither._format import cost_text, display_text, interval, level, wrapped
 from dither._notebook import html_table
 from dither.plan.aggregates import (
@@ -23,9 +24,10 @@ from dither.plan.aggregates import (
     Variance,
 )
 from dither.plan.expressions import Bin, Column, Expression
+from dither.plan.facts.scopes import scope_of
 from dither.plan.job import GroupKey, Total
-from dither.plan.lower import Plan
-from dither.plan.recipes import (
+from dither.plan.lowering.lower import Plan
+from dither.plan.lowering.recipes import (
     Applied,
     KeyRead,
     KeysLeftOut,
@@ -41,16 +43,14 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Kind
-from dither.plan.scopes import scope_of
 from dither.plan.text import bin_labels
-from dither.query._calculated import Calculation, post_columns
 from dither.query._certificate import Certificate
-from dither.query._display import ALL, table
-from dither.query._estimates import GroupEstimates, encoded, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes
 from dither.query._noise import NoisePlan, Noisy
-from dither.query._operations import as_listed
+from dither.query.estimates._calculated import Calculation, post_columns
+from dither.query.estimates._operations import as_listed
+from dither.query.estimates._values import GroupEstimates, encoded, estimate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -372,7 +372,7 @@ class Release:
         -------
         matplotlib.figure.Figure
         """
-        from dither.plots._release import plot_release
+        from dither.plots.tables._release import plot_release
 
         body = self._content["certificate"]
         frame, keys = self._drawn()

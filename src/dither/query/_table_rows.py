@@ -12,6 +12,8 @@ from typing import Self
 from dither.errors import ArgumentError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Column, Expression
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.units import unit_of
 from dither.plan.relations import (
     Derived,
     Filter,
@@ -29,16 +31,14 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import Schema
-from dither.plan.scopes import scope_of
 from dither.plan.text import Words
-from dither.plan.units import unit_of
 from dither.plan.within import derived, grouped_within, unit_value, united
+from dither.query._aggregates import AggregateRequest, Bins
 from dither.query._question import Question
-from dither.query._requests import AggregateRequest, Bins
 from dither.sql import Names, parse_where, parse_written
 from dither.sql.chosen import named_sets
-from dither.sql.joins import beside, join, unnest
 from dither.sql.names import default_key_name, key_expression
+from dither.sql.rows.joins import beside, join, unnest
 
 __all__ = ["TableRows"]
 

@@ -15,10 +15,10 @@ from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Ledger
 from dither.ledger._accounts import Balances
+from dither.policy._facts import Fact
+from dither.policy._policy import Policy
 from dither.privacy import Charge, Loss, Promise
-from dither.privacy._budget import BudgetFilter
-from dither.query._facts import Fact
-from dither.query._policy import Policy
+from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["UNSTORED", "OpenedPolicy", "after_the_charge", "check_accounts"]
 

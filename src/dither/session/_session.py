@@ -18,13 +18,10 @@ from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, 
 from dither.ledger import Ledger
 from dither.ledger._accounts import Balances
 from dither.plan import aggregates as ag
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
 from dither.plan.relations import base, scans
 from dither.plan.schema import Schema, Table
-from dither.privacy._budget import BudgetFilter
-from dither.query._ahead import LedgerAhead
-from dither.query._builder import TableQuery
-from dither.query._facts import (
+from dither.policy._facts import (
     Fact,
     facts_in,
     learned_of,
@@ -32,15 +29,18 @@ from dither.query._facts import (
     with_unused,
     without_facts,
 )
-from dither.query._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
-from dither.query._learning import KINDS, FactQuestion, learning_query
-from dither.query._opened import OpenedPolicy, check_accounts
-from dither.query._places import check_places, check_sources
-from dither.query._policy import Policy, read_policy, schema_of
+from dither.policy._places import check_places, check_sources
+from dither.policy._policy import Policy, read_policy, schema_of
+from dither.policy._sources import PublicKeys, connect
+from dither.privacy.accounts._budget import BudgetFilter
+from dither.query._builder import TableQuery
 from dither.query._question import Question
-from dither.query._sources import PublicKeys, connect
-from dither.query._tables import heard
-from dither.sql.sources import start
+from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
+from dither.query.learning._learning import KINDS, FactQuestion, learning_query
+from dither.query.tables._counts import heard
+from dither.session._connecting import LedgerAhead
+from dither.session._opened import OpenedPolicy, check_accounts
+from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
     from dither.engines import Engine

@@ -4,10 +4,10 @@ What is read is an allow-list: every part of a query that is not understood is r
 nothing is ever passed through to an engine.
 
 - ``parse``: text to sqlglot's tree.
-- ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from that tree;
-  ``derived``: a query in the FROM.
+- ``select``, ``expressions``, ``aggregates``: one clause each, from that tree; ``rows``: FROM and
+  WHERE, with joins and queries in the FROM.
 - ``allow_list``: what may stand where, and how the rest of SQL is refused.
-- ``names``, ``joins``, ``dates``: what SQL and the Python builder share; free of sqlglot.
+- ``names``, ``rows.joins``, ``dates``: what SQL and the Python builder share; free of sqlglot.
 - ``write``: a plan as SQL that people read.
 
 The names below load sqlglot when they are first used, so that importing this package stays light.

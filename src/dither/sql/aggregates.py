@@ -11,7 +11,7 @@ from sqlglot import exp
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.expanded import filtered
+from dither.plan.lowering.expanded import filtered
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, called, plain, refuse, take
 
 __all__ = ["aggregate", "aggregates_in", "is_aggregate", "quantiles"]

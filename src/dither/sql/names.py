@@ -9,7 +9,9 @@ from dither.errors import QueryError, UnknownNameError, nearest
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.expressions import Column, Expression
-from dither.plan.facts import infer
+from dither.plan.facts.scopes import scope_of, tables_of
+from dither.plan.facts.units import is_unit
+from dither.plan.facts.values import infer
 from dither.plan.relations import (
     Filter,
     KeyFilter,
@@ -23,9 +25,7 @@ from dither.plan.relations import (
 )
 from dither.plan.released import Rank
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from dither.plan.scopes import scope_of, tables_of
 from dither.plan.text import number
-from dither.plan.units import is_unit
 
 __all__ = [
     "Names",

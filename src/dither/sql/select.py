@@ -19,9 +19,7 @@ from dither.plan.text import Words
 from dither.sql.aggregates import quantiles
 from dither.sql.allow_list import plain, refuse, take
 from dither.sql.chosen import Item, grouping_nodes, item, ordinal
-from dither.sql.derived import named_query, with_queries
 from dither.sql.expressions import at
-from dither.sql.membership import kept
 from dither.sql.names import (
     Names,
     default_key_name,
@@ -34,7 +32,9 @@ from dither.sql.names import (
 from dither.sql.options import limited
 from dither.sql.parse import Reading, read_condition, read_statement
 from dither.sql.released import Columns, ReleasedReader, as_key, bare_name, is_column, is_flag
-from dither.sql.sources import Tables, relation
+from dither.sql.rows.derived import named_query, with_queries
+from dither.sql.rows.membership import kept
+from dither.sql.rows.sources import Tables, relation
 
 __all__ = [
     "limit_of",

@@ -11,6 +11,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
+from dither.plan.facts.units import column_names, is_unit
 from dither.plan.relations import (
     Derived,
     Filter,
@@ -31,7 +32,6 @@ from dither.plan.relations import (
 )
 from dither.plan.schema import Schema
 from dither.plan.text import AND, OR, SUM, ExpressionWriter, constant
-from dither.plan.units import column_names, is_unit
 from dither.sql.options import CONSISTENT, GROUPS, ROWS
 
 __all__ = ["to_sql"]

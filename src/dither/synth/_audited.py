@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.synth._hierarchy import HierarchyPlan
-from dither.synth._planner import plan
-from dither.synth._plans import MethodRun
-from dither.synth._range_plan import RangePlan
-from dither.synth._residuals import measured
+from dither.synth.hierarchy._hierarchy import HierarchyPlan
+from dither.synth.marginals._planner import plan
+from dither.synth.marginals._residuals import measured
+from dither.synth.model._plans import MethodRun
+from dither.synth.ranges._plan import RangePlan
 
 __all__ = ["AUDITED", "AuditedMarginals"]
 

@@ -39,7 +39,7 @@ from dither._format import Printable, cost_text, count_text, level, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError, nearest
 from dither.query._certificate import Certificate
-from dither.query._domain import Attribute, CellDomain, Clique
+from dither.query.tables._domain import Attribute, CellDomain, Clique
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -253,6 +253,6 @@ class MeasuredDistances(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._synth import draw_measured
+        from dither.plots.tables._synth import draw_measured
 
         return draw_measured(self, path)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.query._domain import Attribute, CellDomain
-from dither.synth._junction import Clique
+from dither.query.tables._domain import Attribute, CellDomain
+from dither.synth.model._junction import Clique
 
 if TYPE_CHECKING:
     import polars as pl

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dither.synth._graph import GraphModel
+from dither.synth.model._graph import GraphModel
 
 __all__ = ["rounded", "rows_of"]
 

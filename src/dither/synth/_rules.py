@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.query._domain import Attribute, CellDomain, Clique
-from dither.synth._graph import GraphModel, NoisyMarginal
-from dither.synth._junction import cells_of
+from dither.query.tables._domain import Attribute, CellDomain, Clique
+from dither.synth.model._graph import GraphModel, NoisyMarginal
+from dither.synth.model._junction import cells_of
 
 __all__ = ["Rules", "rules_of"]
 

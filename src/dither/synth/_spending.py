@@ -44,8 +44,8 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, Exponential
-from dither.synth._graph import NoisyMarginal
-from dither.synth._junction import Clique
+from dither.synth.model._graph import NoisyMarginal
+from dither.synth.model._junction import Clique
 
 __all__ = ["LATTICE", "Candidate", "MeasuredTable", "ZCDPBudget", "root_below"]
 

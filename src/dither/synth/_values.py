@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.query._domain import Attribute
+from dither.query.tables._domain import Attribute
 
 __all__ = ["values_of"]
 

@@ -8,7 +8,7 @@ from math import comb
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.query._domain import CellDomain, Clique
+from dither.query.tables._domain import CellDomain, Clique
 
 __all__ = ["MOST_CANDIDATES", "Workload", "workload_of"]
 

@@ -12,7 +12,7 @@ from conformance.plans import PLANS, job, rows, schema
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.job import Job, Leaves, Measurement, Rows, Total, Values, read_by
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
 from dither.plan.relations import Filter, KeyFilter, PublicJoin, Relation, Scan, UnitJoin
 from dither.sql import parse_query
 

@@ -6,7 +6,7 @@ import pytest
 
 import dither
 from dither.errors import EngineError, PolicyError
-from engines.test_postgres import QUESTION, TABLE, policy, spent, told
+from engines.postgres.test_reads import QUESTION, TABLE, policy, spent, told
 from postgres_server import PASSWORD, Database, literal
 
 MOST = 1600

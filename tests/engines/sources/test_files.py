@@ -24,7 +24,7 @@ from dither.plan.expressions import Column
 from dither.plan.job import Job, Rows, Total
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from engines.test_sources import KEY, groups
+from engines.sources.test_sources import KEY, groups
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
 YEAR = ColumnFacts("year", Kind.INTEGER)

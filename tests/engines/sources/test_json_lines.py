@@ -14,7 +14,7 @@ import dither as dt
 from dither.engines.duckdb import FileSource
 from dither.errors import PolicyError
 from dither.plan.schema import ColumnFacts, Kind
-from engines.test_sources import groups
+from engines.sources.test_sources import groups
 
 TEXT = ColumnFacts("b", Kind.TEXT)
 

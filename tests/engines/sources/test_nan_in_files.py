@@ -29,7 +29,7 @@ from dither.engines.writer import forms
 from dither.engines.writer.dialect import Seeds
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Values
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query

@@ -12,7 +12,7 @@ import dither as dt
 from conformance.engines import by_group
 from dither.engines.duckdb import DuckDBEngine, FileSource, parquet
 from dither.errors import PolicyError
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 

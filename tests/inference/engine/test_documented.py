@@ -8,8 +8,8 @@ import re
 import pytest
 
 from dither import inference
-from dither.inference._designs import ALL
-from dither.inference._documented import documented
+from dither.inference.engine._documented import documented
+from dither.inference.planning._designs import ALL
 
 TESTS = sorted({*ALL, "identity_test", "test_of_tests"})
 

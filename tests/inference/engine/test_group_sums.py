@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Target, bounds_of
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Target, bounds_of
 from dither.privacy import Neighbours
 
 BOUNDS = bounds_of("bounds", (-1, 1))

@@ -14,8 +14,8 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import Bounds, bounds_of, column, columns, matrix, target
-from dither.inference._tables import codes
+from dither.inference.engine._inputs import Bounds, bounds_of, column, columns, matrix, target
+from dither.inference.hypothesis._contingency import codes
 
 
 class Hostile:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dither import inference
-from dither.inference._free_means import FreeMeans
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import bounds_of, target
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import bounds_of, target
+from dither.inference.estimates._free_means import FreeMeans
 
 Draw = Callable[[np.random.Generator, Any], Any]
 

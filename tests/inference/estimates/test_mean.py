@@ -11,10 +11,10 @@ import pytest
 
 from dither import inference
 from dither._subjects import declared
-from dither.inference._clamped import ClampedNormal
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Target, bounds_of, target
-from dither.inference._normal_mean import MeanRelease
+from dither.inference.engine._clamped import ClampedNormal
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Target, bounds_of, target
+from dither.inference.estimates._normal_mean import MeanRelease
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

@@ -11,11 +11,11 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._ball import BallRelease
-from dither.inference._covariance import CovarianceRelease
-from dither.inference._inputs import Target, bounds_of
-from dither.inference._means import BoxRelease, _radii, _rounds
-from dither.inference._sparse import SparseRelease
+from dither.inference.engine._ball import BallRelease
+from dither.inference.engine._inputs import Target, bounds_of
+from dither.inference.estimates._covariance import CovarianceRelease
+from dither.inference.estimates._means import BoxRelease, _radii, _rounds
+from dither.inference.estimates._sparse import SparseRelease
 from dither.privacy import Neighbours
 
 DELTA = Fraction(1, 10**6)

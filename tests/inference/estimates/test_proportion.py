@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from dither import inference
-from dither.inference import _proportion
-from dither.inference._inputs import Target
-from dither.inference._proportion import CanonicalNoise, KnownRows, MeasuredRows, binomial
+from dither.inference.engine._inputs import Target
+from dither.inference.estimates import _proportion
+from dither.inference.estimates._proportion import CanonicalNoise, KnownRows, MeasuredRows, binomial
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

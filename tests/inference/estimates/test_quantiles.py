@@ -10,8 +10,8 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import Target, bounds_of
-from dither.inference._quantiles import BinsRelease, _rising
+from dither.inference.engine._inputs import Target, bounds_of
+from dither.inference.estimates._quantiles import BinsRelease, _rising
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

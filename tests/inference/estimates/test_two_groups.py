@@ -11,10 +11,10 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._difference import DifferenceRelease
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Target, bounds_of
-from dither.inference._two_proportions import CellsRelease
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Target, bounds_of
+from dither.inference.estimates._difference import DifferenceRelease
+from dither.inference.estimates._two_proportions import CellsRelease
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

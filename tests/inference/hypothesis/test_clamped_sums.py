@@ -11,12 +11,12 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._clamped import ClampedNormal, sums_of
-from dither.inference._clamped_models import TwoMeans
-from dither.inference._clamped_sums import ContrastRelease, points_of
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Bounds, bounds_of, target
-from dither.inference._t_tests import score_width
+from dither.inference.engine._clamped import ClampedNormal, sums_of
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Bounds, bounds_of, target
+from dither.inference.hypothesis._clamped_models import TwoMeans
+from dither.inference.hypothesis._clamped_sums import ContrastRelease, points_of
+from dither.inference.hypothesis._t_tests import score_width
 from dither.lab.audit import Outcome, audit
 
 BOTH = ("replace", "add-remove")

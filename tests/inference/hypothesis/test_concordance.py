@@ -13,14 +13,14 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._concordance import (
+from dither.inference.engine._inputs import target
+from dither.inference.engine._statistic import StatisticRelease
+from dither.inference.hypothesis._concordance import (
     ConcordanceRelease,
     concordance,
     null_of_concordance,
 )
-from dither.inference._inputs import target
-from dither.inference._pearson import tau_of
-from dither.inference._statistic import StatisticRelease
+from dither.inference.hypothesis._pearson import tau_of
 from dither.lab.audit import Outcome, audit
 from inference.neighbouring import BOTH
 

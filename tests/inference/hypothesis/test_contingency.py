@@ -13,8 +13,8 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import Target, target
-from dither.inference._tables import TableRelease
+from dither.inference.engine._inputs import Target, target
+from dither.inference.hypothesis._contingency import TableRelease
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dither import inference
-from dither.inference._efficient import EfficientRelease
-from dither.inference._inputs import target
+from dither.inference.engine._inputs import target
+from dither.inference.hypothesis._efficient import EfficientRelease
 from dither.lab.audit import Outcome, audit
 from dither.mechanisms import DiscreteLaplace
 

@@ -14,12 +14,17 @@ from scipy.special import erf
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._efficient import EfficientRelease
-from dither.inference._inputs import target
-from dither.inference._proportion import CanonicalNoise
-from dither.inference._signs import SquareRelease, signs
-from dither.inference._sizes import samples_needed
-from dither.inference._statistic import LATTICE, StatisticRelease, StatisticWithRowsRelease, root
+from dither.inference.engine._inputs import target
+from dither.inference.engine._signs import SquareRelease, signs
+from dither.inference.engine._statistic import (
+    LATTICE,
+    StatisticRelease,
+    StatisticWithRowsRelease,
+    root,
+)
+from dither.inference.estimates._proportion import CanonicalNoise
+from dither.inference.hypothesis._efficient import EfficientRelease
+from dither.inference.planning._sizes import samples_needed
 from dither.lab.audit import Outcome, audit
 from dither.numeric import sqrt_upper
 

@@ -13,14 +13,14 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._ecdf import DistributionTest, TreeRelease
-from dither.inference._inputs import bounds_of, target
-from dither.inference._kolmogorov import (
+from dither.inference.engine._inputs import bounds_of, target
+from dither.inference.engine._statistic import StatisticRelease, StatisticWithRowsRelease
+from dither.inference.estimates._ecdf import DistributionTest, TreeRelease
+from dither.inference.hypothesis._kolmogorov import (
     kolmogorov_statistic,
     null_of_sup,
     two_sample_sup,
 )
-from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelease
 from dither.lab.audit import Outcome, audit
 from inference.neighbouring import BOTH, furthest
 

@@ -13,15 +13,15 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import target
-from dither.inference._one_sample import (
+from dither.inference.engine._inputs import target
+from dither.inference.engine._statistic import StatisticRelease, StatisticWithRowsRelease
+from dither.inference.estimates._proportion import CanonicalNoise
+from dither.inference.hypothesis._one_sample import (
     null_of_signed_ranks,
     pvalue_of_signs,
     sign_statistic,
     signed_rank_statistic,
 )
-from dither.inference._proportion import CanonicalNoise
-from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelease
 from dither.lab.audit import Outcome, audit
 
 BOTH = ("replace", "add-remove")

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.inference._clamped_sums import ContrastRelease, points_of
-from dither.inference._difference import DifferenceRelease
-from dither.inference._ecdf import TreeRelease
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._groups import GroupSizes
-from dither.inference._inputs import Target, bounds_of, target
-from dither.inference._kolmogorov import two_sample_sup
-from dither.inference._ranks import GroupRanks
-from dither.inference._statistic import StatisticWithRowsRelease
-from dither.inference._tables import TableRelease
-from dither.inference._two_proportions import CellsRelease
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._groups import GroupSizes
+from dither.inference.engine._inputs import Target, bounds_of, target
+from dither.inference.engine._statistic import StatisticWithRowsRelease
+from dither.inference.estimates._difference import DifferenceRelease
+from dither.inference.estimates._ecdf import TreeRelease
+from dither.inference.estimates._two_proportions import CellsRelease
+from dither.inference.hypothesis._clamped_sums import ContrastRelease, points_of
+from dither.inference.hypothesis._contingency import TableRelease
+from dither.inference.hypothesis._kolmogorov import two_sample_sup
+from dither.inference.hypothesis._ranks import GroupRanks
 from inference.neighbouring import BOTH
 
 ENDS = bounds_of("bounds", (-1, 1))

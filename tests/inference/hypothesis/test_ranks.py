@@ -13,9 +13,9 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference import _ranks
-from dither.inference._inputs import target
-from dither.inference._ranks import (
+from dither.inference.engine._inputs import target
+from dither.inference.hypothesis import _ranks
+from dither.inference.hypothesis._ranks import (
     GroupRanks,
     null_of_ranks,
 )

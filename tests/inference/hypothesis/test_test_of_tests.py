@@ -16,8 +16,8 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import target
-from dither.inference._test_of_tests import RejectionsRelease
+from dither.inference.engine._inputs import target
+from dither.inference.hypothesis._test_of_tests import RejectionsRelease
 from dither.lab.audit import Outcome, audit
 
 BOTH = ("replace", "add-remove")

@@ -14,9 +14,9 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import target
-from dither.inference._ranks import twice_ranks
-from dither.inference._ties import KINDS, Ties, TiesRelease, part_of_ties
+from dither.inference.engine._inputs import target
+from dither.inference.hypothesis._ranks import twice_ranks
+from dither.inference.hypothesis._ties import KINDS, Ties, TiesRelease, part_of_ties
 
 BOTH = ("replace", "add-remove")
 NAN = math.nan

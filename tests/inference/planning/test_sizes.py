@@ -12,7 +12,7 @@ import pytest
 from dither import inference
 from dither.errors import ArgumentError
 from dither.inference import samples_needed
-from dither.inference._designs import ALL
+from dither.inference.planning._designs import ALL
 
 Once = Callable[[np.random.Generator, int, dict[str, Any]], Any]
 

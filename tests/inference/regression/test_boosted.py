@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dither import inference
-from dither.inference._boosted import BoostedRelease
-from dither.inference._formula import MISSING
-from dither.inference._inputs import Bounds, Target
+from dither.inference.engine._inputs import Bounds, Target
+from dither.inference.regression._boosted import BoostedRelease
+from dither.inference.regression._formula import MISSING
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

@@ -14,11 +14,11 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._formula import MISSING, read_design
-from dither.inference._inputs import Bounds, Target, target
-from dither.inference._moments import MomentsRelease, NoisyMoments
-from dither.inference._regression import squared_radius
-from dither.inference._release import seen_at_best
+from dither.inference.engine._inputs import Bounds, Target, target
+from dither.inference.engine._release import seen_at_best
+from dither.inference.regression._formula import MISSING, read_design
+from dither.inference.regression._linear_regression import squared_radius
+from dither.inference.regression._moments import MomentsRelease, NoisyMoments
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

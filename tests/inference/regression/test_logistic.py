@@ -12,10 +12,10 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._descent import DescentRelease, WeightedRows
-from dither.inference._formula import MISSING
-from dither.inference._inputs import Bounds, Target
-from dither.inference._objective import ObjectiveRelease
+from dither.inference.engine._inputs import Bounds, Target
+from dither.inference.regression._descent import DescentRelease, WeightedRows
+from dither.inference.regression._formula import MISSING
+from dither.inference.regression._objective import ObjectiveRelease
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.inference._margins import MarginModel
+from dither.inference.regression._margins import MarginModel
 
 
 def _moments(u: Any, weights: Any) -> Any:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import dither as dt
 from dither.errors import BudgetError, DitherError
-from dither.inference._asked_regression import MomentNoise, TableModel
-from dither.inference._asked_sums import drawn
-from dither.inference._linear import LinearErrors
+from dither.inference.regression._linear_models import LinearErrors
+from dither.inference.tables._regression import MomentNoise, TableModel
+from dither.inference.tables._sums import drawn
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.query._statistics import SumNoise
+from dither.query.tables._statistics import SumNoise
 from inference.protected import session_over
 
 COLUMNS = {

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import dither as dt
 from dither.errors import ArgumentError, BudgetError, DitherError, QueryError
-from dither.inference import _asked_sums as model
+from dither.inference.tables import _sums as model
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.query._statistics import SumNoise
+from dither.query.tables._statistics import SumNoise
 from inference.protected import session_over
 
 COLUMNS = {

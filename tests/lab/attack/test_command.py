@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dither.cli import main
-from dither.lab.attack import _solver
+from dither.lab.attack.reconstruction import _solver
 
 TOWN = """\
 attributes = { age = [0, 9], sex = ["f", "m"] }

@@ -18,7 +18,7 @@ from dither.lab._cells import coded
 from dither.lab.compare import TableComparison, compare
 from dither.lab.compare._distances import ComparedTables, distances
 from dither.lab.compare._trees import boosted
-from dither.plots._synth import draw_orders
+from dither.plots.tables._synth import draw_orders
 
 RNG = np.random.default_rng
 

@@ -24,7 +24,7 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture
 def draws(monkeypatch: pytest.MonkeyPatch) -> Draws:
     """No noise at all; the list gets sigma2 and how many numbers of each draw there would be."""
-    from dither.learn.deep import _noise
+    from dither.learn.deep.noise import _noise
 
     found: Draws = []
 

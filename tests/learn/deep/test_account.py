@@ -19,15 +19,8 @@ from dither.errors import (  # noqa: E402
     PromiseError,
     TokenError,
 )
-from dither.learn.deep import (  # noqa: E402
-    FixedOrder,
-    PrivateOptimizer,
-    _noise,
-    _optimizer,
-    _sampling,
-    train,
-    trained,
-)
+from dither.learn.deep import FixedOrder, PrivateOptimizer, _optimizer, _sampling, train, trained  # noqa: E402
+from dither.learn.deep.noise import _noise  # noqa: E402
 from dither.ledger import Ledger  # noqa: E402
 from dither.privacy import Promise  # noqa: E402
 

@@ -10,10 +10,10 @@ from torch import nn  # noqa: E402
 from dither.errors import ArgumentError  # noqa: E402
 from dither.learn.deep import add_adapters, freeze, merge_adapters, train  # noqa: E402
 from dither.learn.deep._adapters import LowRank  # noqa: E402
-from dither.learn.deep._clipping import Flat  # noqa: E402
-from dither.learn.deep._gradients import cross_entropy  # noqa: E402
-from dither.learn.deep._rehearsal import engine_for  # noqa: E402
-from dither.learn.deep._sums import ClippedSums  # noqa: E402
+from dither.learn.deep.rows._clipping import Flat  # noqa: E402
+from dither.learn.deep.rows._gradients import cross_entropy  # noqa: E402
+from dither.learn.deep.rows._rehearsal import engine_for  # noqa: E402
+from dither.learn.deep.rows._sums import ClippedSums  # noqa: E402
 
 torch.set_num_threads(1)
 

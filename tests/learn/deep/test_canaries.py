@@ -30,15 +30,8 @@ from dither.lab.audit import (  # noqa: E402
     audit_one_run,
     guess_by_score,
 )
-from dither.learn.deep import (  # noqa: E402  # noqa: E402
-    FixedOrder,
-    Flat,
-    PrivateOptimizer,
-    _noise,
-    _optimizer,
-    _order,
-    _sampling,
-)
+from dither.learn.deep import FixedOrder, Flat, PrivateOptimizer, _optimizer, _order, _sampling  # noqa: E402
+from dither.learn.deep.noise import _noise  # noqa: E402
 from dither.privacy import Loss  # noqa: E402
 
 CANARIES = 2400

@@ -20,7 +20,7 @@ from dither.errors import ArgumentError, BudgetError
 from dither.learn.deep import Centre, FixedOrder, PrivateOptimizer, _checkpoint, train, trained
 from dither.learn.deep import _centre as centre_module
 from dither.learn.deep._centre import RowsMean, noisy_mean
-from dither.learn.deep._sums import UNIT, ClippedSums
+from dither.learn.deep.rows._sums import UNIT, ClippedSums
 from dither.ledger import Ledger
 from dither.privacy import Promise
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.learn.deep._factorization import (
+from dither.learn.deep.noise._factorization import (
     METHODS,
     Factorization,
     Participation,

@@ -16,12 +16,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn
 
 from dither.errors import ArgumentError
-from dither.learn.deep._clipping import Flat
-from dither.learn.deep._gradients import ByLayers, ByRows, ByVmap, cross_entropy
-from dither.learn.deep._layers import EmbeddingPart, Whole
-from dither.learn.deep._model import check_model, check_rows_alone, trainable
-from dither.learn.deep._rehearsal import engine_for
-from dither.learn.deep._sums import UNIT, ClippedSums, _of_entries, _of_gradients
+from dither.learn.deep.rows._clipping import Flat
+from dither.learn.deep.rows._gradients import ByLayers, ByRows, ByVmap, cross_entropy
+from dither.learn.deep.rows._layers import EmbeddingPart, Whole
+from dither.learn.deep.rows._model import check_model, check_rows_alone, trainable
+from dither.learn.deep.rows._rehearsal import engine_for
+from dither.learn.deep.rows._sums import UNIT, ClippedSums, _of_entries, _of_gradients
 
 IMAGES = torch.linspace(-1, 1, 4 * 2 * 6 * 6).reshape(4, 2, 6, 6).sin()
 WORDS = torch.tensor([[1, 2, 2, 0], [3, 3, 3, 3], [4, 0, 1, 2], [0, 0, 1, 4]])

@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError
 from dither.learn.deep import FixedOrder, Flat, PerLayer, PrivateOptimizer, train
-from dither.learn.deep._gradients import ByLayers, ByRows, ByVmap, cross_entropy
+from dither.learn.deep.rows._gradients import ByLayers, ByRows, ByVmap, cross_entropy
 from dither.ledger import Ledger
 from dither.privacy import Promise
 

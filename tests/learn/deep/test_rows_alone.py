@@ -2,7 +2,8 @@
 
 Each test plants what a model may do to let a row reach others, or to keep what it saw: draws from a
 seed that everybody knows, state that is written in ``forward``, hooks and functions that look at a
-whole batch. The guarantee is then that of `dither.learn.deep._gradients`, `_guard` and `_draws`.
+whole batch. The guarantee is then that of `dither.learn.deep.rows._gradients`, `_guard` and
+`_draws`.
 """
 
 # ruff: noqa: E402  what needs torch comes after the test whether it is there
@@ -23,14 +24,15 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn
 
 from dither.errors import ArgumentError, EngineError
-from dither.learn.deep import PrivateOptimizer, _guard
-from dither.learn.deep._clipping import Flat
-from dither.learn.deep._gradients import ByLayers, ByRows, ByVmap, cross_entropy
-from dither.learn.deep._model import made_up_rows
-from dither.learn.deep._plain import ByBatch
-from dither.learn.deep._rehearsal import engine_for
-from dither.learn.deep._state import Watched
-from dither.learn.deep._sums import UNIT, ClippedSums
+from dither.learn.deep import PrivateOptimizer
+from dither.learn.deep.rows._clipping import Flat
+from dither.learn.deep.rows._gradients import ByLayers, ByRows, ByVmap, cross_entropy
+from dither.learn.deep.rows._model import made_up_rows
+from dither.learn.deep.rows._plain import ByBatch
+from dither.learn.deep.rows._rehearsal import engine_for
+from dither.learn.deep.rows._sums import UNIT, ClippedSums
+from dither.learn.deep.state import _guard
+from dither.learn.deep.state._state import Watched
 
 ROWS = 2 * torch.randn(7, 6, generator=torch.Generator().manual_seed(3))
 ROWS[2, 3:], ROWS[4, 1:], ROWS[5] = 0.0, 0.0, 3e4
@@ -296,7 +298,7 @@ def test_each_row_has_draws_of_its_own() -> None:
 
 def test_a_torch_generator_takes_all_of_its_state_from_the_words() -> None:
     """624 words of 32 bits, and not the 32 that a seed is cut to: numpy's twister says the same."""
-    from dither.learn.deep._draws import Sources
+    from dither.learn.deep.state._draws import Sources
     from dither.numeric import SimulatedWords
 
     own = torch.Generator()
@@ -553,7 +555,7 @@ def test_a_hook_that_comes_later_is_rehearsed() -> None:
 
 def test_large_tensors_are_compared_by_a_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     """No copy of them is held: one that was changed is set to 0, in whichever place it was."""
-    from dither.learn.deep import _places
+    from dither.learn.deep.state import _places
 
     monkeypatch.setattr(_places, "_LARGE", 100)
     for place in (0, 65_535, 65_536, 2_000_000):

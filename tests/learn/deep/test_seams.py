@@ -18,9 +18,9 @@ from torch.nn import functional  # noqa: E402
 
 from dither.errors import ArgumentError, EngineError  # noqa: E402
 from dither.learn.deep import PrivateOptimizer, train  # noqa: E402
-from dither.learn.deep._gradients import ByRows, ByVmap, cross_entropy  # noqa: E402
-from dither.learn.deep._model import check_rows_alone, made_up_rows  # noqa: E402
-from dither.learn.deep._rehearsal import engine_for  # noqa: E402
+from dither.learn.deep.rows._gradients import ByRows, ByVmap, cross_entropy  # noqa: E402
+from dither.learn.deep.rows._model import check_rows_alone, made_up_rows  # noqa: E402
+from dither.learn.deep.rows._rehearsal import engine_for  # noqa: E402
 
 X = 7 * torch.rand(60, 3, generator=torch.Generator().manual_seed(1))
 Y = torch.arange(60) % 2

@@ -16,7 +16,7 @@ from torch import nn
 
 from dither.errors import ArgumentError, EngineError
 from dither.learn.deep import Adaptive, Automatic, PerLayer, PrivateOptimizer, _sampling
-from dither.learn.deep._sums import UNIT
+from dither.learn.deep.rows._sums import UNIT
 
 CLOSE = 2e-3  # of the clip: integers aim 2**-12 below it, and are cut towards 0
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dither import learn
 from dither.errors import ArgumentError, RoundError
-from dither.learn._shared_sum import SharedSum, ShareServer
+from dither.learn.secure._shared_sum import SharedSum, ShareServer
 
 shamirs = pytest.importorskip("shamirs", reason="shamirs is not installed")
 

@@ -19,12 +19,12 @@ import dither as dt
 from dither import learn, noise
 from dither.engines.writer import cells as written_cells
 from dither.errors import ArgumentError, BoundsError, BudgetError, EngineError, UnknownNameError
-from dither.learn import _trees
-from dither.learn._asked_additive import AdditiveQuestion
-from dither.learn._boosting import UNIT, Boosting
 from dither.learn._noise import Moved
-from dither.learn._trees import Trees
-from dither.learn._ways import ForestWays
+from dither.learn.tables._additive import AdditiveQuestion
+from dither.learn.tabular._boosting import UNIT, Boosting
+from dither.learn.tabular.trees import _trees
+from dither.learn.tabular.trees._plans import ForestWays
+from dither.learn.tabular.trees._trees import Trees
 from dither.plan.job import ListedCells
 from dither.privacy import Neighbours
 from learn.watched import gaps as differ

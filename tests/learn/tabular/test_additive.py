@@ -16,13 +16,13 @@ import pytest
 from dither import learn, privacy
 from dither.errors import ArgumentError, DitherError
 from dither.lab.audit import Outcome, audit
-from dither.learn._boosting import (
+from dither.learn._columns import FINE, FeatureColumn
+from dither.learn.tabular._boosting import (
     UNIT,
     Boosting,
     residuals_of_classes,
     residuals_of_numbers,
 )
-from dither.learn._columns import FINE, FeatureColumn
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dither import learn
-from dither.learn import _cells
-from dither.learn._cells import nearest, spread_out, weighted_centres
 from dither.learn._columns import FeatureColumn
-from dither.learn._kmeans import Clusters
 from dither.learn._noise import Asked, Moved
-from dither.learn._pca import Axes, Spread, shrunk
-from dither.learn._remainder import Remainder
 from dither.learn._rows import Box
+from dither.learn.tabular import _cells
+from dither.learn.tabular._cells import nearest, spread_out, weighted_centres
+from dither.learn.tabular._kmeans import Clusters
+from dither.learn.tabular._pca import Axes, Spread, shrunk
+from dither.learn.tabular._sensitivity_left import Remainder
 from dither.privacy import Neighbours
 
 

@@ -13,11 +13,11 @@ import pytest
 from dither import noise
 from dither.accounting import rho_of_epsilon
 from dither.lab.audit import Outcome, audit
-from dither.learn import _trees
 from dither.learn._columns import FeatureColumn
 from dither.learn._noise import Asked, Moved
-from dither.learn._trees import UNIT, Trees
-from dither.learn._ways import ForestWay, ForestWays
+from dither.learn.tabular.trees import _trees
+from dither.learn.tabular.trees._plans import ForestWay, ForestWays
+from dither.learn.tabular.trees._trees import UNIT, Trees
 from dither.mechanisms import DiscreteGaussian
 from dither.privacy import Neighbours, repeat_and_select
 from learn.watched import gaps, watched

@@ -15,21 +15,21 @@ import pytest
 
 from dither import learn
 from dither.errors import ArgumentError, DitherError
-from dither.inference._descent import WeightedRows
-from dither.inference._formula import MISSING
-from dither.inference._inputs import Bounds, Target
+from dither.inference.engine._inputs import Bounds, Target
+from dither.inference.regression._descent import WeightedRows
+from dither.inference.regression._formula import MISSING
 from dither.lab.audit import Outcome, audit
-from dither.learn._balls import Balls
-from dither.learn._bayes import STEPS, ClassSums
-from dither.learn._boosting import UNIT
-from dither.learn._cells import HalvedCells, nearest, weighted_centres
 from dither.learn._columns import FeatureColumn
-from dither.learn._kmeans import Clusters
 from dither.learn._noise import Asked, Moved
-from dither.learn._pca import AxesRun, Products
 from dither.learn._rows import Box, Encoding, cut
-from dither.learn._softmax import SoftmaxRelease
-from dither.learn._trees import Trees
+from dither.learn.tabular._balls import Balls
+from dither.learn.tabular._bayes import STEPS, ClassSums
+from dither.learn.tabular._boosting import UNIT
+from dither.learn.tabular._cells import HalvedCells, nearest, weighted_centres
+from dither.learn.tabular._kmeans import Clusters
+from dither.learn.tabular._pca import AxesRun, Products
+from dither.learn.tabular._softmax import SoftmaxRelease
+from dither.learn.tabular.trees._trees import Trees
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)

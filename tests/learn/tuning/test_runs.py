@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dither import learn
-from dither.learn._bayes import STEPS, ClassSums
 from dither.learn._columns import FeatureColumn
-from dither.learn._kmeans import Clusters
 from dither.learn._noise import Asked
-from dither.learn._pca import AxesRun
 from dither.learn._rows import Box, Encoding
+from dither.learn.tabular._bayes import STEPS, ClassSums
+from dither.learn.tabular._kmeans import Clusters
+from dither.learn.tabular._pca import AxesRun
 from dither.privacy import Neighbours
 
 BOTH = (Neighbours.ADD_REMOVE, Neighbours.REPLACE)

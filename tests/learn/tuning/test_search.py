@@ -16,9 +16,9 @@ from dither import learn, privacy
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, DitherError, TokenError
 from dither.lab.audit import Outcome, audit
-from dither.learn._runs import Runs
-from dither.learn._search_estimators import UNIT, Estimators
-from dither.learn._search_runs import Search
+from dither.learn.tuning._estimators import UNIT, Estimators
+from dither.learn.tuning._plan import Search
+from dither.learn.tuning._runs import Runs
 from dither.ledger import Ledger
 from dither.privacy import Loss, Neighbours, Promise
 

@@ -15,7 +15,7 @@ from dither import learn
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, DitherError
 from dither.lab.audit import Outcome, audit
-from dither.learn._aggregate import _STEPS, _picked
+from dither.learn.votes._aggregate import _STEPS, _picked
 from dither.ledger import Ledger
 from dither.mechanisms import DiscreteGaussian, Exponential
 from dither.privacy import Neighbours, Promise

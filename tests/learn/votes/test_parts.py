@@ -11,8 +11,8 @@ import pytest
 
 from dither import learn
 from dither.errors import ArgumentError
-from dither.learn import _aggregate, _partition, _votes
-from dither.learn._partition import each_anew
+from dither.learn.votes import _aggregate, _partition, _votes
+from dither.learn.votes._partition import each_anew
 
 PARTS = np.arange(40) % 5
 QUESTIONS = np.linspace(0, 1, 20)[:, None]

@@ -19,9 +19,15 @@ from dither import learn, privacy
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, DitherError, TokenError
 from dither.lab.audit import Outcome, audit
-from dither.learn._ballot import METHODS, TeacherVote, plan_of
-from dither.learn._data_dependent import UNIT, PrivateCost, costs_by_margin, falls, miss_bounds
-from dither.learn._partition import parts_of
+from dither.learn.votes._ballot import METHODS, TeacherVote, plan_of
+from dither.learn.votes._data_dependent import (
+    UNIT,
+    PrivateCost,
+    costs_by_margin,
+    falls,
+    miss_bounds,
+)
+from dither.learn.votes._partition import parts_of
 from dither.ledger import Ledger
 from dither.mechanisms import DiscreteGaussian, Exponential, NoisyMax, PermuteAndFlip
 from dither.privacy import Charge, Neighbours, Promise

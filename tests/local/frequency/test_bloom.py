@@ -13,7 +13,7 @@ from dither.errors import ArgumentError
 from dither.local import Aggregate, BloomRAPPOR, Memory, simulate
 from dither.local._coins import ONE, exp_bounds
 from dither.local._frequency.filters import set_bits
-from dither.local._hashing import hash64, text_bytes
+from dither.local._reports.hashing import hash64, text_bytes
 from dither.numeric import SimulatedWords
 from local.laws import check_estimator, check_wire, chi_square_passes, realised
 

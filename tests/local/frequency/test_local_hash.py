@@ -12,8 +12,8 @@ from dither.errors import ArgumentError
 from dither.local import BLH, FLH, OLH, simulate_attack
 from dither.local._coins import exp_bounds
 from dither.local._frequency.local_hash import best_buckets, bucket_table, support_counts
-from dither.local._hashing import bucket, words_of
 from dither.local._oracles import PureChannel
+from dither.local._reports.hashing import bucket, words_of
 from dither.numeric import SimulatedWords
 from local.laws import (
     check_estimator,

@@ -17,7 +17,7 @@ from dither import local
 from dither.errors import ArgumentError
 from dither.local import LOLOHA, RAPPOR, SUE, BloomRAPPOR, Memory
 from dither.local._coins import ONE, exp_bounds
-from dither.local._memory import places_of
+from dither.local._reports.memory import places_of
 from dither.numeric import SimulatedWords
 from local.laws import (
     check_bit_pure,

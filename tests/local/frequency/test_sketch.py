@@ -13,7 +13,7 @@ from dither.errors import ArgumentError
 from dither.local import CMS, HCMS
 from dither.local._coins import ONE, exp_bounds
 from dither.local._frequency.sketch import _digests
-from dither.local._hashing import again, bucket, text_bytes
+from dither.local._reports.hashing import again, bucket, text_bytes
 from dither.numeric import SimulatedWords
 from local.laws import (
     check_pure,

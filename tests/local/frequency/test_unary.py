@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.local import OUE, SUE, Guarantee, simulate
-from dither.local._bits import (
+from dither.local._coins import ONE
+from dither.local._reports.bits import (
     count_columns,
     one_hot,
     packed_coins,
     packed_rows,
     set_column,
 )
-from dither.local._coins import ONE
 from dither.numeric import SimulatedWords
 from local.laws import (
     check_bit_pure,

@@ -40,7 +40,7 @@ from dither.local import (
     SubsetSelection,
     read_reports,
 )
-from dither.local._hashing import bucket, words_of
+from dither.local._reports.hashing import bucket, words_of
 from dither.local.wire import unpack
 from local.laws import chi_square_passes
 

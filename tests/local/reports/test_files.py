@@ -13,7 +13,7 @@ from dither import local
 from dither.errors import ArgumentError
 from dither.local._channel import Channel
 from dither.local.wire import Carrier, pack, unpack
-from local.test_local_hostile import CATALOGUE, KINDS, file_of
+from local.reports.test_hostile import CATALOGUE, KINDS, file_of
 
 PEOPLE = 60
 STRUCTURES: list[tuple[local.Structure, Any]] = [

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.local import _hashing as hashing
+from dither.local._reports import hashing
 from local.laws import chi_square_passes
 
 VECTORS = json.loads((files("dither.local") / "vectors.json").read_text(encoding="utf-8"))

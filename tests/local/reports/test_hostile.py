@@ -15,10 +15,11 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local import _aggregate, wire
+from dither.local import wire
 from dither.local._channel import Channel
 from dither.local._limits import sums_to
 from dither.local._registry import channel_from_dict
+from dither.local._reports import aggregate as _aggregate
 from dither.local._structures import parts
 from dither.local.wire import _HEAD, _MAGIC, _UNKNOWN
 

@@ -12,7 +12,7 @@ import pytest
 from dither import local
 from dither.errors import ArgumentError
 from dither.numeric import SimulatedWords
-from local.test_local_hostile import CATALOGUE, KINDS
+from local.reports.test_hostile import CATALOGUE, KINDS
 
 LINE = local.Interval(0, 1, steps=10)
 IMPOSSIBLE: list[Any] = [

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.mechanisms import DiscreteLaplace, MaxNorm, choose, max_norm
+from dither.mechanisms import DiscreteLaplace, MaxNorm, choose
+from dither.mechanisms.counts import max_norm
 from mechanisms.realised import MP, fraction, realised_law, refuted
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dither import noise as samplers
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree
-from dither.mechanisms.quantile_tree import _weights
+from dither.mechanisms.quantiles.quantile_tree import _weights
 from dither.numeric import SimulatedWords
 from dither.privacy import Neighbours
 

@@ -8,8 +8,8 @@ import pytest
 from dither import noise as samplers
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree
-from dither.mechanisms.quantile_tree import Candidates
-from dither.mechanisms.refined_quantiles import FIRST, OPEN, Opened, RefinedQuantiles
+from dither.mechanisms.quantiles.quantile_tree import Candidates
+from dither.mechanisms.quantiles.refined_quantiles import FIRST, OPEN, Opened, RefinedQuantiles
 from dither.numeric import SimulatedWords
 
 STRETCHES, SIZE, BINS = 24, 40, 24 * 40 - 7

@@ -13,8 +13,8 @@ from dither import privacy
 from dither.accounting import calibrate
 from dither.errors import ArgumentError
 from dither.privacy import Loss
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
 
 
 def laplace_truth(b: float, rate: float, epsilon: float) -> Any:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dither.accounting import shuffle, shuffle_clones_2021, shuffle_clones_2023
 from dither.errors import ArgumentError
-from dither.privacy._clones import blanket as blanket_of_doubles
-from dither.privacy._clones import counted as list_of_counts
-from dither.privacy._two_answers import TwoAnswers
+from dither.privacy.amplification._clones import blanket as blanket_of_doubles
+from dither.privacy.amplification._clones import counted as list_of_counts
+from dither.privacy.amplification._two_answers import TwoAnswers
 
 
 def clones(n, epsilon_0, epsilon, *, digits=30):

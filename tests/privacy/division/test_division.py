@@ -14,9 +14,9 @@ from dither import _checks as check
 from dither.accounting import calibrate, divide
 from dither.errors import ArgumentError
 from dither.privacy import approximate, compose, gdp
-from dither.privacy._descent import BoundaryPoint
-from dither.privacy._division import _Search
-from dither.privacy._every_theorem import shares_by_every_theorem
+from dither.privacy.division._descent import BoundaryPoint
+from dither.privacy.division._division import _Search
+from dither.privacy.division._every_theorem import shares_by_every_theorem
 from dither.privacy.theorems import advanced_heterogeneous
 
 

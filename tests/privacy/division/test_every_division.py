@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dither import privacy
 from dither.accounting import Component, divide_by_every_theorem, mix_from_expression, split
 from dither.errors import ArgumentError
-from dither.privacy._every_division import analytic_scale
+from dither.privacy.division._every_division import analytic_scale
 
 
 def composed(table, row):

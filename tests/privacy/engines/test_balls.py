@@ -12,22 +12,22 @@ import pytest
 from dither import privacy
 from dither.errors import ArgumentError
 from dither.numeric._balls import down, powers, precision, up
-from dither.privacy.engines import ball_contour
-from dither.privacy.engines.ball_closed import (
+from dither.privacy.engines.balls import contour as ball_contour
+from dither.privacy.engines.balls.closed import (
     SampledGaussianProfile,
     SeparatedLaplacesProfile,
     SeparatedProfile,
 )
-from dither.privacy.engines.ball_contour import BallContour, laws_of
-from dither.privacy.engines.ball_laws import SampledGaussianLaw, law_of
+from dither.privacy.engines.balls.contour import BallContour, laws_of
+from dither.privacy.engines.balls.laws import SampledGaussianLaw, law_of
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import best_tilt
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.mixture import SampledTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import SampledTerm
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "sampled_gaussian_epsilons.csv"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dither import privacy
-from dither.privacy.engines.ball_binomial import BinomialProfile
+from dither.privacy.engines.balls.binomial import BinomialProfile
 from dither.privacy.engines.choice import engine
 from dither.privacy.engines.closed import lattice_of
 from dither.privacy.laws.response import ResponseTerm

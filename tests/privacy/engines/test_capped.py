@@ -8,13 +8,13 @@ import pytest
 
 from dither import privacy
 from dither.numeric._balls import precision, transforms
-from dither.privacy.engines import ball_capped
-from dither.privacy.engines.ball_capped import CappedContour
-from dither.privacy.engines.ball_contour import BallContour
-from dither.privacy.engines.ball_jumps import JumpContour
-from dither.privacy.engines.ball_laws import SampledGaussianLaw
+from dither.privacy.engines.balls import capped as ball_capped
+from dither.privacy.engines.balls.capped import CappedContour
+from dither.privacy.engines.balls.contour import BallContour
+from dither.privacy.engines.balls.jumps import JumpContour
+from dither.privacy.engines.balls.laws import SampledGaussianLaw
 from dither.privacy.engines.grid import Grid
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from privacy.two_samples import twice
 
 

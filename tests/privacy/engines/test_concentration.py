@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.privacy._concentration import _bends
 from dither.privacy._side import side
-from dither.privacy.engines.ball_laws import line_moment
+from dither.privacy.engines.balls.laws import line_moment
+from dither.privacy.engines.concentration import _bends
 from dither.privacy.laws.classes import BoundedRange
 
 mpf = mpmath.mpf

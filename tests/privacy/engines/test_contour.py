@@ -19,7 +19,7 @@ from dither.privacy.engines.contour import Contour
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 
 mpf = mpmath.mpf
 MASSES = st.lists(st.integers(1, 40), min_size=3, max_size=4)

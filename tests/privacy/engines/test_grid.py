@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from dither import privacy
 from dither.privacy._side import one_delta, side
 from dither.privacy.engines import grid as grids
-from dither.privacy.engines.ball_closed import SampledGaussianProfile
+from dither.privacy.engines.balls.closed import SampledGaussianProfile
 from dither.privacy.engines.grid import Grid, _Hits, _levelled
 from dither.privacy.engines.lattice import LatticeEngine, LatticeLaw
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, normal_mass
 
 mpf = mpmath.mpf

@@ -8,10 +8,10 @@ import pytest
 
 from dither import privacy
 from dither.numeric._balls import precision
-from dither.privacy.engines import jump_plan
-from dither.privacy.engines.ball_jumps import JumpContour, _series
+from dither.privacy.engines.balls import jump_plan
+from dither.privacy.engines.balls.jumps import JumpContour, _series
 from dither.privacy.engines.grid import Grid
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from privacy.two_samples import twice
 
 

@@ -9,8 +9,8 @@ from dither import privacy
 from dither.accounting import calibrate
 from dither.privacy._side import side
 from dither.privacy.engines.grid import Grid
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
 
 KINDS = [(0.6 + 0.13 * i, 0.002 * 1.3**i, 1 + i % 3) for i in range(14)]
 """Noise, rates up to 0.06, and repetitions."""

@@ -7,7 +7,7 @@ import pytest
 
 from dither import privacy
 from dither.privacy._side import side
-from dither.privacy.engines.ball_closed import LaplacesProfile
+from dither.privacy.engines.balls.closed import LaplacesProfile
 from dither.privacy.engines.closed import LaplaceProfile
 from dither.privacy.engines.contour import Contour
 

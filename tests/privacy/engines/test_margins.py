@@ -13,11 +13,11 @@ import pytest
 from dither.accounting import shuffle, shuffle_clones_2021, shuffle_clones_2023
 from dither.numeric._balls import library, precision
 from dither.privacy import gdp
-from dither.privacy._binomials import half_tails, masses
-from dither.privacy._clones import _uniform_blanket, clones
-from dither.privacy._repetition import _log_inverse_gamma
 from dither.privacy._tradeoff import dual
-from dither.privacy.engines.ball_laws import SampledGaussianLaw
+from dither.privacy.amplification._binomials import half_tails, masses
+from dither.privacy.amplification._clones import _uniform_blanket, clones
+from dither.privacy.amplification._repetition import _log_inverse_gamma
+from dither.privacy.engines.balls.laws import SampledGaussianLaw
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.engines.lattice import LatticeLaw
@@ -28,7 +28,7 @@ from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.part import gdp_of_variation
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, normal_mass
 
 many = mpmath.MPContext()

@@ -7,7 +7,7 @@ import pytest
 
 from dither import privacy
 from dither.privacy._side import side
-from dither.privacy.engines.ball_responses import ResponsesProfile
+from dither.privacy.engines.balls.responses import ResponsesProfile
 
 UNIT = 0.002
 

@@ -7,7 +7,7 @@ import pytest
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.privacy.laws.allocation import _Put
+from dither.privacy.laws.sampled.allocation import _Put
 
 
 def two_steps(sigma, epsilon):

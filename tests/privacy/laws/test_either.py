@@ -14,7 +14,7 @@ from dither.errors import ArgumentError
 from dither.privacy import Loss, Neighbours
 from dither.privacy.laws.either import EitherPair, listed
 from dither.privacy.laws.pair import PmfPair
-from dither.privacy.laws.sampled import Poisson
+from dither.privacy.laws.sampled.mechanism import Poisson
 
 ABOVE = 1 + F(1, 2**50)
 """What e^epsilon in doubles may be off by."""

@@ -7,7 +7,7 @@ import pytest
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.privacy.laws.replaced import ReplacedGaussianTerm
+from dither.privacy.laws.sampled.replaced import ReplacedGaussianTerm
 
 
 def normal(x, y, at):

@@ -14,11 +14,11 @@ from dither import privacy
 from dither.privacy._side import side
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.grid import Grid
-from dither.privacy.laws import sampled_line
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled import line as sampled_line
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import FixedSizeTerm, SampledTerm
 
 mpf = mpmath.mpf
 KINDS = ["removal", "addition", "fixed"]

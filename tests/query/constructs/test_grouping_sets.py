@@ -11,8 +11,8 @@ import pytest
 
 import dither as dt
 from dither.errors import QueryError
-from dither.query._estimates import estimate
 from dither.query._noise import plan_noise
+from dither.query.estimates._values import estimate
 from query.query_data import REGIONS, policy, visits
 
 LARGE = 1000

@@ -16,8 +16,8 @@ from sqlglot import exp
 
 import dither as dt
 from dither.plan import aggregates as ag
-from dither.plan import expanded, measurements
 from dither.plan import expressions as ex
+from dither.plan.lowering import expanded, measurements
 from dither.sql import aggregates, select
 
 LARGE = 10**5

@@ -10,8 +10,8 @@ import pytest
 
 import dither as dt
 from dither.mechanisms import DiscreteLaplace
-from dither.plan.recipes import Linear, MeanRecipe, RatioRecipe
-from dither.query._estimates import Measured, estimate
+from dither.plan.lowering.recipes import Linear, MeanRecipe, RatioRecipe
+from dither.query.estimates._values import Measured, estimate
 
 NOISE = DiscreteLaplace(F(30))
 HALF = NOISE.half_width(0.95)

@@ -15,10 +15,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dither.errors import QueryError
-from dither.plan.calculations import combined, of_rows
 from dither.plan.expressions import Column
 from dither.plan.job import Distinct, Rows, Total, Values
-from dither.plan.recipes import (
+from dither.plan.lowering.calculations import combined, of_rows
+from dither.plan.lowering.recipes import (
     Applied,
     KeyRead,
     Known,
@@ -30,10 +30,10 @@ from dither.plan.recipes import (
 )
 from dither.plan.released import COMPARISONS, Constant, apply
 from dither.plan.schema import Kind
-from dither.query import _calculated, _operations
-from dither.query._calculated import Calculation, post_columns
-from dither.query._estimates import GroupEstimates
-from dither.query._operations import places, possible_places
+from dither.query.estimates import _calculated, _operations
+from dither.query.estimates._calculated import Calculation, post_columns
+from dither.query.estimates._operations import places, possible_places
+from dither.query.estimates._values import GroupEstimates
 
 # --- the reference ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 import dither as dt
 from dither.errors import ArgumentError, BoundsError, PolicyError, QueryError
 from dither.plan import expressions as ex
-from dither.plan.magnitudes import ORIGIN, DayGrid, gridded
+from dither.plan.lowering.magnitudes import ORIGIN, DayGrid, gridded
 
 SURE = 10**6
 """An epsilon at which noise is nothing."""

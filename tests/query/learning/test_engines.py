@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dither as dt
-from query.test_learned_days import DAY, LEARNED, PEOPLE, SURE, UNITS
+from query.learning.test_days import DAY, LEARNED, PEOPLE, SURE, UNITS
 from spark_session import needs_spark, spark_session
 
 ASKED: dict[str, dict[str, Any]] = {

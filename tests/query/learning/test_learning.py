@@ -22,10 +22,10 @@ from dither.errors import (
     TokenError,
 )
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.plan.magnitudes import GRIDS, SIZES
+from dither.plan.lowering.magnitudes import GRIDS, SIZES
 from dither.plan.schema import Kind
-from dither.query._ends import ends_of, limit_of, outside_of, threshold
-from dither.query._learned import LearnedBounds, LearnedKeys, LearnedLimits
+from dither.query.learning._histogram_ends import ends_of, limit_of, outside_of, threshold
+from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
 
 SURE = 10**6
 """An epsilon at which noise is nothing."""
@@ -459,8 +459,8 @@ def test_facts_of_another_promise_are_not_used():
     """Held by the promise of the entry, also where a ledger would let the table pass."""
     from types import SimpleNamespace
 
+    from dither.policy._facts import Fact, learned_of
     from dither.privacy import Neighbours, Promise
-    from dither.query._facts import Fact, learned_of
 
     content = {"kind": "bounds", "table": "t", "column": "x", "type": "real", "lower": "0",
                "upper": "1"}  # fmt: skip

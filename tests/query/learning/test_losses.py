@@ -15,11 +15,11 @@ from dither.engines.duckdb import DuckDBEngine
 from dither.mechanisms import DiscreteLaplace
 from dither.plan import expressions as ex
 from dither.plan.job import Sides
-from dither.plan.lower import lower
+from dither.plan.lowering.lower import lower
+from dither.plan.lowering.sensitivity import sensitivity
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from dither.plan.sensitivity import sensitivity
-from dither.query._ends import outside_of, share_beyond
-from dither.query._learning import learning_query
+from dither.query.learning._histogram_ends import outside_of, share_beyond
+from dither.query.learning._learning import learning_query
 
 SURE = F(10) ** 6
 
@@ -134,7 +134,7 @@ def test_older_facts_say_what_they_know():
     """An answer that was stored before says nothing of rows, and is read."""
     from types import SimpleNamespace
 
-    from dither.query._facts import Fact
+    from dither.policy._facts import Fact
 
     content = {"rows": {"upper": "3", "expected": 0.068, "most": 0.089}, "by": []}
     fact = Fact("limits", "t", None, content, SimpleNamespace(number=8))

@@ -12,8 +12,8 @@ import pytest
 import dither as dt
 from dither import privacy
 from dither.errors import ArgumentError, BoundsError, BudgetError, EngineError
-from dither.query._domain import Attribute, CellDomain, domain_of
-from dither.query._tables import TablesQuestion
+from dither.query.tables._counts import TablesQuestion
+from dither.query.tables._domain import Attribute, CellDomain, domain_of
 from query.query_data import REGIONS, policy, rows_policy, visits
 
 ALL = {

@@ -17,9 +17,15 @@ import pytest
 from scipy.stats import binom
 
 from dither.plan.answers import ExactAnswer
-from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
-from dither.query._estimates import Measured, estimate
+from dither.plan.lowering.recipes import (
+    Linear,
+    MeanRecipe,
+    QuantileRecipe,
+    RatioRecipe,
+    VarianceRecipe,
+)
 from dither.query._noise import NoisePlan, add_noise, on_grid, plan_noise
+from dither.query.estimates._values import Measured, estimate
 from engines.hostile import Bench, frame
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Row, planned, schema_of

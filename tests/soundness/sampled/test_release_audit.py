@@ -16,7 +16,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from dither.plan.answers import ExactAnswer
-from dither.plan.lower import Plan
+from dither.plan.lowering.lower import Plan
 from dither.plan.schema import Schema
 from dither.query._noise import NoisePlan, add_noise, plan_noise
 from engines.hostile import Bench

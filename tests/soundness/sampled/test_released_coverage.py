@@ -1,7 +1,8 @@
 """What is calculated from released values holds its level: by simulation, with the real noise.
 
 The exact result of every calculation follows from the exact answers by the plain reference of
-``tests/query/test_operations.py``. A test fails by chance as rarely as those of ``test_coverage``.
+``tests/query/estimates/test_operations.py``. A test fails by chance as rarely as those of
+``test_coverage``.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dither.plan.recipes import Applied, KeyRead, Known, Ranked
-from dither.query._calculated import Calculation
-from dither.query._estimates import Measured, estimate
+from dither.plan.lowering.recipes import Applied, KeyRead, Known, Ranked
 from dither.query._noise import add_noise, on_grid
+from dither.query.estimates._calculated import Calculation
+from dither.query.estimates._values import Measured, estimate
 from engines.hostile import Bench
-from query.test_operations import reference
-from soundness.sessions import opened
-from soundness.tables import schema_of
-from soundness.test_coverage import (
+from query.estimates.test_operations import reference
+from soundness.sampled.test_coverage import (
     CONFIDENCE,
     priced_and_exact,
     truth,
 )
+from soundness.sessions import opened
+from soundness.tables import schema_of
 
 DRAWS = 120
 FEWEST = int(binom.ppf(1e-7, DRAWS, CONFIDENCE))

@@ -23,11 +23,12 @@ from dither.errors import (
 from dither.lab.audit import Outcome
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Neighbours
-from dither.query._levels import public_levels
-from dither.synth import _asked_hierarchy, _hierarchy
-from dither.synth._asked_hierarchy import HierarchyQuestion
-from dither.synth._hierarchy import HierarchyPlan, MeasuredLevels, plan_hierarchy
-from dither.synth._spine import Spine
+from dither.query.tables._levels import public_levels
+from dither.synth.hierarchy import _hierarchy
+from dither.synth.hierarchy._hierarchy import HierarchyPlan, MeasuredLevels, plan_hierarchy
+from dither.synth.hierarchy._spine import Spine
+from dither.synth.tables import _hierarchy as _asked_hierarchy
+from dither.synth.tables._hierarchy import HierarchyQuestion
 
 ADDED, REPLACED = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 PLACES = pl.DataFrame(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dither.errors import ArgumentError
-from dither.synth._consistent import Consistency
-from dither.synth._spine import Spine
-from dither.synth._whole import nearest_table, rounded_table, simplex, whole, whole_counts
+from dither.synth.hierarchy._consistent import Consistency
+from dither.synth.hierarchy._spine import Spine
+from dither.synth.hierarchy._whole import nearest_table, rounded_table, simplex, whole, whole_counts
 
 ROWS = [(f"c{i % 2}", f"s{i % 2}{i % 3}", f"k{i:02d}") for i in range(11)]
 SPINE = Spine.of(["country", "state", "county"], ROWS)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dither.synth._nonnegative import nearest
-from dither.synth._planner import plan, subsets
-from dither.synth._residuals import centred, differences, measured, table
+from dither.synth.marginals._nonnegative import nearest
+from dither.synth.marginals._planner import plan, subsets
+from dither.synth.marginals._residuals import centred, differences, measured, table
 
 SIZES = (3, 4, 1, 2, 5)
 PAIRS = [(0, 1), (1, 3), (0, 3), (3, 4), (2, 4)]

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dither.synth._nonnegative import Nonnegative
-from dither.synth._pair_rows import rows_near
+from dither.synth.marginals._nonnegative import Nonnegative
+from dither.synth.marginals._pair_rows import rows_near
 
 SIZES = (3, 4, 2, 5)
 

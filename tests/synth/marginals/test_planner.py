@@ -12,7 +12,7 @@ import pytest
 from dither.accounting import delta_of_rho
 from dither.errors import ArgumentError
 from dither.privacy import Neighbours
-from dither.synth._planner import plan, subsets
+from dither.synth.marginals._planner import plan, subsets
 
 ADULT = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
 """How many values the columns of the binned Adult survey have."""

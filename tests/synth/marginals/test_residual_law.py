@@ -9,8 +9,8 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from dither.synth._residual_law import Allowance, cost
-from dither.synth._residuals import differences
+from dither.synth.marginals._residual_law import Allowance, cost
+from dither.synth.marginals._residuals import differences
 
 ORDERS = (1.25, 2.0, 6.0)
 

@@ -10,9 +10,9 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from dither.synth import _residuals
-from dither.synth._planner import plan, subsets
-from dither.synth._residuals import centred, differences, maximal, measured, table
+from dither.synth.marginals import _residuals
+from dither.synth.marginals._planner import plan, subsets
+from dither.synth.marginals._residuals import centred, differences, maximal, measured, table
 
 SIZES = (3, 1, 2, 4)
 ROWS = np.random.default_rng(3).integers(0, 50, SIZES)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from dither.synth._graph import GraphModel, NoisyMarginal
-from dither.synth._junction import JunctionTree, cells_of
+from dither.synth.model._graph import GraphModel, NoisyMarginal
+from dither.synth.model._junction import JunctionTree, cells_of
 
 SIZES = (2, 3, 4, 2, 3)
 GRAPHS = {

@@ -11,9 +11,9 @@ import pytest
 import dither as dt
 from dither.errors import ArgumentError
 from dither.plan.schema import Kind
-from dither.query._domain import Attribute, cut_finer
-from dither.synth._inside import finer_of, measured_inside
+from dither.query.tables._domain import Attribute, cut_finer
 from dither.synth._spending import ZCDPBudget
+from dither.synth.model._inside import finer_of, measured_inside
 
 COLUMNS = {
     "age": {"bins": [0, 20, 40, 100], "nullable": False},

@@ -14,9 +14,9 @@ import dither as dt
 from dither.errors import ArgumentError, BoundsError, BudgetError, UnknownNameError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Neighbours
-from dither.synth._divided import noises_of
-from dither.synth._range_plan import planned
-from dither.synth._range_tree import RangeTree
+from dither.synth.marginals._divided import noises_of
+from dither.synth.ranges._plan import planned
+from dither.synth.ranges._tree import RangeTree
 
 N = 400
 AGES = np.random.default_rng(3).integers(0, 100, N)

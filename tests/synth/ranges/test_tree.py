@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dither.errors import ArgumentError
-from dither.synth._range_tree import RangeTree, _mean_square, _square
+from dither.synth.ranges._tree import RangeTree, _mean_square, _square
 
 
 def even(bins: int, branchings: tuple[int, ...], family: str = "laplace") -> RangeTree:

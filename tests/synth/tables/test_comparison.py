@@ -15,8 +15,8 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError, BudgetError, UnknownNameError
-from dither.query._domain import domain_of
-from dither.query._session import Session
+from dither.query.tables._domain import domain_of
+from dither.session._session import Session
 from dither.synth._compared import apart, codes_of, counted
 
 COLUMNS: dict[str, Any] = {

@@ -19,8 +19,14 @@ from dither._format import count_text, level, percent
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount, Group, plot, seed
 from dither.cli._terminal import PATIENCE, leave_by, waiting
-from dither.cli.attack_linkage import linkage
-from dither.cli.attack_people import differencing, gradients, membership, synthetic, tracing
+from dither.cli.attack.linkage_commands import linkage
+from dither.cli.attack.people_commands import (
+    differencing,
+    gradients,
+    membership,
+    synthetic,
+    tracing,
+)
 from dither.cli.example_commands import tour
 
 if TYPE_CHECKING:

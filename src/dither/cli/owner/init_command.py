@@ -62,7 +62,7 @@ def init(
     you are asked; where nobody can be, --unit or --by-row must say it.
     """
     import dither as dt
-    from dither.query._drafting import UnitMissing
+    from dither.policy._drafting import UnitMissing
 
     if out.exists() and not force:
         raise click.UsageError(f"{str(out)!r} exists; write over it with --force")

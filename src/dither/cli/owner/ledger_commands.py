@@ -159,7 +159,7 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
     else:
         if not policy.is_file():
             raise click.UsageError(f"there is no policy {str(policy)!r}: name the --ledger")
-        from dither.query._policy import read_policy
+        from dither.policy._policy import read_policy
 
         place = read_policy(policy).ledger
     with _checked(), waiting("checking the chain"):

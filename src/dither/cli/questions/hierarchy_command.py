@@ -12,10 +12,10 @@ from dither._files import written
 from dither.cli._files import as_file, check_targets
 from dither.cli._options import FILE, delta, epsilon, plot, policy, refuse_given
 from dither.cli._terminal import print_plan, say_saved
-from dither.cli.synth_command import teller
+from dither.cli.questions.synth_command import teller
 
 if TYPE_CHECKING:
-    from dither.synth._hierarchy_counts import HierarchyCounts
+    from dither.synth.hierarchy._counts import HierarchyCounts
 
 __all__ = ["hierarchy"]
 

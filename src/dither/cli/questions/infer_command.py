@@ -29,8 +29,8 @@ from dither.cli._options import (
 from dither.cli._terminal import print_plan, say_saved, waiting
 
 if TYPE_CHECKING:
-    from dither.inference._asked import Inference
-    from dither.inference._asked_question import InferencePreview, InferenceQuestion
+    from dither.inference.tables._question import InferencePreview, InferenceQuestion
+    from dither.inference.tables._table import Inference
 
 __all__ = ["infer"]
 
@@ -112,7 +112,7 @@ def infer(
     ledger is charged once, and intervals count who was sampled as well as the noise.
     """
     import dither as dt
-    from dither.inference._result import interval_shown
+    from dither.inference.engine._result import interval_shown
 
     if preview and explain:
         raise click.UsageError("give --preview or --explain, not both")

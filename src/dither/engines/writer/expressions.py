@@ -3,8 +3,8 @@
 What an expression means, beyond its docstring in ``dither.plan.expressions``:
 
 - It is of the values as they are. No bound, list or other declared fact is taken for true of a
-  value: where ``dither.plan.facts`` says that a result lies in some range, that is so for values
-  that keep to what is declared, and a value that does not has a result all the same.
+  value: where ``dither.plan.facts.values`` says that a result lies in some range, that is so for
+  values that keep to what is declared, and a value that does not has a result all the same.
 - Integers are computed exactly; one that 64 bits cannot hold is NULL.
 - Reals are computed in doubles, infinities included. What would be NaN is NULL, and so is a
   quotient with a zero divisor.
@@ -39,7 +39,7 @@ from dither.engines.writer.readings import marked
 from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
+from dither.plan.facts.values import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.schema import Kind
 
 __all__ = ["Emitter", "Shared", "unscaled"]

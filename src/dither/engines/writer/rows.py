@@ -30,6 +30,8 @@ from dither.engines.writer.forms import (
 from dither.engines.writer.readings import MARK, marked
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.units import join_rows, traced, unnested_rows
 from dither.plan.job import (
     Distinct,
     GroupKey,
@@ -41,6 +43,7 @@ from dither.plan.job import (
     Values,
     read_by,
 )
+from dither.plan.lowering.unnested import conditions_first, items
 from dither.plan.relations import (
     Elements,
     Filter,
@@ -54,9 +57,6 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema
-from dither.plan.scopes import scope_of
-from dither.plan.units import join_rows, traced, unnested_rows
-from dither.plan.unnested import conditions_first, items
 
 __all__ = ["RowSource", "Stored", "without_negative_zero"]
 

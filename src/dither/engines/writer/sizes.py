@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dither.engines.writer.dialect import LARGEST
 from dither.plan import expressions as ex
-from dither.plan.facts import Facts
+from dither.plan.facts.values import Facts
 from dither.plan.schema import Kind
 
 __all__ = ["Sizes"]

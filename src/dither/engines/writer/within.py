@@ -24,11 +24,11 @@ from dither.engines.writer.forms import (
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.units import column_names, is_unit_key, unit_of
 from dither.plan.job import Job, Values
 from dither.plan.relations import UNIT, Derived, Relation, Union, UnitAggregate, UnitValue, visible
 from dither.plan.schema import Kind
-from dither.plan.scopes import scope_of
-from dither.plan.units import column_names, is_unit_key, unit_of
 
 __all__ = ["QuerySource"]
 

@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._errors import closest
-from dither.inference._inputs import Floats, Target
-from dither.inference._release import (
+from dither.inference.engine._errors import closest
+from dither.inference.engine._inputs import Floats, Target
+from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     exact_sum_of_squares,
@@ -38,7 +38,7 @@ from dither.inference._release import (
     spread_of,
     squared_lengths,
 )
-from dither.inference._simulation import SimulatedDraws
+from dither.inference.engine._simulation import SimulatedDraws
 from dither.mechanisms import Gaussian
 from dither.numeric import sqrt_upper
 from dither.privacy import Loss, Neighbours

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.inference._inputs import Floats
-from dither.inference._simulation import batches
+from dither.inference.engine._inputs import Floats
+from dither.inference.engine._simulation import batches
 
 __all__ = ["ClampedNormal", "deviations_of", "sums_of"]
 

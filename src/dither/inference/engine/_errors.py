@@ -31,8 +31,8 @@ from dither import _checks as check
 from dither._search import least_integer
 from dither._stats import two_sided
 from dither.errors import ArgumentError
-from dither.inference._inputs import Floats
-from dither.inference._simulation import reporting
+from dither.inference.engine._inputs import Floats
+from dither.inference.engine._simulation import reporting
 
 __all__ = [
     "ALTERNATIVES",

@@ -37,8 +37,8 @@ from fractions import Fraction
 import numpy as np
 
 from dither._subjects import Subject
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, target
-from dither.inference._release import (
+from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, target
+from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     exact_sum,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.inference._inputs import Floats, Target, column
-from dither.inference._tables import TableRelease
+from dither.inference.engine._inputs import Floats, Target, column
+from dither.inference.hypothesis._contingency import TableRelease
 from dither.privacy import Loss
 
 __all__ = [

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from dither._search import bisect
 from dither.errors import ArgumentError
-from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._simulation import SimulatedNoise
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.engine._simulation import SimulatedNoise
 from dither.mechanisms import Gaussian, Laplace
 from dither.mechanisms._reals import check_step, steps_l2_squared
 from dither.numeric import sqrt_upper
@@ -93,7 +93,7 @@ def gaussian_is_better(asked: Target, *, l1: float, l2: float) -> bool:
 
     Examples
     --------
-    >>> from dither.inference._inputs import target
+    >>> from dither.inference.engine._inputs import target
     >>> [gaussian_is_better(target(1, 1e-6, "replace"), l1=d, l2=d**0.5) for d in (1, 100)]
     [False, True]
     """
@@ -131,7 +131,7 @@ def fixed_noise(
 
     Examples
     --------
-    >>> from dither.inference._inputs import target
+    >>> from dither.inference.engine._inputs import target
     >>> noise, loss = fixed_noise(
     ...     asked=target(1, 1e-6, "replace"), dimension=2, l2_squared=Fraction(4))
     >>> round(noise.sigma, 3), loss.charge.epsilon, round(float(loss.charge.delta), 12)
@@ -176,7 +176,7 @@ def best_noise(
 
     Examples
     --------
-    >>> from dither.inference._inputs import target
+    >>> from dither.inference.engine._inputs import target
     >>> noise, loss = best_noise(
     ...     asked=target(1, 1e-6, "replace"), dimension=2, l1=Fraction(2), l2_squared=Fraction(4))
     >>> type(noise).__name__, loss.charge.epsilon, loss.charge.delta

@@ -29,9 +29,9 @@ from dither._format import (
 )
 from dither._format import interval as interval_text
 from dither.errors import ArgumentError
-from dither.inference._errors import DRAWS, Errors, as_alternative, monte_carlo
-from dither.inference._inputs import Floats
-from dither.inference._simulation import Seed, SimulatedDraws
+from dither.inference.engine._errors import DRAWS, Errors, as_alternative, monte_carlo
+from dither.inference.engine._inputs import Floats
+from dither.inference.engine._simulation import Seed, SimulatedDraws
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class PrivateEstimate(PrivateResult):
     null : float
         What `pvalue` tests.
     simulate : callable
-        Of a generator and a number of draws, the errors; `dither.inference._errors`.
+        Of a generator and a number of draws, the errors; `dither.inference.engine._errors`.
     draws : int
     seed : int, generator or None
         Of the simulation.

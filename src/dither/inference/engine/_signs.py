@@ -12,7 +12,7 @@ Release. Rows of ±1 are tested by T = ‖S‖² - nd, n being public.
   √(2n·ln(20d)), which fair coins rarely pass; where that is n or more, T itself leaves with noise
   for 4(n - 1)d: replacing a row x by x' moves T by 2⟨R, x' - x⟩, R being the sum of the others. The
   algorithms 9.3.1 and 9.3.2 extend T from rows that lean little on S, which nobody can compute.
-* *efficient*: `dither.inference._efficient`.
+* *efficient*: `dither.inference.hypothesis._efficient`.
 
 A Gaussian with a known covariance is brought to signs by whitening: where Σ = LLᵀ, the signs of
 L⁻¹(x - centre) are fair coins under the null, and under a mean that is off by u (in whitened
@@ -35,9 +35,9 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._release import Noise, NoisyStatistic, fixed_noise, seen_at_best
-from dither.inference._simulation import batches
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.engine._release import Noise, NoisyStatistic, fixed_noise, seen_at_best
+from dither.inference.engine._simulation import batches
 from dither.privacy import Loss
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from dither import _checks as check
-from dither.inference._inputs import Floats
+from dither.inference.engine._inputs import Floats
 
 __all__ = ["Seed", "SimulatedDraws", "SimulatedNoise", "batches", "reporting"]
 

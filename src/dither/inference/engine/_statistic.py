@@ -29,12 +29,12 @@ from fractions import Fraction
 import numpy as np
 
 from dither._subjects import Subject
-from dither.inference._errors import monte_carlo
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._proportion import CanonicalNoise
-from dither.inference._release import fixed_noise, rows_of, seen_at_best, spread_of
-from dither.inference._result import PrivateTest, share_of_noise, too_few_rows
-from dither.inference._simulation import Seed, SimulatedDraws
+from dither.inference.engine._errors import monte_carlo
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.engine._release import fixed_noise, rows_of, seen_at_best, spread_of
+from dither.inference.engine._result import PrivateTest, share_of_noise, too_few_rows
+from dither.inference.engine._simulation import Seed, SimulatedDraws
+from dither.inference.estimates._proportion import CanonicalNoise
 from dither.mechanisms import Laplace
 from dither.noise import below
 from dither.privacy import Loss

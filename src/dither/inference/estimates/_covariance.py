@@ -38,11 +38,10 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._ball import BallRelease
-from dither.inference._errors import SimulatedErrors
-from dither.inference._inputs import Floats, Target, matrix, target
-from dither.inference._means import centre_of, names_of
-from dither.inference._release import (
+from dither.inference.engine._ball import BallRelease
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._inputs import Floats, Target, matrix, target
+from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     exact_products,
@@ -51,8 +50,9 @@ from dither.inference._release import (
     seen_at_best,
     spread_of,
 )
-from dither.inference._result import PrivateEstimate
-from dither.inference._simulation import batches
+from dither.inference.engine._result import PrivateEstimate
+from dither.inference.engine._simulation import batches
+from dither.inference.estimates._means import centre_of, names_of
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["CovarianceEstimate", "CovarianceRelease", "covariance"]

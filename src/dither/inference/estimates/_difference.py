@@ -31,12 +31,20 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
-from dither.inference._documented import documented
-from dither.inference._errors import SimulatedErrors
-from dither.inference._free_means import FreeMeans
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
-from dither.inference._mean import (
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, column, target
+from dither.inference.engine._release import (
+    Noise,
+    NoisyStatistic,
+    fixed_noise,
+    gaussian_is_better,
+    seen_at_best,
+)
+from dither.inference.engine._result import PrivateEstimate
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._mean import (
     SHAPES,
     Shape,
     noisy_means,
@@ -44,15 +52,7 @@ from dither.inference._mean import (
     of_clamped,
     of_normal,
 )
-from dither.inference._normal_mean import MeanModel, MeanRelease
-from dither.inference._release import (
-    Noise,
-    NoisyStatistic,
-    fixed_noise,
-    gaussian_is_better,
-    seen_at_best,
-)
-from dither.inference._result import PrivateEstimate
+from dither.inference.estimates._normal_mean import MeanModel, MeanRelease
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["DifferenceRelease", "difference", "groups_of"]

@@ -34,12 +34,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither._subjects import Subject
-from dither.inference._errors import monte_carlo
-from dither.inference._groups import Whole
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, target
-from dither.inference._quantiles import BinsRelease, QuantileModel, adding_up, shares_of
-from dither.inference._result import PrivateEstimate, PrivateTest, share_of_noise, too_few_rows
-from dither.inference._simulation import Seed, SimulatedDraws, batches
+from dither.inference.engine._errors import monte_carlo
+from dither.inference.engine._groups import Whole
+from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, target
+from dither.inference.engine._result import (
+    PrivateEstimate,
+    PrivateTest,
+    share_of_noise,
+    too_few_rows,
+)
+from dither.inference.engine._simulation import Seed, SimulatedDraws, batches
+from dither.inference.estimates._quantiles import BinsRelease, QuantileModel, adding_up, shares_of
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss
 

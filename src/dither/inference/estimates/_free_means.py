@@ -35,9 +35,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dither.inference._errors import SimulatedErrors
-from dither.inference._inputs import Bounds, Floats
-from dither.inference._simulation import SimulatedDraws
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._inputs import Bounds, Floats
+from dither.inference.engine._simulation import SimulatedDraws
 
 __all__ = ["FreeMeans"]
 

@@ -13,13 +13,13 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import number_text
-from dither.inference._documented import documented
-from dither.inference._errors import SimulatedErrors
-from dither.inference._free_means import FreeMeans
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Bounds, Floats, bounds_of, column, target
-from dither.inference._normal_mean import MeanModel, MeanRelease
-from dither.inference._result import MEASURED, PrivateEstimate, too_few_rows
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Bounds, Floats, bounds_of, column, target
+from dither.inference.engine._result import MEASURED, PrivateEstimate, too_few_rows
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._normal_mean import MeanModel, MeanRelease
 from dither.privacy import Loss, Neighbours
 
 __all__ = [

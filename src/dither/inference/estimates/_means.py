@@ -33,12 +33,10 @@ from dither._checks import Number
 from dither._format import number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._ball import BallModel, BallRelease
-from dither.inference._errors import SimulatedErrors
-from dither.inference._free_means import FreeMeans
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, matrix, target
-from dither.inference._mean import noisy_means, of_clamped
-from dither.inference._release import (
+from dither.inference.engine._ball import BallModel, BallRelease
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, matrix, target
+from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     exact_sum,
@@ -50,7 +48,9 @@ from dither.inference._release import (
     seen_at_best,
     spread_of,
 )
-from dither.inference._result import PrivateEstimate, too_few_rows
+from dither.inference.engine._result import PrivateEstimate, too_few_rows
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._mean import noisy_means, of_clamped
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = [

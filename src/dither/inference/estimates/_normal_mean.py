@@ -40,11 +40,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._clamped import ClampedNormal
-from dither.inference._errors import SimulatedErrors, closest
-from dither.inference._free_means import FreeMeans
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, target
-from dither.inference._release import (
+from dither.inference.engine._clamped import ClampedNormal
+from dither.inference.engine._errors import SimulatedErrors, closest
+from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, target
+from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     exact_sum,
@@ -55,7 +54,8 @@ from dither.inference._release import (
     seen_at_best,
     spread_of,
 )
-from dither.inference._simulation import SimulatedNoise
+from dither.inference.engine._simulation import SimulatedNoise
+from dither.inference.estimates._free_means import FreeMeans
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["MeanDesign", "MeanModel", "MeanRelease"]

@@ -20,10 +20,10 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.inference._errors import SimulatedErrors
-from dither.inference._inputs import Bounds, around, matrix, target
-from dither.inference._release import exact_sum
-from dither.inference._result import PrivateEstimate
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._inputs import Bounds, around, matrix, target
+from dither.inference.engine._release import exact_sum
+from dither.inference.engine._result import PrivateEstimate
 from dither.mechanisms import Gaussian
 from dither.numeric import sqrt_upper
 from dither.privacy import Charge, Neighbours

@@ -45,9 +45,9 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
-from dither.inference._errors import Alternative, Errors, inverted
-from dither.inference._inputs import Floats, Target, column, target
-from dither.inference._result import PrivateEstimate, too_few_rows
+from dither.inference.engine._errors import Alternative, Errors, inverted
+from dither.inference.engine._inputs import Floats, Target, column, target
+from dither.inference.engine._result import PrivateEstimate, too_few_rows
 from dither.mechanisms import DiscreteLaplace, Tulap
 from dither.noise import below
 from dither.privacy import Loss, Neighbours

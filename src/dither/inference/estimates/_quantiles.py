@@ -34,10 +34,10 @@ from dither._format import number_text
 from dither._stats import two_sided
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._errors import Alternative, Errors
-from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
-from dither.inference._release import gaussian_is_better
-from dither.inference._result import PrivateEstimate, too_few_rows
+from dither.inference.engine._errors import Alternative, Errors
+from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, column, target
+from dither.inference.engine._release import gaussian_is_better
+from dither.inference.engine._result import PrivateEstimate, too_few_rows
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree
 from dither.privacy import Loss, Neighbours
 

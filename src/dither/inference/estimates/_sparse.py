@@ -37,12 +37,12 @@ from dither._format import loss_text
 from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
-from dither.inference._errors import SimulatedErrors
-from dither.inference._inputs import Bounds, Floats, Target, around, matrix, target
-from dither.inference._mean import of_clamped
-from dither.inference._means import BoxRelease, coordinate_models, errors_of, estimates_of
-from dither.inference._release import seen_at_best
-from dither.inference._result import PrivateEstimate
+from dither.inference.engine._errors import SimulatedErrors
+from dither.inference.engine._inputs import Bounds, Floats, Target, around, matrix, target
+from dither.inference.engine._release import seen_at_best
+from dither.inference.engine._result import PrivateEstimate
+from dither.inference.estimates._mean import of_clamped
+from dither.inference.estimates._means import BoxRelease, coordinate_models, errors_of, estimates_of
 from dither.mechanisms import DiscreteLaplace, NoisyMax, Peeling, TopK
 from dither.privacy import Charge, Loss, Neighbours
 

@@ -28,10 +28,10 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
-from dither.inference._errors import Alternative, Errors, inverted, monte_carlo
-from dither.inference._inputs import Floats, Target, column, target
-from dither.inference._proportion import CanonicalNoise, binomial
-from dither.inference._result import PrivateEstimate, too_few_rows
+from dither.inference.engine._errors import Alternative, Errors, inverted, monte_carlo
+from dither.inference.engine._inputs import Floats, Target, column, target
+from dither.inference.engine._result import PrivateEstimate, too_few_rows
+from dither.inference.estimates._proportion import CanonicalNoise, binomial
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 

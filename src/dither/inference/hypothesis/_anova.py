@@ -1,4 +1,4 @@
-"""Analysis of variance: whether several groups have one mean; `_tests_of_means`."""
+"""Analysis of variance: whether several groups have one mean; `_means`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._documented import documented
-from dither.inference._errors import DRAWS
-from dither.inference._inputs import bounds_of, column, target
-from dither.inference._mean import SHAPES, Shape
-from dither.inference._result import PrivateTest
-from dither.inference._simulation import Seed, SimulatedDraws
-from dither.inference._tests_of_means import equal_means, errors_of_groups, on_rows
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import DRAWS
+from dither.inference.engine._inputs import bounds_of, column, target
+from dither.inference.engine._result import PrivateTest
+from dither.inference.engine._simulation import Seed, SimulatedDraws
+from dither.inference.estimates._mean import SHAPES, Shape
+from dither.inference.hypothesis._means import equal_means, errors_of_groups, on_rows
 from dither.privacy import Neighbours
 
 __all__ = ["f_oneway"]

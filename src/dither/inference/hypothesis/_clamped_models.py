@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.inference._clamped import sums_of
-from dither.inference._clamped_sums import ContrastRelease, possible
-from dither.inference._groups import Whole
-from dither.inference._inputs import Floats
+from dither.inference.engine._clamped import sums_of
+from dither.inference.engine._groups import Whole
+from dither.inference.engine._inputs import Floats
+from dither.inference.hypothesis._clamped_sums import ContrastRelease, possible
 
 __all__ = ["TwoMeans"]
 

@@ -30,11 +30,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._errors import monte_carlo
-from dither.inference._groups import Whole
-from dither.inference._inputs import Bounds, Floats, Target, target
-from dither.inference._release import exact_sum, fixed_noise, seen_at_best, spread_of
-from dither.inference._result import PrivateTest, share_of_noise, too_few_rows
+from dither.inference.engine._errors import monte_carlo
+from dither.inference.engine._groups import Whole
+from dither.inference.engine._inputs import Bounds, Floats, Target, target
+from dither.inference.engine._release import exact_sum, fixed_noise, seen_at_best, spread_of
+from dither.inference.engine._result import PrivateTest, share_of_noise, too_few_rows
 from dither.mechanisms import Laplace
 from dither.privacy import Loss
 

@@ -25,22 +25,22 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._documented import documented
-from dither.inference._errors import (
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import (
     DRAWS,
     as_alternative,
 )
-from dither.inference._inputs import Floats, Target, column, target
-from dither.inference._release import seen_at_best
-from dither.inference._result import PrivateTest
-from dither.inference._simulation import Seed
-from dither.inference._statistic import (
+from dither.inference.engine._inputs import Floats, Target, column, target
+from dither.inference.engine._release import seen_at_best
+from dither.inference.engine._result import PrivateTest
+from dither.inference.engine._simulation import Seed
+from dither.inference.engine._statistic import (
     ReleasedStatistic,
     StatisticRelease,
     StatisticWithRowsRelease,
     result_of,
 )
-from dither.inference._ties import Ties
+from dither.inference.hypothesis._ties import Ties
 from dither.privacy import Neighbours
 
 __all__ = [

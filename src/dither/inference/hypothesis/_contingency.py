@@ -33,16 +33,16 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._documented import documented
-from dither.inference._errors import DRAWS
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._result import (
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import DRAWS
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.engine._result import (
     PrivateTest,
     share_of_noise,
     simulated_test,
     too_few_rows,
 )
-from dither.inference._simulation import Seed, SimulatedDraws
+from dither.inference.engine._simulation import Seed, SimulatedDraws
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 

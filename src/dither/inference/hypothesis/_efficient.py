@@ -52,8 +52,8 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._signs import Signs
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.engine._signs import Signs
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.mechanisms._composable import approximate_class
 from dither.noise import below

@@ -14,7 +14,7 @@ Model. Under the null every sign is a fair coin (every category equally likely),
 z is public, and its p-value comes exactly from simulating it. Under ADD_REMOVE the statistic is
 z - √(E‖S‖²) at n as measured, simulated with that n.
 
-Two more releases, and how Gaussian rows become signs, are in `dither.inference._signs`.
+Two more releases, and how Gaussian rows become signs, are in `dither.inference.engine._signs`.
 
 Source. Canonne, Kamath, McMillan, Ullman and Zakynthinou, "Private identity testing for
 high-dimensional distributions", NeurIPS 2020, for the problem.
@@ -33,26 +33,26 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._documented import documented
-from dither.inference._efficient import EfficientRelease
-from dither.inference._errors import DRAWS
-from dither.inference._inputs import Floats, Target, matrix, target
-from dither.inference._release import spread_of
-from dither.inference._result import PrivateTest, share_of_noise, simulated_test
-from dither.inference._signs import (
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import DRAWS
+from dither.inference.engine._inputs import Floats, Target, matrix, target
+from dither.inference.engine._release import spread_of
+from dither.inference.engine._result import PrivateTest, share_of_noise, simulated_test
+from dither.inference.engine._signs import (
     BATCH,
     SquareRelease,
     lengths_of_signs,
     signs,
     square_of,
 )
-from dither.inference._simulation import Seed, SimulatedDraws, batches
-from dither.inference._statistic import (
+from dither.inference.engine._simulation import Seed, SimulatedDraws, batches
+from dither.inference.engine._statistic import (
     ReleasedStatistic,
     StatisticWithRowsRelease,
     result_of,
     root,
 )
+from dither.inference.hypothesis._efficient import EfficientRelease
 from dither.numeric import sqrt_upper
 from dither.privacy import Neighbours
 
@@ -263,7 +263,7 @@ def uniformity_test(
     >>> found.pvalue < 0.001
     True
     """
-    from dither.inference._tables import codes, levels_of
+    from dither.inference.hypothesis._contingency import codes, levels_of
 
     asked = target(epsilon, 0, neighbours)
     draws = check.whole("draws", draws, 100)

@@ -32,17 +32,17 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._documented import documented
-from dither.inference._ecdf import tree_test_of_one, tree_test_of_two
-from dither.inference._errors import DRAWS
-from dither.inference._groups import GroupSizes, Whole, dealt, pooled
-from dither.inference._inputs import Floats, bounds_of, column, target
-from dither.inference._result import PrivateTest
-from dither.inference._simulation import Seed, batches
-from dither.inference._statistic import (
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import DRAWS
+from dither.inference.engine._groups import GroupSizes, Whole, dealt, pooled
+from dither.inference.engine._inputs import Floats, bounds_of, column, target
+from dither.inference.engine._result import PrivateTest
+from dither.inference.engine._simulation import Seed, batches
+from dither.inference.engine._statistic import (
     ReleasedStatistic,
     result_of,
 )
+from dither.inference.estimates._ecdf import tree_test_of_one, tree_test_of_two
 from dither.privacy import Neighbours
 
 __all__ = [

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dither.inference._difference import DifferenceRelease
-from dither.inference._errors import SimulatedErrors, as_alternative, monte_carlo
-from dither.inference._free_means import FreeMeans
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._mean import Shape, normal_notes, of_clamped, of_normal
-from dither.inference._result import MEASURED, PrivateTest, share_of_noise, too_few_rows
+from dither.inference.engine._errors import SimulatedErrors, as_alternative, monte_carlo
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.engine._result import MEASURED, PrivateTest, share_of_noise, too_few_rows
+from dither.inference.estimates._difference import DifferenceRelease
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._mean import Shape, normal_notes, of_clamped, of_normal
 from dither.privacy import Loss
 
 __all__ = ["equal_means", "errors_of_groups", "on_rows", "several", "test_of_errors"]

@@ -27,14 +27,14 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._documented import documented
-from dither.inference._errors import DRAWS, Alternative, as_alternative
-from dither.inference._inputs import Floats, Target, column, target
-from dither.inference._proportion import CanonicalNoise, binomial
-from dither.inference._result import PrivateTest
-from dither.inference._simulation import Seed
-from dither.inference._statistic import ReleasedStatistic, StatisticRelease, result_of
-from dither.inference._ties import Ties
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import DRAWS, Alternative, as_alternative
+from dither.inference.engine._inputs import Floats, Target, column, target
+from dither.inference.engine._result import PrivateTest
+from dither.inference.engine._simulation import Seed
+from dither.inference.engine._statistic import ReleasedStatistic, StatisticRelease, result_of
+from dither.inference.estimates._proportion import CanonicalNoise, binomial
+from dither.inference.hypothesis._ties import Ties
 from dither.privacy import Neighbours
 
 __all__ = [
@@ -192,7 +192,7 @@ def pvalue_of_signs(
 
     Examples
     --------
-    >>> from dither.inference._inputs import target
+    >>> from dither.inference.engine._inputs import target
     >>> noise = CanonicalNoise(target(1, 0, "replace"))
     >>> f"{pvalue_of_signs(-650.0, 40_000, 1.0, noise, 'less'):.2g}"
     '4e-11'

@@ -33,9 +33,8 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import interval as interval_text
 from dither._format import level, number_text
-from dither.inference._concordance import null_of_concordance, released_of
-from dither.inference._documented import documented
-from dither.inference._errors import (
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import (
     DRAWS,
     Alternative,
     Errors,
@@ -43,13 +42,14 @@ from dither.inference._errors import (
     inverted,
     monte_carlo,
 )
-from dither.inference._inputs import Floats, target
-from dither.inference._result import PrivateTest
-from dither.inference._simulation import Seed, SimulatedDraws
-from dither.inference._statistic import (
+from dither.inference.engine._inputs import Floats, target
+from dither.inference.engine._result import PrivateTest
+from dither.inference.engine._simulation import Seed, SimulatedDraws
+from dither.inference.engine._statistic import (
     StatisticWithRowsRelease,
     result_of,
 )
+from dither.inference.hypothesis._concordance import null_of_concordance, released_of
 from dither.privacy import Neighbours
 
 __all__ = ["CorrelationErrors", "CorrelationTest", "pearsonr", "tau_of"]

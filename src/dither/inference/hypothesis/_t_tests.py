@@ -1,7 +1,7 @@
 """Tests of one and two means, and of pairs: Student's and Welch's, and that of a known variance.
 
 What is released, how far a row moves it and how a p-value follows: of values of whatever law
-`_group_sums`, `_free_means` and `_tests_of_means`; of normal ones `_normal_mean` and `_difference`.
+`_group_sums`, `_free_means` and `_means`; of normal ones `_normal_mean` and `_difference`.
 Two samples of known variance: `_clamped_sums`. One leaves as one number, Σ ψ of (x - value)/sigma
 cut where n and epsilon give the most power: `_statistic`.
 """
@@ -17,20 +17,12 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._clamped import ClampedNormal
-from dither.inference._clamped_models import TwoMeans
-from dither.inference._clamped_sums import (
-    LEAST,
-    ContrastRelease,
-    points_of,
-    result_of_moments,
-)
-from dither.inference._documented import documented
-from dither.inference._errors import DRAWS, as_alternative
-from dither.inference._free_means import FreeMeans
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._groups import pooled
-from dither.inference._inputs import (
+from dither.inference.engine._clamped import ClampedNormal
+from dither.inference.engine._documented import documented
+from dither.inference.engine._errors import DRAWS, as_alternative
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._groups import pooled
+from dither.inference.engine._inputs import (
     Bounds,
     Floats,
     Target,
@@ -39,14 +31,22 @@ from dither.inference._inputs import (
     column,
     target,
 )
-from dither.inference._mean import SHAPES, Shape, normal_notes, of_clamped, of_normal
-from dither.inference._normal_mean import MeanModel, MeanRelease
-from dither.inference._one_sample import differences
-from dither.inference._release import exact_sum
-from dither.inference._result import PrivateTest
-from dither.inference._simulation import Seed, SimulatedDraws
-from dither.inference._statistic import ReleasedStatistic, result_of
-from dither.inference._tests_of_means import errors_of_groups, on_rows, test_of_errors
+from dither.inference.engine._release import exact_sum
+from dither.inference.engine._result import PrivateTest
+from dither.inference.engine._simulation import Seed, SimulatedDraws
+from dither.inference.engine._statistic import ReleasedStatistic, result_of
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._mean import SHAPES, Shape, normal_notes, of_clamped, of_normal
+from dither.inference.estimates._normal_mean import MeanModel, MeanRelease
+from dither.inference.hypothesis._clamped_models import TwoMeans
+from dither.inference.hypothesis._clamped_sums import (
+    LEAST,
+    ContrastRelease,
+    points_of,
+    result_of_moments,
+)
+from dither.inference.hypothesis._means import errors_of_groups, on_rows, test_of_errors
+from dither.inference.hypothesis._one_sample import differences
 from dither.privacy import Neighbours
 
 __all__ = ["score_width", "ttest_1samp", "ttest_ind", "ttest_rel", "ztest"]

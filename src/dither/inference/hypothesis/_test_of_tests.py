@@ -34,9 +34,9 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._proportion import CanonicalNoise, binomial
-from dither.inference._result import PrivateTest, share_of_noise
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.engine._result import PrivateTest, share_of_noise
+from dither.inference.estimates._proportion import CanonicalNoise, binomial
 from dither.noise import below
 from dither.privacy import Loss, Neighbours
 
@@ -147,7 +147,7 @@ def best_level(blocks: int, noise: CanonicalNoise) -> float:
 
     Examples
     --------
-    >>> from dither.inference._inputs import target
+    >>> from dither.inference.engine._inputs import target
     >>> 0.05 <= best_level(20, CanonicalNoise(target(1, 0, "replace"))) <= 0.3
     True
     """

@@ -45,9 +45,9 @@ import numpy as np
 
 from dither import _checks as check
 from dither._subjects import Subject
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._release import Noise, fixed_noise, seen_at_best, spread_of
-from dither.inference._statistic import Statistic
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.engine._release import Noise, fixed_noise, seen_at_best, spread_of
+from dither.inference.engine._statistic import Statistic
 from dither.privacy import Loss
 
 __all__ = ["KINDS", "Ties", "TiesRelease", "part_of_ties", "rest_of"]

@@ -20,9 +20,9 @@ import numpy as np
 from dither import _checks as check
 from dither._format import Printable, count_text, display_text, level, number_text
 from dither.errors import ArgumentError, DitherError
-from dither.inference._inputs import Floats, column
-from dither.inference._result import PrivateEstimate, PrivateResult
-from dither.inference._simulation import Seed, SimulatedDraws, batches
+from dither.inference.engine._inputs import Floats, column
+from dither.inference.engine._result import PrivateEstimate, PrivateResult
+from dither.inference.engine._simulation import Seed, SimulatedDraws, batches
 from dither.numeric import float_up
 
 if TYPE_CHECKING:

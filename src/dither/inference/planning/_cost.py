@@ -25,12 +25,12 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import Printable, cost_text, number_text
 from dither.errors import ArgumentError
-from dither.inference._ball import BallRelease
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._inputs import Bounds, Floats, Target, target
-from dither.inference._means import BoxRelease
-from dither.inference._release import spread_of
-from dither.inference._sparse import SparseRelease
+from dither.inference.engine._ball import BallRelease
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._inputs import Bounds, Floats, Target, target
+from dither.inference.engine._release import spread_of
+from dither.inference.estimates._means import BoxRelease
+from dither.inference.estimates._sparse import SparseRelease
 
 if TYPE_CHECKING:
     import polars as pl

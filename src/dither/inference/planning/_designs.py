@@ -17,20 +17,20 @@ from fractions import Fraction
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.inference._clamped import ClampedNormal
-from dither.inference._free_means import FreeMeans
-from dither.inference._group_sums import GroupSumsRelease
-from dither.inference._groups import GroupSizes
-from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._kolmogorov import null_of_sup, null_of_two_sups
-from dither.inference._one_sample import null_of_signed_ranks
-from dither.inference._ranks import GroupRanks, length_of, null_of_ranks
-from dither.inference._simulation import batches
-from dither.inference._statistic import StatisticRelease
-from dither.inference._t_tests import score_width
-from dither.inference._tables import TableRelease, pearson
-from dither.inference._tests_of_means import several
-from dither.inference._ties import part_of_ties, rest_of
+from dither.inference.engine._clamped import ClampedNormal
+from dither.inference.engine._group_sums import GroupSumsRelease
+from dither.inference.engine._groups import GroupSizes
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.engine._simulation import batches
+from dither.inference.engine._statistic import StatisticRelease
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.hypothesis._contingency import TableRelease, pearson
+from dither.inference.hypothesis._kolmogorov import null_of_sup, null_of_two_sups
+from dither.inference.hypothesis._means import several
+from dither.inference.hypothesis._one_sample import null_of_signed_ranks
+from dither.inference.hypothesis._ranks import GroupRanks, length_of, null_of_ranks
+from dither.inference.hypothesis._t_tests import score_width
+from dither.inference.hypothesis._ties import part_of_ties, rest_of
 from dither.numeric import sqrt_upper
 
 __all__ = ["ALL", "MEANS", "SimulatedDesign"]

@@ -18,14 +18,14 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._designs import ALL, MEANS, SimulatedDesign
-from dither.inference._efficient import EfficientRelease
-from dither.inference._errors import rows_needed
-from dither.inference._inputs import Floats, Target, bounds_of, target
-from dither.inference._release import spread_of
-from dither.inference._signs import SquareRelease, lengths_of_signs
-from dither.inference._simulation import Seed, SimulatedDraws
-from dither.inference._statistic import StatisticRelease
+from dither.inference.engine._errors import rows_needed
+from dither.inference.engine._inputs import Floats, Target, bounds_of, target
+from dither.inference.engine._release import spread_of
+from dither.inference.engine._signs import SquareRelease, lengths_of_signs
+from dither.inference.engine._simulation import Seed, SimulatedDraws
+from dither.inference.engine._statistic import StatisticRelease
+from dither.inference.hypothesis._efficient import EfficientRelease
+from dither.inference.planning._designs import ALL, MEANS, SimulatedDesign
 from dither.numeric import sqrt_upper
 
 __all__ = ["samples_needed"]

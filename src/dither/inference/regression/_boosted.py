@@ -1,7 +1,8 @@
 """BoostedAdaSSP: linear regression by a few noisy steps, each along what the last one left.
 
-Rows are those of `dither.inference._descent`, with responses t in [-1, 1] and the weights v = w² =
-min(1, R²/‖u‖²), so that √v·u and v·u are at most R long. Weights depend on regressors alone.
+Rows are those of `dither.inference.regression._descent`, with responses t in [-1, 1] and the
+weights v = w² = min(1, R²/‖u‖²), so that √v·u and v·u are at most R long. Weights depend on
+regressors alone.
 
 Release. First leaves H = Σ v·u·uᵀ; then, in each of T rounds at slopes β that are known by then,
 Σ v·u·ψ(t - u·β), where ψ cuts residuals to [-1, 1] in the first round and to [-1/2, 1/2] in
@@ -36,7 +37,9 @@ from functools import partial
 import numpy as np
 
 from dither._subjects import Subject
-from dither.inference._descent import (
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.engine._release import Noise, fixed_noise
+from dither.inference.regression._descent import (
     Integers,
     Scored,
     WeightedRows,
@@ -45,10 +48,8 @@ from dither.inference._descent import (
     symmetric,
     weight_of,
 )
-from dither.inference._formula import MISSING
-from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._release import Noise, fixed_noise
-from dither.inference._scores import ScoreModel
+from dither.inference.regression._formula import MISSING
+from dither.inference.regression._scores import ScoreModel
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Boosted", "BoostedModel", "BoostedRelease"]

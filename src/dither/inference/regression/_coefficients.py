@@ -11,11 +11,11 @@ import numpy as np
 
 from dither import _checks as check
 from dither._format import number_text, percent
-from dither.inference._errors import Errors
-from dither.inference._formula import MISSING, FormulaDesign
-from dither.inference._inputs import Bounds, Floats
-from dither.inference._linear import LinearErrors, LinearModel
-from dither.inference._result import PrivateEstimate, p_text
+from dither.inference.engine._errors import Errors
+from dither.inference.engine._inputs import Bounds, Floats
+from dither.inference.engine._result import PrivateEstimate, p_text
+from dither.inference.regression._formula import MISSING, FormulaDesign
+from dither.inference.regression._linear_models import LinearErrors, LinearModel
 
 __all__ = ["Coefficients", "RegressionEstimate", "errors_of"]
 

@@ -40,10 +40,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._formula import MISSING
-from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._margins import MarginModel
-from dither.inference._release import Noise, exact_products, fixed_noise, squared_lengths
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.engine._release import Noise, exact_products, fixed_noise, squared_lengths
+from dither.inference.regression._formula import MISSING
+from dither.inference.regression._margins import MarginModel
 from dither.privacy import Loss, Neighbours
 
 __all__ = [

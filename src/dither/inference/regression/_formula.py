@@ -25,9 +25,16 @@ import numpy.typing as npt
 
 from dither._extras import check_library
 from dither.errors import ArgumentError
-from dither.inference._inputs import Bounds, Floats, bounds_of, column
-from dither.inference._tables import codes
-from dither.inference._terms import function_of, names_of, range_of, times, tree_of, values_of
+from dither.inference.engine._inputs import Bounds, Floats, bounds_of, column
+from dither.inference.hypothesis._contingency import codes
+from dither.inference.regression._terms import (
+    function_of,
+    names_of,
+    range_of,
+    times,
+    tree_of,
+    values_of,
+)
 
 __all__ = [
     "MISSING",

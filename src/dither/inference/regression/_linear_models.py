@@ -35,10 +35,10 @@ from functools import cached_property
 import numpy as np
 
 from dither._stats import two_sided
-from dither.inference._errors import Alternative, Errors, normal_power
-from dither.inference._inputs import Floats
-from dither.inference._moments import Moments, MomentsRelease, NoisyMoments
-from dither.inference._simulation import batches
+from dither.inference.engine._errors import Alternative, Errors, normal_power
+from dither.inference.engine._inputs import Floats
+from dither.inference.engine._simulation import batches
+from dither.inference.regression._moments import Moments, MomentsRelease, NoisyMoments
 
 __all__ = ["LinearErrors", "LinearModel"]
 

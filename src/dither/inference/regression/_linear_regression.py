@@ -15,13 +15,13 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither.inference._boosted import BoostedModel, BoostedRelease
-from dither.inference._coefficients import RegressionEstimate, errors_of
-from dither.inference._errors import Errors
-from dither.inference._formula import FormulaDesign, read_design
-from dither.inference._inputs import Floats, Target, target
-from dither.inference._linear import LinearModel
-from dither.inference._moments import MomentsRelease
+from dither.inference.engine._errors import Errors
+from dither.inference.engine._inputs import Floats, Target, target
+from dither.inference.regression._boosted import BoostedModel, BoostedRelease
+from dither.inference.regression._coefficients import RegressionEstimate, errors_of
+from dither.inference.regression._formula import FormulaDesign, read_design
+from dither.inference.regression._linear_models import LinearModel
+from dither.inference.regression._moments import MomentsRelease
 from dither.privacy import Neighbours
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither.inference._coefficients import Coefficients, errors_of
-from dither.inference._descent import DescentRelease
-from dither.inference._errors import Errors
-from dither.inference._formula import MISSING, FormulaDesign, read_design
-from dither.inference._inputs import Bounds, Floats, target
-from dither.inference._objective import ObjectiveRelease
-from dither.inference._regression import coefficients, length_of
-from dither.inference._scores import ScoreModel
+from dither.inference.engine._errors import Errors
+from dither.inference.engine._inputs import Bounds, Floats, target
+from dither.inference.regression._coefficients import Coefficients, errors_of
+from dither.inference.regression._descent import DescentRelease
+from dither.inference.regression._formula import MISSING, FormulaDesign, read_design
+from dither.inference.regression._linear_regression import coefficients, length_of
+from dither.inference.regression._objective import ObjectiveRelease
+from dither.inference.regression._scores import ScoreModel
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["LogisticEstimate", "logistic_of", "logistic_regression"]

@@ -30,7 +30,7 @@ import math
 
 import numpy as np
 
-from dither.inference._inputs import Floats
+from dither.inference.engine._inputs import Floats
 
 __all__ = ["MarginModel"]
 

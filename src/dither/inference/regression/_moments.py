@@ -67,9 +67,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._formula import MISSING
-from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._release import (
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     best_noise,
@@ -79,6 +78,7 @@ from dither.inference._release import (
     spread_of,
     squared_lengths,
 )
+from dither.inference.regression._formula import MISSING
 from dither.numeric import sqrt_upper
 from dither.privacy import Loss, Neighbours
 

@@ -1,7 +1,7 @@
 """Logistic regression by objective perturbation: the minimiser of a loss with a random slope.
 
-Release. Rows, weights w, R and L are those of `dither.inference._descent`. Let b be normal of
-deviation σ in each coordinate, and θ the minimiser of
+Release. Rows, weights w, R and L are those of `dither.inference.regression._descent`. Let b be
+normal of deviation σ in each coordinate, and θ the minimiser of
 
     J(θ) = Σ w·log(1 + exp(-s·u·θ)) + Λ·‖θ‖²/2 + b·θ.
 
@@ -56,10 +56,10 @@ import numpy as np
 from dither import privacy
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._descent import Integers, Scored, WeightedRows, symmetric
-from dither.inference._inputs import Bounds, Floats, Target
+from dither.inference.engine._inputs import Bounds, Floats, Target
+from dither.inference.regression._descent import Integers, Scored, WeightedRows, symmetric
 from dither.mechanisms import Gaussian
-from dither.mechanisms._analytic import gaussian_delta, gaussian_mu
+from dither.mechanisms.counts._analytic import gaussian_delta, gaussian_mu
 from dither.numeric import _directed as directed
 from dither.numeric import sqrt_upper
 from dither.privacy import Loss, Neighbours

@@ -7,9 +7,9 @@ Model. At the truth β the score of the rows themselves is of expectation 0: of 
 Σ w·(p(β) - y)·u, with covariance at most H as w <= 1; of a linear one with covariance at most σ²·H.
 To first order it is V + H·(β - β̄) without the noise of either. So δ = β - β̄ is the coefficient of a
 linear regression with the moments H and -V and residuals of variance 1, or σ², and all of
-`dither.inference._linear` holds of it: estimate, floor, simulated releases, and the intervals of T,
-which are infinite where noise drowns H. What it leaves out is how H changes between β̄ and β: where
-that could matter `ScoreModel.valid` says so.
+`dither.inference.regression._linear_models` holds of it: estimate, floor, simulated releases, and
+the intervals of T, which are infinite where noise drowns H. What it leaves out is how H changes
+between β̄ and β: where that could matter `ScoreModel.valid` says so.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.inference._descent import SQUARE, Scored
-from dither.inference._inputs import Floats
-from dither.inference._linear import LinearModel, SolvedMoments
-from dither.inference._moments import Moments
+from dither.inference.engine._inputs import Floats
+from dither.inference.regression._descent import SQUARE, Scored
+from dither.inference.regression._linear_models import LinearModel, SolvedMoments
+from dither.inference.regression._moments import Moments
 
 __all__ = ["ScoreModel"]
 

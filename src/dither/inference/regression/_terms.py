@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.inference._inputs import Floats
+from dither.inference.engine._inputs import Floats
 
 __all__ = ["function_of", "names_of", "range_of", "times", "tree_of", "values_of"]
 

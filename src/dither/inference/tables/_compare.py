@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dither._display import table
 from dither._format import Printable, cost_text, display_text, level, number_text, percent, wrapped
 from dither.errors import ArgumentError
-from dither.inference._asked_question import InferencePreview, InferenceQuestion
+from dither.inference.tables._question import InferencePreview, InferenceQuestion
 from dither.numeric import float_up
-from dither.query._display import table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 from dither._format import number_text
-from dither.inference import _asked_sums as model
-from dither.inference._asked_question import AskedDesign, Laws
-from dither.inference._errors import Errors, SimulatedErrors
-from dither.inference._inputs import Floats
-from dither.inference._mean import WIDE, Shape, normal_notes
-from dither.inference._quantiles import FINE, QuantileModel, rank_deviation
-from dither.inference._result import (
+from dither.inference.engine._errors import Errors, SimulatedErrors
+from dither.inference.engine._inputs import Floats
+from dither.inference.engine._result import (
     MEASURED,
     PrivateEstimate,
     PrivateResult,
     PrivateTest,
     too_few_rows,
 )
-from dither.inference._tables import independent, share_in_counts
+from dither.inference.estimates._mean import WIDE, Shape, normal_notes
+from dither.inference.estimates._quantiles import FINE, QuantileModel, rank_deviation
+from dither.inference.hypothesis._contingency import independent, share_in_counts
+from dither.inference.tables import _sums as model
+from dither.inference.tables._question import AskedDesign, Laws
 from dither.privacy import Loss
-from dither.query import _statistics as st
+from dither.query.tables import _statistics as st
 
 __all__ = [
     "difference_design",

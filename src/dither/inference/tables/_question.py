@@ -9,16 +9,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
+from dither._display import Unreleased
+from dither._display import table as shown_table
 from dither._format import cost_text, number_text, percent, wrapped
 from dither._format import level as level_text
 from dither._notebook import Shown
 from dither.errors import ArgumentError
-from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
+from dither.inference.engine._result import PrivateEstimate, PrivateResult, PrivateTest
 from dither.privacy import Loss
-from dither.query import _statistics as st
-from dither.query._display import Unreleased
-from dither.query._display import table as shown_table
 from dither.query._explain import UNCOUNTED
+from dither.query.tables import _statistics as st
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,9 +6,9 @@ levels makes of it, z in half-ranges from the middle of its bounds. What leaves 
     n,  Σ z_i,  Σ z_i·z_j for i < j,  Σ (z_i² - 1/2),  Σ t,  Σ z_i·t,  Σ (t² - 1/2),
 
 of persons with several rows with the averages of their z and t, each with a noise of its own. So
-the model is that of `dither.inference._linear` with a deviation for each moment. What differs is n
-where it is measured: its noise e is in M₀₀ and, by half, in every Σ z_i² = Σ (z_i² - 1/2) + n/2,
-so that the noise of v - M·β has e·u besides, u = (β₀, β₁/2, ..., β_d/2).
+the model is that of `dither.inference.regression._linear_models` with a deviation for each moment.
+What differs is n where it is measured: its noise e is in M₀₀ and, by half, in every Σ z_i² = Σ
+(z_i² - 1/2) + n/2, so that the noise of v - M·β has e·u besides, u = (β₀, β₁/2, ..., β_d/2).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.errors import ArgumentError, QueryError
-from dither.inference import _formula as fm
-from dither.inference._asked_question import AskedDesign, Laws
-from dither.inference._asked_sums import drawn
-from dither.inference._inputs import Bounds, Floats
-from dither.inference._linear import LinearModel
-from dither.inference._moments import Moments
-from dither.inference._regression import estimate_of
-from dither.inference._result import PrivateResult
-from dither.inference._terms import names_of, tree_of
+from dither.inference.engine._inputs import Bounds, Floats
+from dither.inference.engine._result import PrivateResult
+from dither.inference.regression import _formula as fm
+from dither.inference.regression._linear_models import LinearModel
+from dither.inference.regression._linear_regression import estimate_of
+from dither.inference.regression._moments import Moments
+from dither.inference.regression._terms import names_of, tree_of
+from dither.inference.tables._question import AskedDesign, Laws
+from dither.inference.tables._sums import drawn
 from dither.privacy import Loss
-from dither.query import _regressors as rg
-from dither.query import _statistics as st
+from dither.query.tables import _regressors as rg
+from dither.query.tables import _statistics as st
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

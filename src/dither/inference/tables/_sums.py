@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from dither.inference._errors import Errors, SimulatedErrors, monte_carlo
-from dither.inference._free_means import FreeMeans
-from dither.inference._inputs import Bounds, Floats
-from dither.inference._mean import Shape, of_clamped, of_normal
-from dither.inference._normal_mean import MeanModel
-from dither.inference._proportion import KnownRows, MeasuredRows, binomial
-from dither.inference._simulation import SimulatedDraws
-from dither.inference._tables import independent, pearson
+from dither.inference.engine._errors import Errors, SimulatedErrors, monte_carlo
+from dither.inference.engine._inputs import Bounds, Floats
+from dither.inference.engine._simulation import SimulatedDraws
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._mean import Shape, of_clamped, of_normal
+from dither.inference.estimates._normal_mean import MeanModel
+from dither.inference.estimates._proportion import KnownRows, MeasuredRows, binomial
+from dither.inference.hypothesis._contingency import independent, pearson
 from dither.mechanisms import AdditiveNoise, DiscreteLaplace
-from dither.query._statistics import SumNoise
+from dither.query.tables._statistics import SumNoise
 
 __all__ = ["CountNoise", "GroupMean", "drawn", "known_share", "measured_share", "table_test"]
 

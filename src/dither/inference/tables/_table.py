@@ -24,8 +24,11 @@ import numpy as np
 
 from dither import _checks as check
 from dither.errors import ArgumentError, QueryError, nearest
-from dither.inference._asked_compare import AskedComparison, compared
-from dither.inference._asked_designs import (
+from dither.inference.engine._errors import DRAWS
+from dither.inference.estimates._mean import SHAPES, Shape
+from dither.inference.estimates._quantiles import BINS, shares_of
+from dither.inference.tables._compare import AskedComparison, compared
+from dither.inference.tables._designs import (
     difference_design,
     known_share_design,
     mean_design,
@@ -33,12 +36,9 @@ from dither.inference._asked_designs import (
     quantile_design,
     table_design,
 )
-from dither.inference._asked_question import AskedDesign, InferenceQuestion
-from dither.inference._asked_regression import asked_formula, moment_terms, regression_design
-from dither.inference._errors import DRAWS
-from dither.inference._mean import SHAPES, Shape
-from dither.inference._quantiles import BINS, shares_of
-from dither.query import _statistics as st
+from dither.inference.tables._question import AskedDesign, InferenceQuestion
+from dither.inference.tables._regression import asked_formula, moment_terms, regression_design
+from dither.query.tables import _statistics as st
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

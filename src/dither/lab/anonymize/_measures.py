@@ -136,7 +136,7 @@ class Measures(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._anonymize import draw_measures
+        from dither.plots.lab._anonymize import draw_measures
 
         return draw_measures(self, path)
 

@@ -145,7 +145,7 @@ class Anonymized(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._anonymize import draw_anonymized
+        from dither.plots.lab._anonymize import draw_anonymized
 
         return draw_anonymized(self, path)
 

@@ -190,7 +190,7 @@ def plot_verdicts(
         Where to save it: .png, .svg or .pdf.
     title : str, optional
     """
-    from dither.plots._attack import draw_verdicts
+    from dither.plots.lab._attack import draw_verdicts
 
     return draw_verdicts(verdicts, path, title=title)
 

@@ -97,7 +97,7 @@ class CanaryAudit(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._alarms import draw_canaries
+        from dither.plots.lab._alarms import draw_canaries
 
         return draw_canaries([self], path)
 

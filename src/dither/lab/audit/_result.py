@@ -100,6 +100,6 @@ class Audit(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._alarms import draw_audit
+        from dither.plots.lab._alarms import draw_audit
 
         return draw_audit(self, path)

@@ -198,7 +198,7 @@ class TableComparison(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._synth import draw_orders
+        from dither.plots.tables._synth import draw_orders
 
         return draw_orders({"synthetic": self}, path)
 
@@ -212,6 +212,6 @@ class TableComparison(Printable):
         ArgumentError
             Where there is only one column.
         """
-        from dither.plots._synth import draw_pair
+        from dither.plots.tables._synth import draw_pair
 
         return draw_pair(self, path)

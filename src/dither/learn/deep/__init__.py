@@ -5,14 +5,14 @@ each example by itself, clip it, add the clipped gradients up, add noise to the 
 by a number that is public. What one example can change is then bounded by the clip, whatever the
 model is, and the noise hides that much.
 
-The files, in the order of a step: `_sampling` who takes part, `_gradients`, `_plain` and `_layers`
-the gradient of each, with `_rehearsal` in which of the ways, and `_guard`, `_draws`, `_state` and
-`_places` that no row reaches another nor stays behind; `_clipping` how long it may be, `_sums` what
-is added up, `_noise` what hides it, `_steps` what an optimiser may make of it. `_charge` says what
-all steps cost together. `_order` and `_factorization` are for rows in a fixed order, `_adapters`
-for models that were trained before, `_checkpoint` for runs that go on, `_centre` for a first layer
-that finds the rows' mean. Names are imported when they are first used: the arithmetic of noise
-(`_factorization`) needs no torch.
+In the order of a step: `_sampling` says who takes part; ``rows`` takes the gradient of each
+(`rows._gradients`, `rows._plain`, `rows._layers`, in the way that `rows._rehearsal` chose), clips
+it (`rows._clipping`) and adds up (`rows._sums`), while ``state`` holds that no row reaches another
+nor stays behind; ``noise`` is what hides the sum, and what an optimiser may make of it. `_charge`
+says what all steps cost together. `_order` is for rows in a fixed order, `_adapters` for models
+that were trained before, `_checkpoint` for runs that go on, `_centre` for a first layer that
+finds the rows' mean. Names are imported when they are first used: the arithmetic of noise
+(`noise._factorization`) needs no torch.
 """
 
 from importlib import import_module
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from dither.learn.deep._adapters import add_adapters, freeze, merge_adapters
     from dither.learn.deep._centre import Centre
     from dither.learn.deep._checkpoint import trained
-    from dither.learn.deep._clipping import Adaptive, Automatic, Flat, PerLayer
     from dither.learn.deep._optimizer import PrivateOptimizer
     from dither.learn.deep._order import FixedOrder
-    from dither.learn.deep._steps import CorrectedAdam
     from dither.learn.deep._train import train
     from dither.learn.deep._training import Progress as Progress
     from dither.learn.deep._training import Training as Training
+    from dither.learn.deep.noise._steps import CorrectedAdam
+    from dither.learn.deep.rows._clipping import Adaptive, Automatic, Flat, PerLayer
 
 __all__ = [
     "Adaptive",
@@ -50,14 +50,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Adaptive": "_clipping",
-    "Automatic": "_clipping",
+    "Adaptive": "rows._clipping",
+    "Automatic": "rows._clipping",
     "Centre": "_centre",
-    "CorrectedAdam": "_steps",
+    "CorrectedAdam": "noise._steps",
     "FixedOrder": "_order",
-    "Flat": "_clipping",
+    "Flat": "rows._clipping",
     "LowRank": "_adapters",
-    "PerLayer": "_clipping",
+    "PerLayer": "rows._clipping",
     "PrivateOptimizer": "_optimizer",
     "Progress": "_training",
     "Training": "_training",

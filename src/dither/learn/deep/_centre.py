@@ -32,13 +32,13 @@ from dither._format import number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn.deep._charge import counting_noise
-from dither.learn.deep._clipping import Flat
-from dither.learn.deep._gradients import GradientEngine
-from dither.learn.deep._layers import GradientPart, Whole
-from dither.learn.deep._model import made_up_rows
-from dither.learn.deep._noise import noisy
 from dither.learn.deep._sampling import one_step, parts
-from dither.learn.deep._sums import ClippedSums
+from dither.learn.deep.noise._noise import noisy
+from dither.learn.deep.rows._clipping import Flat
+from dither.learn.deep.rows._gradients import GradientEngine
+from dither.learn.deep.rows._layers import GradientPart, Whole
+from dither.learn.deep.rows._model import made_up_rows
+from dither.learn.deep.rows._sums import ClippedSums
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours, gaussian
 

@@ -18,25 +18,25 @@ from dither.errors import ArgumentError
 from dither.learn.deep._account import bill_of
 from dither.learn.deep._centre import Centring
 from dither.learn.deep._charge import Cost, cost_of, counting_noise, whole_run
-from dither.learn.deep._clipping import Adaptive, Clip, as_clip
 from dither.learn.deep._data import as_pair
-from dither.learn.deep._draws import Sources
-from dither.learn.deep._gradients import GradientEngine, PerExampleLoss, cross_entropy
-from dither.learn.deep._model import (
+from dither.learn.deep._order import CorrelatedNoise, FixedOrder, OrderedSampling
+from dither.learn.deep._sampling import PoissonSampling, one_step, parts
+from dither.learn.deep.noise._noise import noisy, noisy_count, sigma2_of
+from dither.learn.deep.noise._steps import CorrectedAdam
+from dither.learn.deep.rows._clipping import Adaptive, Clip, as_clip
+from dither.learn.deep.rows._gradients import GradientEngine, PerExampleLoss, cross_entropy
+from dither.learn.deep.rows._model import (
     check_model,
     check_rows_alone,
     computed_in,
     made_up_rows,
     trainable,
 )
-from dither.learn.deep._noise import noisy, noisy_count, sigma2_of
-from dither.learn.deep._order import CorrelatedNoise, FixedOrder, OrderedSampling
-from dither.learn.deep._rehearsal import engine_for
-from dither.learn.deep._sampling import PoissonSampling, one_step, parts
-from dither.learn.deep._state import Watched
-from dither.learn.deep._steps import CorrectedAdam
-from dither.learn.deep._sums import UNIT, ClippedSums
-from dither.learn.deep._trial import check_optimizer, try_optimizer, try_sums
+from dither.learn.deep.rows._rehearsal import engine_for
+from dither.learn.deep.rows._sums import UNIT, ClippedSums
+from dither.learn.deep.rows._trial import check_optimizer, try_optimizer, try_sums
+from dither.learn.deep.state._draws import Sources
+from dither.learn.deep.state._state import Watched
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
@@ -131,8 +131,8 @@ class PrivateOptimizer:
     *Guarantee.* The parameters after all steps are as private as `loss` says, for one row of these
     neighbours: ``steps * privacy.gaussian(noise_multiplier).poisson(rate)``, which is the
     expression that ``dither account`` reads. With ``exact`` the proof goes down to the integers
-    that are added up; `dither.learn.deep._sums` and ``_noise`` hold it, with the one thing that it
-    rests on. Without it, sums of floats are taken, whose rounding no proof here covers.
+    that are added up; `dither.learn.deep.rows._sums` and ``_noise`` hold it, with the one thing
+    that it rests on. Without it, sums of floats are taken, whose rounding no proof here covers.
 
     *The number of rows* is private where rows are added or removed. The denominator is then
     rate·population, for a number that you declare; without one the rows are counted once, with
@@ -144,7 +144,8 @@ class PrivateOptimizer:
 
     *Rows.* Each is run as a batch of its own, on draws by chance of its own that do not follow from
     the script's seed, and nothing that model and loss can reach may change by it; what does ends
-    the run, and is put back. `dither.learn.deep._gradients`, ``_draws`` and ``_state`` say how.
+    the run, and is put back. `dither.learn.deep.rows._gradients`, ``_draws`` and ``_state`` say
+    how.
 
     *What leaves.* The model's parameters, that mean, and of an adaptive clip the clips. Everything
     else that can be seen while it runs, such as how many rows were in a sample, how long a step

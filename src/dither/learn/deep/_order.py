@@ -32,8 +32,7 @@ import torch
 from dither import _checks as check
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.learn.deep._clipping import Adaptive
-from dither.learn.deep._factorization import (
+from dither.learn.deep.noise._factorization import (
     METHODS,
     Factorization,
     Participation,
@@ -41,8 +40,9 @@ from dither.learn.deep._factorization import (
     Workload,
     factorization,
 )
-from dither.learn.deep._noise import draw
-from dither.learn.deep._sums import UNIT, ClippedSums
+from dither.learn.deep.noise._noise import draw
+from dither.learn.deep.rows._clipping import Adaptive
+from dither.learn.deep.rows._sums import UNIT, ClippedSums
 from dither.noise import permutation
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
@@ -149,7 +149,7 @@ class OrderedSampling:
 
 
 class CorrelatedNoise:
-    """The noise of each step, in the place of `dither.learn.deep._noise.noisy`.
+    """The noise of each step, in the place of `dither.learn.deep.noise._noise.noisy`.
 
     Parameters
     ----------

@@ -18,21 +18,21 @@ from dither.errors import ArgumentError, BudgetError, EngineError, PromiseError,
 from dither.learn.deep._account import Bill, bill_of
 from dither.learn.deep._centre import buffers_of
 from dither.learn.deep._checkpoint import Checkpoint, bound
-from dither.learn.deep._clipping import Clip
 from dither.learn.deep._data import as_pair
-from dither.learn.deep._gradients import PerExampleLoss, cross_entropy
-from dither.learn.deep._guard import Changed, Guard
-from dither.learn.deep._model import (
+from dither.learn.deep._optimizer import MEMORY, PrivateOptimizer, Source
+from dither.learn.deep._order import FixedOrder
+from dither.learn.deep._training import POINTS, Progress, Training
+from dither.learn.deep.noise._steps import CorrectedAdam
+from dither.learn.deep.rows._clipping import Clip
+from dither.learn.deep.rows._gradients import PerExampleLoss, cross_entropy
+from dither.learn.deep.rows._model import (
     check_rows_alone,
     evaluating,
     made_up_rows,
     modes_of,
     trainable,
 )
-from dither.learn.deep._optimizer import MEMORY, PrivateOptimizer, Source
-from dither.learn.deep._order import FixedOrder
-from dither.learn.deep._steps import CorrectedAdam
-from dither.learn.deep._training import POINTS, Progress, Training
+from dither.learn.deep.state._guard import Changed, Guard
 from dither.privacy import Neighbours
 
 if TYPE_CHECKING:

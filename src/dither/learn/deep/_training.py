@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from dither._format import Printable, argument_text, cost_text, count_text, number_text
-from dither.learn.deep._clipping import Adaptive
-from dither.learn.deep._model import trainable
 from dither.learn.deep._optimizer import PrivateOptimizer
+from dither.learn.deep.rows._clipping import Adaptive
+from dither.learn.deep.rows._model import trainable
 from dither.privacy import Loss, Neighbours
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Training(Printable):
         -------
         Figure
         """
-        from dither.plots._learn import draw_training
+        from dither.plots.learn._learn import draw_training
 
         delta = float(self.delta or Fraction(1, 10**6))
         steps = [now.step for now in self.watched] or [k for k, _ in self.spent()]

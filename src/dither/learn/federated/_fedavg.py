@@ -38,8 +38,8 @@ from dither.learn.federated._encoding import UpdateEncoding
 from dither.learn.federated._noise import DistributedNoise, NoiseShare, fewest_bits, gaussian_loss
 from dither.numeric import float_down
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy._one_sample import excess
 from dither.privacy._promise import as_neighbours
+from dither.privacy.amplification._one_sample import excess
 
 __all__ = ["FedAvg"]
 

@@ -1,8 +1,9 @@
 """Modules of torch as models of clients.
 
 A client's update follows from its own rows: clients are trained one after the other, each on draws
-of its own (`dither.learn.deep._draws`), and a module that leaves anything behind that the next one
-could read, or that would be published with it, is refused (`dither.learn.deep._guard`).
+of its own (`dither.learn.deep.state._draws`), and a module that leaves anything behind that the
+next one could read, or that would be published with it, is refused
+(`dither.learn.deep.state._guard`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import torch
 from torch.func import functional_call
 
 from dither.errors import ArgumentError, EngineError
-from dither.learn.deep._draws import Sources
-from dither.learn.deep._guard import Changed, Guard
-from dither.learn.deep._model import keeps, made_up_rows, unusual_rows
-from dither.learn.deep._state import Watched
+from dither.learn.deep.rows._model import keeps, made_up_rows, unusual_rows
+from dither.learn.deep.state._draws import Sources
+from dither.learn.deep.state._guard import Changed, Guard
+from dither.learn.deep.state._state import Watched
 from dither.learn.federated._clients import ClientData, LocalSGD
 from dither.learn.federated._encoding import Floats, Integers
 from dither.numeric import Words

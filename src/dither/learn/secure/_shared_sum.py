@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither.errors import ArgumentError, RoundError
-from dither.learn._secure_sum import (
+from dither.learn.secure._secure_sum import (
     TOO_FEW,
     checked_counts,
     checked_sum,

@@ -11,7 +11,10 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._format import count_text, number_text
 from dither.errors import ArgumentError
-from dither.learn._additive import (
+from dither.learn.tables._columns import column_of, stored
+from dither.learn.tables._rows import RowsQuestion, Told
+from dither.learn.tables._stored import Taught, finite
+from dither.learn.tabular._additive import (
     AdditiveClassifier,
     AdditiveModel,
     AdditiveRegressor,
@@ -19,10 +22,7 @@ from dither.learn._additive import (
     shape_of,
     within,
 )
-from dither.learn._asked_columns import column_of, stored
-from dither.learn._asked_rows import RowsQuestion, Told
-from dither.learn._asked_stored import Taught, finite
-from dither.learn._boosting import (
+from dither.learn.tabular._boosting import (
     Boosting,
     ColumnTerm,
     FittedBoosting,
@@ -49,9 +49,9 @@ class AdditiveQuestion(RowsQuestion):
     Notes
     -----
     *Sensitivity.* Of each unit at most ``max_rows`` rows count, the same in every count and sum,
-    chosen by a keyed hash of the unit's own rows. `dither.learn._boosting` has the proof of what a
-    unit of so many rows moves, whatever they hold. The columns' cells and the target's classes or
-    bounds are the policy's.
+    chosen by a keyed hash of the unit's own rows. `dither.learn.tabular._boosting` has the proof of
+    what a unit of so many rows moves, whatever they hold. The columns' cells and the target's
+    classes or bounds are the policy's.
     """
 
     kind = "additive"

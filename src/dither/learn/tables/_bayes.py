@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from dither._format import count_text, number_text
 from dither.errors import ArgumentError
-from dither.learn._asked_columns import column_of, middles, stored
-from dither.learn._asked_rows import RowsQuestion, Told
-from dither.learn._asked_stored import Taught, finite
-from dither.learn._bayes import STEPS, Bayes, ClassSums, GaussianNB
 from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import probabilities
 from dither.learn._noise import Asked
 from dither.learn._rows import Encoding
+from dither.learn.tables._columns import column_of, middles, stored
+from dither.learn.tables._rows import RowsQuestion, Told
+from dither.learn.tables._stored import Taught, finite
+from dither.learn.tabular._bayes import STEPS, Bayes, ClassSums, GaussianNB
 from dither.privacy import Loss
-from dither.query._domain import Attribute
+from dither.query.tables._domain import Attribute
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -39,9 +39,9 @@ class BayesQuestion(RowsQuestion):
     Notes
     -----
     *Sensitivity.* Of each unit at most ``max_rows`` rows count, chosen by a keyed hash of the
-    unit's own rows. One vector leaves, a sum over rows; `dither.learn._bayes` has the proof of what
-    a unit of so many moves, for any numbers between bounds, among them the middles of cells that
-    stand for them here. Cells, bounds and classes are the policy's.
+    unit's own rows. One vector leaves, a sum over rows; `dither.learn.tabular._bayes` has the proof
+    of what a unit of so many moves, for any numbers between bounds, among them the middles of cells
+    that stand for them here. Cells, bounds and classes are the policy's.
     """
 
     kind = "naive_bayes"

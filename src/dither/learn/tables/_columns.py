@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError, BoundsError
 from dither.learn._columns import FINE, FeatureColumn, days
-from dither.query._domain import Attribute, CellDomain, columns_in, domain_of
+from dither.query.tables._domain import Attribute, CellDomain, columns_in, domain_of
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

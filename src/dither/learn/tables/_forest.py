@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._format import count_text, number_text
-from dither.learn._asked_columns import column_of, stored
-from dither.learn._asked_rows import RowsQuestion, Told
-from dither.learn._asked_stored import Taught, finite
 from dither.learn._estimator import labels_of, within
-from dither.learn._forest import (
+from dither.learn._noise import Asked, Noise
+from dither.learn.tables._columns import column_of, stored
+from dither.learn.tables._rows import RowsQuestion, Told
+from dither.learn.tables._stored import Taught, finite
+from dither.learn.tabular.trees._forest import (
     Forest,
     RandomForestClassifier,
     RandomForestRegressor,
     forest_run,
 )
-from dither.learn._noise import Asked, Noise
-from dither.learn._tree import Grown, Tree
-from dither.learn._trees import UNIT
+from dither.learn.tabular.trees._tree import Grown, Tree
+from dither.learn.tabular.trees._trees import UNIT
 from dither.mechanisms import Exponential
 from dither.privacy import Loss
 
@@ -42,9 +42,9 @@ class ForestQuestion(RowsQuestion):
     Notes
     -----
     *Sensitivity.* Of each unit at most ``max_rows`` rows count, in every tree the same, chosen by a
-    keyed hash of the unit's own rows. `dither.learn._trees` has the proof of what a unit of so many
-    rows moves, whatever they hold. The columns' cells and the target's classes or bounds are the
-    policy's; which columns and ranges a tree tries is drawn without regard to rows.
+    keyed hash of the unit's own rows. `dither.learn.tabular.trees._trees` has the proof of what a
+    unit of so many rows moves, whatever they hold. The columns' cells and the target's classes or
+    bounds are the policy's; which columns and ranges a tree tries is drawn without regard to rows.
     """
 
     kind = "forest"

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dither._display import table as shown_table
 from dither._format import Printable, cost_text, number_text, percent, wrapped
-from dither.query._display import table as shown_table
 
 __all__ = ["ModelPreview", "Predicted", "tried"]
 

@@ -5,9 +5,9 @@ several rows the average counts. A logistic one needs its rows more than once, e
 last answer says; so they are read once, of each unit at most m, as the cells that their values lie
 in, and a value stands for the middle of its cell.
 
-Sensitivity of the logistic one. `dither.inference._descent` proves its loss for a row that is added
-or removed, whatever its values. A unit of m rows is a group of as many (`Loss.group`); a unit that
-is replaced, of twice as many: m are removed and m added.
+Sensitivity of the logistic one. `dither.inference.regression._descent` proves its loss for a row
+that is added or removed, whatever its values. A unit of m rows is a group of as many
+(`Loss.group`); a unit that is replaced, of twice as many: m are removed and m added.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased
+from dither._display import table as shown_table
 from dither._format import Printable, cost_text, number_text, wrapped
 from dither.errors import ArgumentError
-from dither.inference import _formula as fm
-from dither.inference._descent import DescentRelease
-from dither.inference._inputs import Bounds, Target
-from dither.inference._logistic import logistic_of
-from dither.inference._regression import length_of
-from dither.inference._scores import ScoreModel
-from dither.inference._terms import names_of
-from dither.learn._asked_columns import middles, read_value, stored_value
-from dither.learn._asked_model import LearnedModel, loss_of
+from dither.inference.engine._inputs import Bounds, Target
+from dither.inference.regression import _formula as fm
+from dither.inference.regression._descent import DescentRelease
+from dither.inference.regression._linear_regression import length_of
+from dither.inference.regression._logistic import logistic_of
+from dither.inference.regression._scores import ScoreModel
+from dither.inference.regression._terms import names_of
+from dither.learn.tables._columns import middles, read_value, stored_value
+from dither.learn.tables._model import LearnedModel, loss_of
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._charge import group_factor
-from dither.query._display import Explanation, Node, Unreleased
-from dither.query._display import table as shown_table
-from dither.query._domain import Attribute, domain_of
-from dither.query._tables import ExactTables, TablesQuestion
+from dither.query.tables._counts import ExactTables, TablesQuestion
+from dither.query.tables._domain import Attribute, domain_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-    from dither.inference._asked_question import InferencePreview
+    from dither.inference.tables._question import InferencePreview
     from dither.query._builder import TableQuery
 
 __all__ = ["FormulaModel", "LinearQuestion", "LogisticQuestion", "regression_from"]
@@ -500,7 +500,7 @@ class FormulaModel(Printable):
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw what each column adds from one end of its bounds to the other."""
-        from dither.plots._learn import draw_coefficients
+        from dither.plots.learn._learn import draw_coefficients
 
         return draw_coefficients(self, path)
 

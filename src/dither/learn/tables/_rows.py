@@ -1,10 +1,10 @@
 """Models that a protected table's rows teach as cells: what all such questions have in common.
 
 Of each unit at most ``max_rows`` rows count, chosen by a keyed hash of the unit's own rows, each as
-its cells of the columns that the formula names (`dither.query._tables`). What leaves of them are
-sums over rows, each with noise, one after the other; which sum is asked for may depend on what left
-before. At the same earlier answers a unit of m rows moves each of them by m times what a row moves
-it, at most, in every norm: its rows are added, removed or replaced one by one.
+its cells of the columns that the formula names (`dither.query.tables._counts`). What leaves of them
+are sums over rows, each with noise, one after the other; which sum is asked for may depend on what
+left before. At the same earlier answers a unit of m rows moves each of them by m times what a row
+moves it, at most, in every norm: its rows are added, removed or replaced one by one.
 `dither.learn._noise` has what follows of that for the noise.
 """
 
@@ -19,21 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased
 from dither._format import cost_text, count_text, number_text
 from dither.errors import ArgumentError
-from dither.learn._asked_columns import (
+from dither.learn.tables._columns import (
     PredictedColumn,
     asked_columns,
     known_by,
     read_formula,
     stored_value,
 )
-from dither.learn._asked_model import LearnedModel
-from dither.learn._asked_preview import ModelPreview, tried
+from dither.learn.tables._model import LearnedModel
+from dither.learn.tables._preview import ModelPreview, tried
 from dither.privacy import Loss
-from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import CellDomain
-from dither.query._tables import ExactTables, TablesQuestion, heard
+from dither.query.tables._counts import ExactTables, TablesQuestion, heard
+from dither.query.tables._domain import CellDomain
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -101,7 +101,7 @@ class RowsQuestion(Unreleased):
 
     @abstractmethod
     def _predicted(self, cells: Sequence[Integers], kept: Integers, answers: Integers) -> Floats:
-        """For a preview: `dither.learn._asked_preview.Predicted`."""
+        """For a preview: `dither.learn.tables._preview.Predicted`."""
 
     @staticmethod
     @abstractmethod

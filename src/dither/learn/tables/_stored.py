@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.learn._asked_columns import column_from, read_value
-from dither.learn._asked_model import loss_of
 from dither.learn._columns import FeatureColumn
+from dither.learn.tables._columns import column_from, read_value
+from dither.learn.tables._model import loss_of
 from dither.privacy import Loss
 
 __all__ = ["Taught", "finite"]

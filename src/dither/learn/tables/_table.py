@@ -2,8 +2,9 @@
 
 A model may be explained and previewed free of charge; a release charges the ledger once, before a
 row is read. What it reads is decided by the engine, on which the rows lie: of each unit at most
-``max_rows`` rows, each as its cells of the columns that the model names (`dither.query._tables`).
-They stay in this process, and what leaves of them is what the model's own proof counts.
+``max_rows`` rows, each as its cells of the columns that the model names
+(`dither.query.tables._counts`). They stay in this process, and what leaves of them is what the
+model's own proof counts.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.learn._asked_additive import AdditiveQuestion, additive_from
-from dither.learn._asked_bayes import BayesQuestion, bayes_from
-from dither.learn._asked_forest import ForestQuestion, forest_from
-from dither.learn._asked_model import LearnedModel, damaged, read_content
-from dither.learn._asked_regression import LinearQuestion, LogisticQuestion, regression_from
+from dither.learn.tables._additive import AdditiveQuestion, additive_from
+from dither.learn.tables._bayes import BayesQuestion, bayes_from
+from dither.learn.tables._forest import ForestQuestion, forest_from
+from dither.learn.tables._model import LearnedModel, damaged, read_content
+from dither.learn.tables._regression import LinearQuestion, LogisticQuestion, regression_from
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

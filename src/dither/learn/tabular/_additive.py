@@ -13,14 +13,6 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import count_text
 from dither.errors import ArgumentError
-from dither.learn._boosting import (
-    Boosting,
-    ColumnTerm,
-    FittedBoosting,
-    Residuals,
-    residuals_of_classes,
-    residuals_of_numbers,
-)
 from dither.learn._columns import (
     FeatureColumn,
     numbers,
@@ -41,6 +33,14 @@ from dither.learn._estimator import (
     within,
 )
 from dither.learn._rows import declared
+from dither.learn.tabular._boosting import (
+    Boosting,
+    ColumnTerm,
+    FittedBoosting,
+    Residuals,
+    residuals_of_classes,
+    residuals_of_numbers,
+)
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 
@@ -179,7 +179,7 @@ class AdditiveModel(Estimator):
         -------
         Figure
         """
-        from dither.plots._learn import draw_terms
+        from dither.plots.learn._learn import draw_terms
 
         self._check_fitted()
         return draw_terms(self, path)
@@ -235,7 +235,7 @@ class AdditiveClassifier(AdditiveModel, Classifier):
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named; all of
     the model may be published. Two fits cost twice: ``first.loss_ + second.loss_``. *Proof*, method
-    and source: `dither.learn._boosting`.
+    and source: `dither.learn.tabular._boosting`.
 
     ``score`` and other measures on held-out rows are exact numbers about those rows, and protect
     nobody in them.
@@ -348,7 +348,7 @@ class AdditiveRegressor(AdditiveModel, Regressor):
 
     Notes
     -----
-    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row; `dither.learn._boosting`.
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row; `dither.learn.tabular._boosting`.
 
     Examples
     --------

@@ -367,7 +367,7 @@ class GaussianNB(Classifier):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named. *Proof*,
-    method and source: `dither.learn._bayes`.
+    method and source: `dither.learn.tabular._bayes`.
 
     Examples
     --------
@@ -495,7 +495,7 @@ class GaussianNB(Classifier):
         -------
         Figure
         """
-        from dither.plots._learn import draw_laws
+        from dither.plots.learn._learn import draw_laws
 
         self._check_fitted()
         return draw_laws(self, path)

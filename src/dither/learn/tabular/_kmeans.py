@@ -1,14 +1,14 @@
 """k-means: first centres from a coarse noisy map, then Lloyd's steps on noisy sums.
 
 1. How many rows there are, their mean and their typical length about it leave as of one ball
-   (`dither.learn._balls`). Where the mean's noise is large beside that length, it leaves once
-   more with a larger weight; where that would take more than ``_MOST`` of what is left, all of it
-   goes there, and the centres are those of a normal law with that mean and length.
-2. In more than ``PLAIN`` dimensions the products of rows leave (`dither.learn._pca`), and what
-   follows is seen along the principal axes that stand above noise, ``AXES`` at most; in fewer
+   (`dither.learn.tabular._balls`). Where the mean's noise is large beside that length, it leaves
+   once more with a larger weight; where that would take more than ``_MOST`` of what is left, all of
+   it goes there, and the centres are those of a normal law with that mean and length.
+2. In more than ``PLAIN`` dimensions the products of rows leave (`dither.learn.tabular._pca`), and
+   what follows is seen along the principal axes that stand above noise, ``AXES`` at most; in fewer
    along the columns.
-3. Noisy counts of cells give first centres (`dither.learn._cells`), on as many levels as noise lets
-   be told apart.
+3. Noisy counts of cells give first centres (`dither.learn.tabular._cells`), on as many levels as
+   noise lets be told apart.
 4. In each of T steps or fewer the rows that are nearest to each centre leave as of k balls, one
    about each, whose radius is ``REACH`` times the typical distance, as what left before tells it: a
    row moves sums no further than that, so that noise is as small as the clusters are, not as the
@@ -17,7 +17,8 @@
 
 Sensitivity. In the plan, of which the second look at the mean is no part, the sum of those of the
 parts, which each of them proves: a row belongs to one ball of a step, by its own values and what
-left before. A run that departs from the plan takes no more (`dither.learn._remainder`).
+left before. A run that departs from the plan takes no more
+(`dither.learn.tabular._sensitivity_left`).
 
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says. How centres, means
 and axes are drawn together where noise is large is made of what left alone.
@@ -44,15 +45,15 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
-from dither.learn._balls import Balls
-from dither.learn._cells import HalvedCells, nearest, spread_out, weighted_centres
 from dither.learn._columns import FeatureColumn
 from dither.learn._conventions import no_weights, score_weights
 from dither.learn._estimator import Transformer
 from dither.learn._noise import Asked, Moved, RunNoise
-from dither.learn._pca import Products, Spread, longest_of
-from dither.learn._remainder import Remainder
 from dither.learn._rows import Box, declared
+from dither.learn.tabular._balls import Balls
+from dither.learn.tabular._cells import HalvedCells, nearest, spread_out, weighted_centres
+from dither.learn.tabular._pca import Products, Spread, longest_of
+from dither.learn.tabular._sensitivity_left import Remainder
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Neighbours
 
@@ -343,8 +344,8 @@ class KMeans(Transformer):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named; it costs
-    the same whatever the rows are. *Proof*, method and source: `dither.learn._kmeans`. There are no
-    ``labels_``: ``predict`` tells the cluster of a row, and protects nobody in it.
+    the same whatever the rows are. *Proof*, method and source: `dither.learn.tabular._kmeans`.
+    There are no ``labels_``: ``predict`` tells the cluster of a row, and protects nobody in it.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Linear regression for prediction, from the moments that `dither.inference` releases.
 
-The release, its sensitivity and its proof are those of `dither.inference._moments`, which allows
-delta 0, and of `dither.inference._boosted`: what is estimated for intervals there predicts here.
-They are imported when a model is fitted, since they bring the tests and intervals of their room.
+The release, its sensitivity and its proof are those of `dither.inference.regression._moments`,
+which allows delta 0, and of `dither.inference.regression._boosted`: what is estimated for intervals
+there predicts here. They are imported when a model is fitted, since they bring the tests and
+intervals of their room.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class LinearRegression(Regressor):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named. *Proof*:
-    `dither.inference._moments`. For coefficients with intervals and p-values there is
+    `dither.inference.regression._moments`. For coefficients with intervals and p-values there is
     `dither.inference.linear_regression`.
 
     Examples
@@ -115,11 +116,11 @@ class LinearRegression(Regressor):
             This one.
         """
         no_weights(sample_weight)
-        from dither.inference._boosted import BoostedModel, BoostedRelease
-        from dither.inference._formula import MISSING
-        from dither.inference._inputs import Bounds, Target
-        from dither.inference._linear import LinearModel
-        from dither.inference._regression import length_of, moments_for
+        from dither.inference.engine._inputs import Bounds, Target
+        from dither.inference.regression._boosted import BoostedModel, BoostedRelease
+        from dither.inference.regression._formula import MISSING
+        from dither.inference.regression._linear_models import LinearModel
+        from dither.inference.regression._linear_regression import length_of, moments_for
 
         found = Asked.of(self.epsilon, self.delta, self.neighbours)
         asked = Target(found.epsilon, found.delta, found.neighbours)

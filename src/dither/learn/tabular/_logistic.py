@@ -1,7 +1,8 @@
 """Logistic regression for prediction, of two classes or several.
 
-The release, its sensitivity and its proof are those of `dither.learn._softmax`. It is imported when
-a model is fitted, since it rests on parts of inference, which brings its tests and intervals along.
+The release, its sensitivity and its proof are those of `dither.learn.tabular._softmax`. It is
+imported when a model is fitted, since it rests on parts of inference, which brings its tests and
+intervals along.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from dither.errors import ArgumentError
 from dither.learn._columns import places_in
 from dither.learn._conventions import no_weights
 from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
-from dither.learn._linear import in_units
 from dither.learn._noise import Asked
 from dither.learn._rows import Encoding, declared
+from dither.learn.tabular._linear import in_units
 from dither.numeric import sqrt_lower
 from dither.privacy import Neighbours
 
@@ -70,7 +71,7 @@ class LogisticRegression(Classifier):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named. *Proof*:
-    `dither.learn._softmax`. For coefficients with intervals and p-values there is
+    `dither.learn.tabular._softmax`. For coefficients with intervals and p-values there is
     `dither.inference.logistic_regression`.
 
     Examples
@@ -114,10 +115,10 @@ class LogisticRegression(Classifier):
             This one.
         """
         no_weights(sample_weight)
-        from dither.inference._formula import MISSING
-        from dither.inference._inputs import Bounds, Target
-        from dither.inference._regression import length_of
-        from dither.learn._softmax import SoftmaxRelease
+        from dither.inference.engine._inputs import Bounds, Target
+        from dither.inference.regression._formula import MISSING
+        from dither.inference.regression._linear_regression import length_of
+        from dither.learn.tabular._softmax import SoftmaxRelease
 
         found = Asked.of(self.epsilon, self.delta, self.neighbours, pure=False)
         asked = Target(found.epsilon, found.delta, found.neighbours)
@@ -168,6 +169,6 @@ class LogisticRegression(Classifier):
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls, of two classes and of several."""
-        from dither.learn._softmax import SoftmaxRelease
+        from dither.learn.tabular._softmax import SoftmaxRelease
 
         yield from SoftmaxRelease.audit_subjects()

@@ -1,8 +1,8 @@
 """Principal components of rows about their noisy mean, from a noisy matrix of second moments.
 
 Statistics. First leave the number of rows, their sum, and the sum of their squared lengths, as of
-one ball that holds all that the bounds allow (`dither.learn._balls`). They tell a mean and a
-typical length r about it. Then each row, seen from that mean and shortened to ``REACH``·r, is a
+one ball that holds all that the bounds allow (`dither.learn.tabular._balls`). They tell a mean and
+a typical length r about it. Then each row, seen from that mean and shortened to ``REACH``·r, is a
 vector v of integers at most S long (`dither.learn._rows.cut`), and the sums of 10·v_i·v_j for i < j
 and of 7·v_i² leave.
 
@@ -38,12 +38,12 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
-from dither.learn._balls import Balls
 from dither.learn._columns import FeatureColumn
 from dither.learn._conventions import no_weights
 from dither.learn._estimator import Transformer
 from dither.learn._noise import Asked, Moved, RunNoise
 from dither.learn._rows import Box, cut, declared
+from dither.learn.tabular._balls import Balls
 from dither.privacy import Neighbours
 
 __all__ = ["PCA", "Axes", "Products", "Spread"]
@@ -308,8 +308,8 @@ class PCA(Transformer):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named.
-    *Proof*, method and source: `dither.learn._pca`. What ``transform`` gives are exact numbers
-    about the rows it is given, and protects nobody in them.
+    *Proof*, method and source: `dither.learn.tabular._pca`. What ``transform`` gives are exact
+    numbers about the rows it is given, and protects nobody in them.
 
     Examples
     --------

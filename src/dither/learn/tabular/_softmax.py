@@ -1,8 +1,8 @@
 """Logistic regression for prediction: noisy scores along a noisy Gram matrix.
 
 Rows. A row has regressors u = (1, z), at most L = √(S + 1) long, and the weight w = min(1, R/‖u‖),
-as in `dither.inference._descent`, so that w·u is at most R long. A row without a class that was
-declared is 0 throughout.
+as in `dither.inference.regression._descent`, so that w·u is at most R long. A row without a class
+that was declared is 0 throughout.
 
 Release. First leaves M = Σ (w·u)(w·u)ᵀ; then, in each of T rounds at coefficients β, of shape
 (D, K), that are known by then, the scores Σ w·u·gᵀ with g = the indicator of the row's class less
@@ -13,18 +13,18 @@ Sensitivity. Both parts of g sum to 1 and are at least 0, so that ‖g‖² is a
 and 1 - 1/K in the first round, where all probabilities are 1/K: (1 - 1/K)² + (K - 1)/K². Of two
 classes |g| is at most 1, as a probability is within [0, 1], and 1/2 in the first round. Under
 ADD_REMOVE a row adds at most R⁴/2 to M, squared, and R²·‖g‖² to a round. Under REPLACE M moves by
-twice as much, squared (`dither.inference._descent`), and a round by four times. Each is scaled so
-that together they move by at most 1 in the L2 norm, and gets Gaussian noise of one deviation: one
-Gaussian mechanism of that many coordinates, though what is asked later depends on what was
-answered (Dong, Roth and Su, 2022).
+twice as much, squared (`dither.inference.regression._descent`), and a round by four times. Each is
+scaled so that together they move by at most 1 in the L2 norm, and gets Gaussian noise of one
+deviation: one Gaussian mechanism of that many coordinates, though what is asked later depends on
+what was answered (Dong, Roth and Su, 2022).
 
 Estimate. The Hessian is at most (I - 1·1ᵀ/K)/2 ⊗ M (Böhning, 1992), so that a step of 2·M⁻¹ along
 the scores never goes too far; of two classes it is at most M/4, as p·(1 - p) is. M has no
 eigenvalue below the floor of its noise, and a ridge as large as the noise of a score; steps keep
 some of their pace; the mean of the last three quarters is taken: the first steps differ most from
 where they lead, but with little epsilon each further round that is averaged takes off noise. For
-coefficients with intervals there is `dither.inference._descent`, which spends on the information
-at the end too, and takes more and shorter steps than predictions gain by.
+coefficients with intervals there is `dither.inference.regression._descent`, which spends on the
+information at the end too, and takes more and shorter steps than predictions gain by.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._subjects import Subject
-from dither.inference._descent import (
+from dither.inference.engine._inputs import Bounds, Target
+from dither.inference.engine._release import Noise, fixed_noise
+from dither.inference.regression._descent import (
     WeightedRows,
     released_at,
     seen_in_parts,
     symmetric,
     weight_of,
 )
-from dither.inference._inputs import Bounds, Target
-from dither.inference._release import Noise, fixed_noise
-from dither.learn._boosting import UNIT, residuals_of_classes
+from dither.learn.tabular._boosting import UNIT, residuals_of_classes
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["SoftmaxRelease"]

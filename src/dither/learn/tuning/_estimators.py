@@ -18,9 +18,9 @@ from dither._search import greatest_decimal
 from dither.errors import ArgumentError
 from dither.learn._columns import numbers, places_in
 from dither.learn._estimator import Estimator, distinct, labels_of
-from dither.learn._partition import how_many, rows_at
-from dither.learn._runs import Runs
-from dither.learn._search_runs import Search, epsilon_of, limited, whole_loss
+from dither.learn.tuning._plan import Search, epsilon_of, limited, whole_loss
+from dither.learn.tuning._runs import Runs
+from dither.learn.votes._partition import how_many, rows_at
 from dither.mechanisms import DiscreteLaplace
 from dither.numeric import sqrt_lower
 from dither.privacy import Loss

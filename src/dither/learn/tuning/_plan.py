@@ -12,7 +12,7 @@ from typing import Any
 from dither import noise, privacy
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn._runs import Runs
+from dither.learn.tuning._runs import Runs
 from dither.numeric import float_up, log_upper
 from dither.privacy import Charge, Loss
 from dither.privacy.laws.rationals import printing_at_most

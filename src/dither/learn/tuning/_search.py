@@ -12,10 +12,10 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import Printable, loss_text, number_text
 from dither.errors import ArgumentError
-from dither.learn._runs import Runs
-from dither.learn._search_estimators import Estimators, Metric
-from dither.learn._search_runs import Search, epsilon_of, limited, whole_loss
 from dither.learn._spending import Spending
+from dither.learn.tuning._estimators import Estimators, Metric
+from dither.learn.tuning._plan import Search, epsilon_of, limited, whole_loss
+from dither.learn.tuning._runs import Runs
 from dither.privacy import Loss
 from dither.privacy.laws.rationals import printing_at_most
 
@@ -108,7 +108,7 @@ class SearchResult(Printable):
         -------
         Figure
         """
-        from dither.plots._votes import draw_search
+        from dither.plots.learn._votes import draw_search
 
         return draw_search(self, path)
 
@@ -194,8 +194,9 @@ def search(
     -----
     *Guarantee.* The result is as private as ``.loss`` says, for the neighbours of the runs.
     *Proof.* `dither.privacy.repeat_and_select`; the number of runs is drawn exactly
-    (`dither.learn._runs`). A held-out row touches scores alone and a row that is trained on touches
-    models alone, by a coin of its own, so that a run costs the larger of the two and not their sum.
+    (`dither.learn.tuning._runs`). A held-out row touches scores alone and a row that is trained on
+    touches models alone, by a coin of its own, so that a run costs the larger of the two and not
+    their sum.
 
     Not covered: the time that the search takes, which tells how many runs there were. The score
     that is shown is that of a winner: it flatters.

@@ -15,8 +15,8 @@ from dither._checks import Number
 from dither._format import Printable, cost_text, count_text, number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.learn._partition import each_anew, how_many, parts_of, rows_at
 from dither.learn._spending import Spending
+from dither.learn.votes._partition import each_anew, how_many, parts_of, rows_at
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, SmoothMedian
 from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms._coins import exp_choice
@@ -125,11 +125,11 @@ class SampleAndAggregate:
     Notes
     -----
     *Guarantee.* Each release is as private as ``loss`` says, (epsilon, delta)-DP, for one row, or
-    for all rows of one group. *Proof.* A row changes one part (`dither.learn._partition`), and so
-    the d values of one part, each by at most the steps between its bounds, which are 65,536. Sums
-    of d values over the parts then move by at most 65,536·d in L1 norm and 65,536·sqrt(d) in L2
-    norm. A median of each value costs epsilon/d and delta/d. Of the one picked at delta 0, a value
-    p has the utility -max(values below p, values above p), which one part moves by at most 1.
+    for all rows of one group. *Proof.* A row changes one part (`dither.learn.votes._partition`),
+    and so the d values of one part, each by at most the steps between its bounds, which are 65,536.
+    Sums of d values over the parts then move by at most 65,536·d in L1 norm and 65,536·sqrt(d) in
+    L2 norm. A median of each value costs epsilon/d and delta/d. Of the one picked at delta 0, a
+    value p has the utility -max(values below p, values above p), which one part moves by at most 1.
 
     Not covered: how long the statistic takes, which depends on the rows.
 

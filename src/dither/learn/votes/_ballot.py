@@ -17,9 +17,9 @@ from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, Exponential, NoisyMax, PermuteAndFlip
-from dither.mechanisms._analytic import gaussian_mu
 from dither.mechanisms._base import Mechanism
-from dither.mechanisms._selection import Selection
+from dither.mechanisms.counts._analytic import gaussian_mu
+from dither.mechanisms.selection._selection import Selection
 from dither.numeric import shortened
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy.laws.rationals import printing_at_most

@@ -22,8 +22,8 @@ from dither._checks import Number
 from dither._format import cost_text, number_text
 from dither._notebook import Shown
 from dither.errors import ArgumentError
-from dither.learn._ballot import TeacherVote
 from dither.learn._spending import Spending
+from dither.learn.votes._ballot import TeacherVote
 from dither.mechanisms import DiscreteGaussian, SmoothMedian
 from dither.numeric._balls import Ball, library, precision, up
 from dither.privacy import Loss, Neighbours

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dither import _checks as check
 from dither._format import cost_text, count_text, number_text, percent
 from dither._notebook import Shown
-from dither.learn._ballot import TeacherVote
+from dither.learn.votes._ballot import TeacherVote
 from dither.mechanisms import DiscreteGaussian
 
 if TYPE_CHECKING:
@@ -105,6 +105,6 @@ class VotesPreview(Shown):
         -------
         Figure
         """
-        from dither.plots._votes import draw_votes
+        from dither.plots.learn._votes import draw_votes
 
         return draw_votes(self, path)

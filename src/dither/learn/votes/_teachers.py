@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, BudgetError
-from dither.learn._ballot import PollPlan
 from dither.learn._columns import places_in
 from dither.learn._spending import Spending, digest_of
+from dither.learn.votes._ballot import PollPlan
 from dither.mechanisms._base import Run
 from dither.privacy import Loss, Neighbours
 

@@ -14,17 +14,17 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, count_text
 from dither.errors import ArgumentError
-from dither.learn._additive import distinct
-from dither.learn._ballot import METHODS, PollPlan, plan_of
 from dither.learn._columns import places_in
 from dither.learn._conventions import no_weights
-from dither.learn._data_dependent import PrivateCost
 from dither.learn._estimator import Estimator
-from dither.learn._partition import apart, each_anew, how_many, parts_of, rows_at
-from dither.learn._poll import Poll, as_table, key_of, maker_of, tallied, trained, voted
 from dither.learn._spending import Spending
-from dither.learn._votes_preview import VotesPreview
-from dither.mechanisms._selection import Selection
+from dither.learn.tabular._additive import distinct
+from dither.learn.votes._ballot import METHODS, PollPlan, plan_of
+from dither.learn.votes._data_dependent import PrivateCost
+from dither.learn.votes._partition import apart, each_anew, how_many, parts_of, rows_at
+from dither.learn.votes._preview import VotesPreview
+from dither.learn.votes._teachers import Poll, as_table, key_of, maker_of, tallied, trained, voted
+from dither.mechanisms.selection._selection import Selection
 from dither.privacy import Neighbours
 from dither.privacy._promise import as_neighbours
 
@@ -88,9 +88,9 @@ class Votes(Estimator):
     -----
     *Guarantee.* Everything that `predict` ever returns, whatever is asked and however that depends
     on earlier answers, is (epsilon, delta)-DP for one row, or for all rows of one group. *Proof.* A
-    row changes one teacher (`dither.learn._partition`), and so one vote of each question; then see
-    `TeacherVote` and `PollPlan`. Not covered: which teacher a question is slow for, and the
-    questions themselves, which no noise protects.
+    row changes one teacher (`dither.learn.votes._partition`), and so one vote of each question;
+    then see `TeacherVote` and `PollPlan`. Not covered: which teacher a question is slow for, and
+    the questions themselves, which no noise protects.
 
     A question that was asked before, digit by digit, gets the answer that it got, for nothing.
 

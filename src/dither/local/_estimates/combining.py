@@ -26,13 +26,13 @@ import numpy.typing as npt
 
 from dither._format import count_text
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
+from dither.local._estimates.postprocess import nonnegative, project
+from dither.local._estimates.results import Estimate, checked_options, estimated, shares_of
 from dither.local._numbers.em import em
 from dither.local._numbers.mean import mean
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._numbers.results import MeanEstimate
-from dither.local._postprocess import nonnegative, project
-from dither.local._results import Estimate, checked_options, estimated, shares_of
+from dither.local._reports.aggregate import Aggregate
 from dither.local._structures.parts import PartCounts
 
 Array = npt.NDArray[np.float64]

@@ -21,14 +21,14 @@ from dither._format import Printable, at_least, at_most, count_text, display_tex
 from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
-from dither.local._postprocess import postprocess as apply_rule
-from dither.local._postprocess import project
+from dither.local._estimates.postprocess import postprocess as apply_rule
+from dither.local._estimates.postprocess import project
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.local._aggregate import Aggregate
     from dither.local._channel import Channel
+    from dither.local._reports.aggregate import Aggregate
     from dither.local._structures.parts import PartCounts
 
 Array = npt.NDArray[np.float64]

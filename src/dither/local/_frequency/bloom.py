@@ -17,19 +17,19 @@ from dither import _checks
 from dither._stats import normal_quantile
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase, Coins, bits_of
-from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import pick
 from dither.local._domain import Domain, Value, bind, column
+from dither.local._estimates.postprocess import no_rule, nonnegative, project
+from dither.local._estimates.results import Estimate, Result, checked_options, estimated, reported
 from dither.local._frequency.filters import Regression, set_bits
 from dither.local._frequency.rappor import Layers, Remembered, promises
-from dither.local._hashing import text_bytes
 from dither.local._limits import sums_to
-from dither.local._memory import Memory, checked_memory, checked_question, checked_users
-from dither.local._postprocess import no_rule, nonnegative, project
-from dither.local._results import Estimate, Result, checked_options, estimated, reported
+from dither.local._reports.aggregate import Aggregate
+from dither.local._reports.bits import count_columns, packed_rows, row_bytes
+from dither.local._reports.hashing import text_bytes
+from dither.local._reports.memory import Memory, checked_memory, checked_question, checked_users
 from dither.numeric import Words, secure_words
 
 _HEADER = 2

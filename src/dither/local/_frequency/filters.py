@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.local._bits import row_bytes, set_column
-from dither.local._hashing import bucket, hash64
+from dither.local._reports.bits import row_bytes, set_column
+from dither.local._reports.hashing import bucket, hash64
 
 Array = npt.NDArray[np.float64]
 

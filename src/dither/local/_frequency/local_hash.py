@@ -18,9 +18,9 @@ from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
 from dither.local._guessing import bit_class_laws, bit_guesses
-from dither.local._hashing import bucket, bucket_edges, cells, words_of
 from dither.local._limits import checked_cells, checked_epsilon, rows_within
 from dither.local._oracles import FiniteChannel, PureChannel
+from dither.local._reports.hashing import bucket, bucket_edges, cells, words_of
 from dither.numeric import Words
 
 _BITS = 16

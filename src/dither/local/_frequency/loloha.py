@@ -20,9 +20,9 @@ from dither.local._domain import bind
 from dither.local._frequency.local_hash import OLH
 from dither.local._frequency.rappor import LASTING
 from dither.local._guarantee import Guarantee
-from dither.local._hashing import bucket, words_of
 from dither.local._limits import checked_epsilon
-from dither.local._memory import Memory, checked_memory, checked_question, checked_users
+from dither.local._reports.hashing import bucket, words_of
+from dither.local._reports.memory import Memory, checked_memory, checked_question, checked_users
 from dither.numeric import Words, secure_words
 
 _MAX_CHOICES = 32

@@ -14,15 +14,21 @@ from dither import _checks
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase, Coins, bits_of
-from dither.local._bits import one_hot, packed_coins
 from dither.local._channel import Channel, Codes, DomainLike, Shares
 from dither.local._coins import ONE, exp_bounds, threshold
 from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
-from dither.local._hashing import text_bytes
 from dither.local._limits import checked_epsilon
-from dither.local._memory import Memory, checked_memory, checked_question, checked_users, places_of
+from dither.local._reports.bits import one_hot, packed_coins
+from dither.local._reports.hashing import text_bytes
+from dither.local._reports.memory import (
+    Memory,
+    checked_memory,
+    checked_question,
+    checked_users,
+    places_of,
+)
 from dither.numeric import Words, secure_words
 from dither.numeric import _directed as directed
 

@@ -14,19 +14,19 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._bits import packed_rows
 from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import bind, column
+from dither.local._estimates.results import Result, checked_options, estimated, reported
 from dither.local._frequency.hadamard import hadamard, parity
-from dither.local._hashing import again, bucket, hash64, text_bytes
 from dither.local._limits import checked_cells, checked_pairs, sums_to
 from dither.local._oracles import FiniteChannel
-from dither.local._results import Result, checked_options, estimated, reported
+from dither.local._reports.bits import packed_rows
+from dither.local._reports.hashing import again, bucket, hash64, text_bytes
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
-    from dither.local._aggregate import Aggregate
+    from dither.local._reports.aggregate import Aggregate
 
 
 Digests = npt.NDArray[np.uint64]

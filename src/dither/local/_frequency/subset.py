@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
 from dither.local._guessing import subset_class_laws, subset_guesses
 from dither.local._limits import checked_epsilon, sums_to
 from dither.local._oracles import PureChannel
+from dither.local._reports.bits import count_columns, packed_rows, row_bytes
 from dither.numeric import Words
 
 _CELLS = 1 << 24

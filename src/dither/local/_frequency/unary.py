@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.local._bits import (
+from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
+from dither.local._coins import ONE, coins, exp_bounds, threshold
+from dither.local._guessing import bit_class_laws, bit_guesses
+from dither.local._oracles import PureChannel
+from dither.local._reports.bits import (
     count_columns,
     packed_coins,
     packed_rows,
     row_bytes,
     set_column,
 )
-from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
-from dither.local._coins import ONE, coins, exp_bounds, threshold
-from dither.local._guessing import bit_class_laws, bit_guesses
-from dither.local._oracles import PureChannel
 from dither.numeric import Words
 
 

@@ -22,15 +22,15 @@ import numpy as np
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._estimates.results import reported
 from dither.local._numbers.linear import Binned, Dense, point_bins
 from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Factor, Solved, maximum, solve
 from dither.local._registry import about_numbers, has_matrix
-from dither.local._results import reported
 
 if TYPE_CHECKING:
-    from dither.local._aggregate import Aggregate
     from dither.local._oracles import FiniteChannel
+    from dither.local._reports.aggregate import Aggregate
 
 
 _TO_THE_TOP = 1e-6

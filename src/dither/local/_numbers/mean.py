@@ -41,8 +41,8 @@ from dither.errors import ArgumentError
 from dither.local._numbers.results import MeanEstimate
 
 if TYPE_CHECKING:
-    from dither.local._aggregate import Aggregate
     from dither.local._numbers.numeric import NumericChannel
+    from dither.local._reports.aggregate import Aggregate
 
 Array = npt.NDArray[np.float64]
 

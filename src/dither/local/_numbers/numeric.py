@@ -21,16 +21,16 @@ from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, Codes, Counts, Shares
 from dither.local._domain import Domain, bind
+from dither.local._estimates.postprocess import no_rule
 from dither.local._limits import MOST, checked_cells, checked_epsilon, checked_shares
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.linear import Binned, Dense, LawProducts, binned
 from dither.local._oracles import FiniteChannel
-from dither.local._postprocess import no_rule
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
-    from dither.local._aggregate import Aggregate
-    from dither.local._results import Result
+    from dither.local._estimates.results import Result
+    from dither.local._reports.aggregate import Aggregate
 
 
 Array = npt.NDArray[np.float64]
@@ -215,8 +215,8 @@ class NumericChannel(FiniteChannel):
         options: dict[str, Any],
     ) -> Result:
         """The mean of the reports' values, or their distribution; see `Aggregate.estimate`."""
+        from dither.local._estimates.results import checked_options
         from dither.local._numbers.mean import mean
-        from dither.local._results import checked_options
 
         no_rule(rule, "numbers")
         if method is not None:

@@ -15,8 +15,8 @@ from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.local._domain import Value
+from dither.local._estimates.results import Result, as_text, heading, place_of
 from dither.local._numbers.interval import Interval
-from dither.local._results import Result, as_text, heading, place_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

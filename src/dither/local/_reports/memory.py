@@ -37,7 +37,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dither.errors import ArgumentError
 from dither.local._domain import Domain, column
-from dither.local._hashing import text_bytes
+from dither.local._reports.hashing import text_bytes
 
 Words64 = npt.NDArray[np.uint64]
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
 from dither.local._channel import PART_BYTES, Channel
 from dither.local._frequency.histogram import SHE
 from dither.local._frequency.local_hash import OLH
 from dither.local._oracles import FiniteChannel
 from dither.local._personal import Personal
 from dither.local._registry import channel_from_dict, checked_channel
+from dither.local._reports.aggregate import Aggregate
 from dither.local._structures.parts import PartCounts, Structure, structure_from_dict
 
 Carrier = Channel | Structure

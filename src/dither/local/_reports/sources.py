@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
 from dither.local._channel import Channel, Tally
 from dither.local._frequency.local_hash import OLH
 from dither.local._oracles import FiniteChannel
 from dither.local._registry import checked_channel
+from dither.local._reports.aggregate import Aggregate
 
 if TYPE_CHECKING:
     import duckdb

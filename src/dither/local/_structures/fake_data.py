@@ -12,16 +12,16 @@ import numpy as np
 from dither import _checks
 from dither._search import bisect
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
 from dither.local._coins import exp_bounds, pick
 from dither.local._domain import bind
+from dither.local._estimates.postprocess import project
+from dither.local._estimates.results import Estimate, checked_options, estimated, reported
 from dither.local._frequency.grr import GRR
 from dither.local._guarantee import Guarantee
 from dither.local._limits import checked_epsilon
-from dither.local._postprocess import project
-from dither.local._results import Estimate, checked_options, estimated, reported
+from dither.local._reports.aggregate import Aggregate
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import PartCounts, Reports, Structure, encoded, made_part
 from dither.local._structures.results import Estimates

@@ -17,11 +17,11 @@ from dither.local._audited import AuditCase
 from dither.local._channel import Channel
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind, collection
+from dither.local._estimates.postprocess import no_rule
+from dither.local._estimates.results import Estimate, checked_options, estimated, sampled, shares_of
 from dither.local._frequency.hadamard import Hadamard
-from dither.local._hashing import hash64
 from dither.local._limits import checked_epsilon
-from dither.local._postprocess import no_rule
-from dither.local._results import Estimate, checked_options, estimated, sampled, shares_of
+from dither.local._reports.hashing import hash64
 from dither.local._structures.parts import (
     Maker,
     PartCounts,

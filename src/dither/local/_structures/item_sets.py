@@ -13,17 +13,17 @@ import numpy.typing as npt
 from dither import _checks
 from dither._stats import clopper_pearson, two_sided
 from dither.errors import ArgumentError
-from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind, collection
+from dither.local._estimates.postprocess import no_rule
+from dither.local._estimates.results import Estimate, checked_options, sampled, shares_of
 from dither.local._frequency.grr import GRR
 from dither.local._frequency.local_hash import FLH
 from dither.local._limits import checked_epsilon
 from dither.local._oracles import PureChannel
-from dither.local._postprocess import no_rule
-from dither.local._results import Estimate, checked_options, sampled, shares_of
+from dither.local._reports.aggregate import Aggregate
 from dither.local._structures.parts import (
     Maker,
     PartCounts,

@@ -17,10 +17,10 @@ from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind, collection
+from dither.local._estimates.postprocess import RULES
+from dither.local._estimates.results import checked_options, reported, sampled, shares_of
 from dither.local._frequency.grr import GRR
 from dither.local._limits import checked_epsilon
-from dither.local._postprocess import RULES
-from dither.local._results import checked_options, reported, sampled, shares_of
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import (
     Maker,

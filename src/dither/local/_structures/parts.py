@@ -17,14 +17,14 @@ import numpy as np
 from dither import _checks
 from dither._format import loss_text, remaining
 from dither.errors import ArgumentError, nearest
-from dither.local._aggregate import Aggregate
 from dither.local._audited import Audited
 from dither.local._channel import PART_BYTES, Channel, Codes
 from dither.local._domain import Domain, bind, brief, collection, repr_of
+from dither.local._estimates.results import Result
 from dither.local._guarantee import Guarantee
 from dither.local._limits import described
 from dither.local._registry import channel_from_dict, check_digest, digest_of
-from dither.local._results import Result
+from dither.local._reports.aggregate import Aggregate
 from dither.numeric import Words, secure_words
 from dither.numeric import _directed as directed
 from dither.privacy import Loss

@@ -13,7 +13,16 @@ import numpy.typing as npt
 from dither._format import count_text, display_text, loss_text, remaining
 from dither._format import level as level_text
 from dither.errors import ArgumentError
-from dither.local._results import SHOWN, Array, Estimate, Result, as_text, heading, label, rounded
+from dither.local._estimates.results import (
+    SHOWN,
+    Array,
+    Estimate,
+    Result,
+    as_text,
+    heading,
+    label,
+    rounded,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,8 +15,8 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.mechanisms._base import Mechanism, cheapest
 from dither.mechanisms._composable import approximate_class
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.selection.key_threshold import KeyThreshold
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["ProposeTestRelease"]

@@ -15,7 +15,7 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms._base import Mechanism, Run, cheapest
 from dither.mechanisms._composable import laplace_pair, pure_class
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["AboveThreshold", "SparseAnswer", "SparseVector"]

@@ -15,8 +15,8 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism, cheapest
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.smooth_median import SmoothMedian
+from dither.mechanisms.adaptive.smooth_median import SmoothMedian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["SubsampleAggregate"]

@@ -14,8 +14,8 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms._base import Mechanism, Run, cheapest
 from dither.mechanisms._inversion import sum_half_width
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["BinaryTree", "RunningCount"]

@@ -27,15 +27,15 @@ from dither._stats import log_of, two_sided
 from dither._subjects import Subject
 from dither.accounting import delta_of_rho, rho_of_epsilon
 from dither.errors import ArgumentError
-from dither.mechanisms._analytic import (
+from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter
+from dither.mechanisms._composable import gaussian_pair
+from dither.mechanisms.counts._analytic import (
     gaussian_mu,
     mass_below,
     rounded_delta,
     shortened_up,
     summed_delta,
 )
-from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter
-from dither.mechanisms._composable import gaussian_pair
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 

@@ -14,7 +14,7 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.mechanisms._base import largest_parameter
 from dither.mechanisms._reals import RealNoise, check_step, steps_l2_squared
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Gaussian"]

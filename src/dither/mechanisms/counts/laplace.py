@@ -13,7 +13,7 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.mechanisms._base import largest_parameter
 from dither.mechanisms._reals import RealNoise, check_step, steps_l1
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Laplace"]

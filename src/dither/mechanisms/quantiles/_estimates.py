@@ -13,10 +13,10 @@ import numpy.typing as npt
 from dither._stats import two_sided
 from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms._combination import Floats, continuous_deviation, laplace_normal_factor
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
-    from dither.mechanisms.quantile_tree import QuantileTree
+    from dither.mechanisms.quantiles.quantile_tree import QuantileTree
 
 __all__ = ["Weights", "crossing", "passing", "spread", "variances_of", "weights_at"]
 

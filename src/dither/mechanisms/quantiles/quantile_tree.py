@@ -59,7 +59,8 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers
 from dither.mechanisms._combination import Floats
-from dither.mechanisms._quantile_estimates import (
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.quantiles._estimates import (
     Weights,
     crossing,
     passing,
@@ -67,7 +68,6 @@ from dither.mechanisms._quantile_estimates import (
     variances_of,
     weights_at,
 )
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.privacy import Neighbours
 
 __all__ = ["QuantileTree", "Quantiles"]

@@ -42,8 +42,8 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither.mechanisms._base import AdditiveNoise, Integers
 from dither.mechanisms._combination import Floats
-from dither.mechanisms._quantile_estimates import Weights, crossing, passing, spread, weights_at
-from dither.mechanisms.quantile_tree import Candidates, Quantiles, QuantileTree
+from dither.mechanisms.quantiles._estimates import Weights, crossing, passing, spread, weights_at
+from dither.mechanisms.quantiles.quantile_tree import Candidates, Quantiles, QuantileTree
 
 __all__ = ["OPEN", "Opened", "RefinedQuantiles"]
 

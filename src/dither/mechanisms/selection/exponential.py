@@ -11,7 +11,7 @@ from dither import _checks as check
 from dither._subjects import Subject
 from dither.mechanisms._coins import exp_choice
 from dither.mechanisms._composable import bounded_class
-from dither.mechanisms._selection import Selection
+from dither.mechanisms.selection._selection import Selection
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Exponential"]

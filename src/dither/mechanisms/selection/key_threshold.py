@@ -16,7 +16,7 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism
 from dither.mechanisms._composable import approximate_class
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["KeyThreshold"]

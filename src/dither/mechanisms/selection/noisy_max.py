@@ -16,9 +16,9 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._composable import bounded_class, pure_class
-from dither.mechanisms._selection import Selection
-from dither.mechanisms.exponential import Exponential
-from dither.mechanisms.permute_and_flip import PermuteAndFlip
+from dither.mechanisms.selection._selection import Selection
+from dither.mechanisms.selection.exponential import Exponential
+from dither.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["NoisyMax"]

@@ -15,13 +15,13 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism, cheapest
-from dither.mechanisms._selection import (
+from dither.mechanisms.counts.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.counts.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.selection._selection import (
     Selection,
     smallest_shortfall,
 )
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.selection.exponential import Exponential
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Peeling"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dither import _checks as check
 from dither import noise
 from dither._subjects import Subject
-from dither.mechanisms._selection import Selection
+from dither.mechanisms.selection._selection import Selection
 
 __all__ = ["PermuteAndFlip"]
 

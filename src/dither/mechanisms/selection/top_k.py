@@ -14,8 +14,8 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism
 from dither.mechanisms._coins import exp_choice
-from dither.mechanisms._selection import least_rate, smallest_shortfall
-from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.selection._selection import least_rate, smallest_shortfall
+from dither.mechanisms.selection.exponential import Exponential
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 

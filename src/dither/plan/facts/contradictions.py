@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope, infer
+from dither.plan.facts.values import Scope, infer
 from dither.plan.schema import Kind, Value
 
 __all__ = ["constant_of", "contradiction"]

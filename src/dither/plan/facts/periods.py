@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 
-from dither.plan._ranges import LONGEST_LIST, Facts
 from dither.plan.expressions import PARTS, TIMES
+from dither.plan.facts.ranges import LONGEST_LIST, Facts
 from dither.plan.functions import part_of
 from dither.plan.schema import Kind
 

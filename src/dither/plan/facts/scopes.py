@@ -12,9 +12,11 @@ from fractions import Fraction
 
 from dither.errors import QueryError, UnknownNameError
 from dither.plan import expressions as ex
-from dither.plan._ranges import Facts, within_limits
 from dither.plan.expressions import Column
-from dither.plan.facts import (
+from dither.plan.facts.ranges import Facts, within_limits
+from dither.plan.facts.units import declared_limits, padded, unit_of
+from dither.plan.facts.valueless import valueless, why_valueless
+from dither.plan.facts.values import (
     Scope,
     facts_of_choice,
     facts_of_column,
@@ -37,8 +39,6 @@ from dither.plan.relations import (
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.text import Words
-from dither.plan.units import declared_limits, padded, unit_of
-from dither.plan.valueless import valueless, why_valueless
 
 __all__ = ["scope_of", "tables_of", "value_facts"]
 

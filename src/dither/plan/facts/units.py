@@ -196,7 +196,7 @@ def most_rows(relation: Relation, schema: Schema) -> int | None:
     """The most rows of one unit, where the form of the query says so.
 
     Groups within a unit are one where it is their only key. Rows of lists are as many as a unit may
-    have, which every engine enforces before it makes them (``dither.plan.unnested``).
+    have, which every engine enforces before it makes them (``dither.plan.lowering.unnested``).
     """
     match relation:
         case (

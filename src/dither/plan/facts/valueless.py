@@ -13,8 +13,8 @@ from math import prod
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.aggregates import AggregateFunction
-from dither.plan.contradictions import constant_of, contradiction
-from dither.plan.facts import Scope, infer
+from dither.plan.facts.contradictions import constant_of, contradiction
+from dither.plan.facts.values import Scope, infer
 from dither.plan.schema import Kind
 
 __all__ = ["check_values", "most_together", "most_values", "valueless", "why_valueless"]

@@ -20,8 +20,9 @@ from fractions import Fraction
 
 from dither.errors import BoundsError, QueryError, UnknownNameError, UnsupportedError, nearest
 from dither.plan import expressions as ex
-from dither.plan._periods import part_facts, truncated_facts
-from dither.plan._ranges import (
+from dither.plan.expressions import Column
+from dither.plan.facts.periods import part_facts, truncated_facts
+from dither.plan.facts.ranges import (
     LARGEST_INTEGER,
     LARGEST_REAL,
     LARGEST_WORD,
@@ -36,7 +37,6 @@ from dither.plan._ranges import (
     reshaped,
     within_limits,
 )
-from dither.plan.expressions import Column
 from dither.plan.functions import mapped
 from dither.plan.schema import ColumnFacts, Kind, Table, Value, kind_of_value
 from dither.plan.text import Words, show
@@ -60,8 +60,8 @@ __all__ = [
 class Scope:
     """The columns that an expression may name, each declared in a table.
 
-    ``dither.plan.scopes.scope_of`` makes the scope of a relation, in which queries in the FROM have
-    columns too.
+    ``dither.plan.facts.scopes.scope_of`` makes the scope of a relation, in which queries in the
+    FROM have columns too.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import product
 
 from dither.errors import QueryError
-from dither.plan._ranges import LONGEST_LIST, Facts, Range, listed_values, within_limits
+from dither.plan.facts.ranges import LONGEST_LIST, Facts, Range, listed_values, within_limits
 from dither.plan.schema import Kind, Value
 
 __all__ = [

@@ -21,7 +21,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.plan._ranges import Facts
+from dither.plan.facts.ranges import Facts
 from dither.plan.functions._signature import Found, Option, Signature, in_64_bits, number
 from dither.plan.schema import Kind
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from dither.errors import QueryError, UnsupportedError, nearest
-from dither.plan._ranges import Facts
+from dither.plan.facts.ranges import Facts
 from dither.plan.functions._signature import Option, Signature, nullable, number, quoted, text
 from dither.plan.schema import Kind
 

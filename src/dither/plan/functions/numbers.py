@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.plan._ranges import LONGEST_LIST, Facts, Range
+from dither.plan.facts.ranges import LONGEST_LIST, Facts, Range
 from dither.plan.functions._signature import (
     Option,
     Signature,

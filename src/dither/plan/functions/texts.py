@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.plan._ranges import Facts
+from dither.plan.facts.ranges import Facts
 from dither.plan.functions._signature import (
     Option,
     Signature,

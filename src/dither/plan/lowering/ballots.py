@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from dither.errors import BoundsError, QueryError
 from dither.plan import expressions as ex
-from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, why_unbounded
+from dither.plan.facts.values import Facts, Scope, infer, is_assumed, listed_values, why_unbounded
 from dither.plan.schema import Kind, Value
 from dither.plan.text import bin_labels
 

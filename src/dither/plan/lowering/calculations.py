@@ -15,7 +15,7 @@ from dither.errors import QueryError
 from dither.plan.aggregates import AggregateFunction, Released
 from dither.plan.expressions import Expression
 from dither.plan.job import Distinct, Measurement, Rows, Units, Values
-from dither.plan.recipes import (
+from dither.plan.lowering.recipes import (
     Applied,
     KeyRead,
     KeysLeftOut,

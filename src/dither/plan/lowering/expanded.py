@@ -17,7 +17,7 @@ from fractions import Fraction
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.facts import LARGEST_INTEGER, Scope, infer, why_unbounded
+from dither.plan.facts.values import LARGEST_INTEGER, Scope, infer, why_unbounded
 from dither.plan.released import Apply, Constant, Rank, apply
 from dither.plan.schema import Kind
 

@@ -58,7 +58,7 @@ import numpy.typing as npt
 
 from dither.errors import QueryError
 from dither.plan.job import GroupKey, Job, Measurement, Rows, Total, Units, Values
-from dither.plan.sensitivity import MeasurementSensitivity, reach
+from dither.plan.lowering.sensitivity import MeasurementSensitivity, reach
 
 __all__ = ["MOST_KEYS", "Levels", "check_sums", "levels_of", "sensitivity_of_levels"]
 

@@ -16,14 +16,25 @@ from dither._depth import deep
 from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.ballots import Ballot
-from dither.plan.contradictions import contradiction
-from dither.plan.expanded import expanded
-from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values
+from dither.plan.facts.contradictions import contradiction
+from dither.plan.facts.scopes import scope_of, value_facts
+from dither.plan.facts.units import declared_limits, limit_caps, limits, rows_of_unit, unit_of
+from dither.plan.facts.valueless import valueless, why_valueless
+from dither.plan.facts.values import Facts, Scope, infer, is_assumed, listed_values
 from dither.plan.job import GroupKey, Job, Rows, Units
-from dither.plan.levels import MOST_KEYS, Levels, check_sums, levels_of, sensitivity_of_levels
-from dither.plan.measurements import PlannedMeasurements
-from dither.plan.recipes import Recipe, sources
+from dither.plan.lowering.ballots import Ballot
+from dither.plan.lowering.expanded import expanded
+from dither.plan.lowering.levels import (
+    MOST_KEYS,
+    Levels,
+    check_sums,
+    levels_of,
+    sensitivity_of_levels,
+)
+from dither.plan.lowering.measurements import PlannedMeasurements
+from dither.plan.lowering.recipes import Recipe, sources
+from dither.plan.lowering.sensitivity import MeasurementSensitivity, sensitivity
+from dither.plan.lowering.unnested import items
 from dither.plan.relations import (
     Derived,
     Filter,
@@ -40,12 +51,7 @@ from dither.plan.relations import (
 )
 from dither.plan.released import Grouping, Rank, ReleasedKey, kind_of
 from dither.plan.schema import Kind, Schema, Table, Value
-from dither.plan.scopes import scope_of, value_facts
-from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import brief, number, show
-from dither.plan.units import declared_limits, limit_caps, limits, rows_of_unit, unit_of
-from dither.plan.unnested import items
-from dither.plan.valueless import valueless, why_valueless
 
 __all__ = [
     "Plan",

@@ -13,11 +13,10 @@ from fractions import Fraction
 
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
-from dither.plan._ranges import SUM_CELLS, lattice_step, power_of_two
-from dither.plan.ballots import Ballot
-from dither.plan.calculations import calculated, of_rows
 from dither.plan.expressions import Case, Column, Expression, Literal
-from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
+from dither.plan.facts.ranges import SUM_CELLS, lattice_step, power_of_two
+from dither.plan.facts.valueless import check_values, most_together
+from dither.plan.facts.values import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import (
     Distinct,
     Leaves,
@@ -31,8 +30,10 @@ from dither.plan.job import (
     Values,
     VoteHistogram,
 )
-from dither.plan.magnitudes import GRIDS, ORIGIN, SIZES, DayGrid, MagnitudeGrid
-from dither.plan.recipes import (
+from dither.plan.lowering.ballots import Ballot
+from dither.plan.lowering.calculations import calculated, of_rows
+from dither.plan.lowering.magnitudes import GRIDS, ORIGIN, SIZES, DayGrid, MagnitudeGrid
+from dither.plan.lowering.recipes import (
     CellsRecipe,
     Linear,
     MeanRecipe,
@@ -45,7 +46,6 @@ from dither.plan.recipes import (
 )
 from dither.plan.schema import Kind
 from dither.plan.text import brief, number, show
-from dither.plan.valueless import check_values, most_together
 
 __all__ = ["PlannedMeasurements"]
 

@@ -1,7 +1,8 @@
 """How a released value follows from noisy measurements: post-processing, and free.
 
-A recipe names measurements by their places in the job. ``dither.plan.measurements`` makes those of
-aggregates, and ``dither.plan.calculations`` those of what is calculated from released values.
+A recipe names measurements by their places in the job. ``dither.plan.lowering.measurements`` makes
+those of aggregates, and ``dither.plan.lowering.calculations`` those of what is calculated from
+released values.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dither.plan.magnitudes import DayGrid, MagnitudeGrid
+from dither.plan.lowering.magnitudes import DayGrid, MagnitudeGrid
 from dither.plan.schema import Kind, Value
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ say it instead:
 Each of these makes of one row, or of one unit's rows, something that follows from these and the key
 alone. So stability stays 1 in units: adding, removing or replacing a unit changes its rows alone.
 And a unit has at most ``max_unnest_rows`` of the rows that come out, so limits above that are
-lowered to it (``dither.plan.units.limits``).
+lowered to it (``dither.plan.facts.units.limits``).
 """
 
 from __future__ import annotations

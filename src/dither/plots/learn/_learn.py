@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.learn._additive import AdditiveModel
-    from dither.learn._asked_regression import FormulaModel
-    from dither.learn._bayes import GaussianNB
-    from dither.learn._boosting import ColumnTerm
-    from dither.learn._forest import Forest
+    from dither.learn.tables._regression import FormulaModel
+    from dither.learn.tabular._additive import AdditiveModel
+    from dither.learn.tabular._bayes import GaussianNB
+    from dither.learn.tabular._boosting import ColumnTerm
+    from dither.learn.tabular.trees._forest import Forest
 
 __all__ = [
     "draw_coefficients",

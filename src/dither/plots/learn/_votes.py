@@ -23,8 +23,8 @@ from dither.plots._canvas import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.learn._search import SearchResult
-    from dither.learn._votes_preview import VotesPreview
+    from dither.learn.tuning._search import SearchResult
+    from dither.learn.votes._preview import VotesPreview
 
 __all__ = ["draw_search", "draw_votes"]
 

@@ -22,8 +22,8 @@ from dither.plots._canvas import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.synth._hierarchy_counts import HierarchyCounts
-    from dither.synth._range_counts import RangeCounts
+    from dither.synth.hierarchy._counts import HierarchyCounts
+    from dither.synth.ranges._counts import RangeCounts
 
 __all__ = ["draw_hierarchy", "draw_ranges"]
 

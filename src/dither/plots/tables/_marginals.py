@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.synth._marginals import ReleasedMarginals
+    from dither.synth.marginals._marginals import ReleasedMarginals
 
 __all__ = ["draw_marginals"]
 

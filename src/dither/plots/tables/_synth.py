@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dither.lab.compare import TableComparison
     from dither.synth._compared import MeasuredDistances
-    from dither.synth._result import SyntheticModel
+    from dither.synth.model._result import SyntheticModel
 
 __all__ = ["draw_measured", "draw_orders", "draw_pair", "draw_spending"]
 

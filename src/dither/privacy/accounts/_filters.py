@@ -29,9 +29,9 @@ from dither._format import remaining
 from dither.errors import ArgumentError
 from dither.numeric import float_up, log_upper, sqrt_upper
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy._account import ZERO, Account, Amount, AskedCharge, PrivacyFilter
 from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy._loss import as_charge
+from dither.privacy.accounts._account import ZERO, Account, Amount, AskedCharge, PrivacyFilter
 
 __all__ = ["GdpFilter", "Odometer", "PureFilter", "RenyiFilter", "SqrtFilter", "ZcdpFilter"]
 

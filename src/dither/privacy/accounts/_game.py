@@ -16,7 +16,7 @@ from fractions import Fraction
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.numeric import exp_lower
-from dither.privacy._account import PrivacyFilter
+from dither.privacy.accounts._account import PrivacyFilter
 
 __all__ = ["GameResult", "Move", "game"]
 

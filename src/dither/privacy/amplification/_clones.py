@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.privacy._binomials import half_tails, windowed
+from dither.privacy.amplification._binomials import half_tails, windowed
 
 __all__ = [
     "LISTED",

@@ -23,15 +23,15 @@ from dither.numeric._balls import precision, up
 from dither.privacy._terms import Counted, merged
 from dither.privacy.engines.closed import MERGED
 from dither.privacy.engines.grid import pessimistic_law
-from dither.privacy.laws.allocation import RandomAllocation
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm, ListedLaw
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import AtMost, Part
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, root, total
-from dither.privacy.laws.replaced import ReplacedGaussian
-from dither.privacy.laws.sampled import FixedSize, Poisson, pure
+from dither.privacy.laws.sampled.allocation import RandomAllocation
+from dither.privacy.laws.sampled.mechanism import FixedSize, Poisson, pure
+from dither.privacy.laws.sampled.replaced import ReplacedGaussian
 from dither.privacy.laws.term import EPS, Term
 
 __all__ = ["ProductPair", "blended", "described", "excess", "shared"]

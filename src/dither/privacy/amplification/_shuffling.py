@@ -63,8 +63,8 @@ from dither._search import bisect, false_position
 from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours
-from dither.privacy._clones import LISTED, blanket, clones, counted
-from dither.privacy._two_answers import LOGS, TwoAnswers
+from dither.privacy.amplification._clones import LISTED, blanket, clones, counted
+from dither.privacy.amplification._two_answers import LOGS, TwoAnswers
 from dither.privacy.laws.atoms import ListedLaw
 from dither.privacy.laws.either import law_of_profile
 from dither.privacy.laws.part import AtMost

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.privacy._binomials import windowed
+from dither.privacy.amplification._binomials import windowed
 from dither.privacy.engines.search import invert
 
 __all__ = ["LOGS", "TwoAnswers"]

@@ -22,8 +22,15 @@ from dither._format import Printable, loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_down
 from dither.privacy import approximate, compose
-from dither.privacy._descent import Array, BoundaryPoint, Wanted, largest_factor, least, log_ratio
-from dither.privacy._saddle import PureSaddle
+from dither.privacy.division._descent import (
+    Array,
+    BoundaryPoint,
+    Wanted,
+    largest_factor,
+    least,
+    log_ratio,
+)
+from dither.privacy.division._saddle import PureSaddle
 from dither.privacy.theorems import advanced_of_groups, basic_of_groups
 
 __all__ = ["Division", "divide", "divide_groups"]

@@ -20,8 +20,8 @@ from dither._search import false_position
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, gaussian, laplace, randomized_response
 from dither.privacy._conversion import rho_of_epsilon
-from dither.privacy._division import divide_groups
-from dither.privacy._noise_division import split_groups
+from dither.privacy.division._division import divide_groups
+from dither.privacy.division._noise_division import split_groups
 from dither.privacy.laws.term import EPS
 
 __all__ = ["Component", "EveryDivision", "Share", "Shares", "divide_by_every_theorem"]

@@ -18,8 +18,8 @@ from dither import _checks as check
 from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
-from dither.privacy._descent import Array, Wanted, largest_factor, least, log_ratio
-from dither.privacy._saddle import LossSaddle, moments_known
+from dither.privacy.division._descent import Array, Wanted, largest_factor, least, log_ratio
+from dither.privacy.division._saddle import LossSaddle, moments_known
 
 __all__ = ["Split", "split", "split_groups"]
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dither.privacy import Loss
-from dither.privacy._descent import Array
 from dither.privacy._side import Side, sides
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.division._descent import Array
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Term
 
 __all__ = ["LossSaddle", "PureSaddle", "moments_known"]

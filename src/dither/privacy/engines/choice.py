@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from dither.privacy.engines.ball_binomial import BinomialProfile
-from dither.privacy.engines.ball_closed import (
+from dither.privacy.engines.balls.binomial import BinomialProfile
+from dither.privacy.engines.balls.closed import (
     GaussianProfile,
     LaplacesProfile,
     ReplacedProfile,
@@ -24,8 +24,8 @@ from dither.privacy.engines.ball_closed import (
     SeparatedLaplacesProfile,
     SeparatedProfile,
 )
-from dither.privacy.engines.ball_contour import BallContour, laws_of
-from dither.privacy.engines.ball_responses import ResponsesProfile
+from dither.privacy.engines.balls.contour import BallContour, laws_of
+from dither.privacy.engines.balls.responses import ResponsesProfile
 from dither.privacy.engines.closed import (
     Enumeration,
     LaplaceProfile,
@@ -49,12 +49,12 @@ from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.mixture import FixedSizeTerm
-from dither.privacy.laws.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_gaussians import SampledGaussiansTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import FixedSizeTerm
+from dither.privacy.laws.sampled.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
 __all__ = [

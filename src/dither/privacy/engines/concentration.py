@@ -21,11 +21,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dither.privacy._side import PARAMETERS, Side
-from dither.privacy.engines.ball_laws import line_moment
+from dither.privacy.engines.balls.laws import line_moment
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
 __all__ = ["concentration"]

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.privacy.engines.ball_capped import CappedContour
-from dither.privacy.engines.ball_closed import SampledGaussianProfile
-from dither.privacy.engines.ball_contour import BallContour
-from dither.privacy.engines.ball_jumps import JumpContour
-from dither.privacy.engines.ball_laws import Law, law_of
+from dither.privacy.engines.balls.capped import CappedContour
+from dither.privacy.engines.balls.closed import SampledGaussianProfile
+from dither.privacy.engines.balls.contour import BallContour
+from dither.privacy.engines.balls.jumps import JumpContour
+from dither.privacy.engines.balls.laws import Law, law_of
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.search import best_tilt, invert
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, Term
 
 __all__ = ["CHEAP", "DEAREST", "SHARP", "TargetPlace", "balled", "jumped", "settled"]

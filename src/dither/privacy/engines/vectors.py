@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dither.privacy.engines.ball_closed import GaussianProfile
+from dither.privacy.engines.balls.closed import GaussianProfile
 from dither.privacy.engines.closed import Profile, lattice_of
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.laws.gaussian import WidenedGaussianTerm

@@ -3,7 +3,7 @@
 A *part* is one mechanism's loss, a frozen value in the field's names. A *term* is the law of the
 privacy loss L under P, for one ordered pair (P, Q) and a number of independent repetitions: what
 engines ask for its generating function, for a certificate of how fast that decays, or for its
-masses on a grid. Both stand in one file.
+masses on a grid. Both stand in one file. Laws of a random sample are in ``sampled``.
 """
 
 from dither.privacy.laws.classes import Concentrated

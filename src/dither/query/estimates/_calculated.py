@@ -14,8 +14,8 @@ holds all k true answers at once. What the calculation makes of the box then hol
 
 Of two columns' sums a covariance, a slope or a correlation has one interval (`PairRecipe`): that
 from intervals of its parts would be half as wide again. Where a sum or difference is of counts and
-sums alone, or a quotient of two such, it is not calculated here: ``dither.plan.recipes`` makes one
-recipe of it, whose interval is the exact one.
+sums alone, or a quotient of two such, it is not calculated here: ``dither.plan.lowering.recipes``
+makes one recipe of it, whose interval is the exact one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.plan.recipes import (
+from dither.plan.lowering.recipes import (
     Applied,
     KeyRead,
     KeysLeftOut,
@@ -45,8 +45,7 @@ from dither.plan.recipes import (
     pair_of,
 )
 from dither.plan.schema import Kind
-from dither.query._estimates import GroupEstimates, encoded
-from dither.query._operations import (
+from dither.query.estimates._operations import (
     Floats,
     Post,
     Truths,
@@ -58,6 +57,7 @@ from dither.query._operations import (
     possible_places,
     surely,
 )
+from dither.query.estimates._values import GroupEstimates, encoded
 
 __all__ = ["Calculation", "post_columns"]
 

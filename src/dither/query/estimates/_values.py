@@ -33,9 +33,9 @@ from dither.mechanisms import (
     variance_interval,
 )
 from dither.mechanisms._combination import Noise
-from dither.mechanisms.quantile_tree import QuantileTree
-from dither.mechanisms.refined_quantiles import RefinedQuantiles
-from dither.plan.recipes import (
+from dither.mechanisms.quantiles.quantile_tree import QuantileTree
+from dither.mechanisms.quantiles.refined_quantiles import RefinedQuantiles
+from dither.plan.lowering.recipes import (
     CellsRecipe,
     Linear,
     MeanRecipe,

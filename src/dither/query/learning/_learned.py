@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dither._format import cost_text, count_text, level, number_text, percent, wrapped
 from dither._notebook import html_lines
 from dither.plan.text import show_value
+from dither.policy._facts import end_of, end_text
 from dither.query._certificate import Certificate
-from dither.query._facts import end_of, end_text
 from dither.query._release import Release, decode
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 Each is a question like any other: planned, charged first, run by the engine, protected by exact
 noise, stored in the ledger, replayed free. What is learned is read off the noisy histogram
-(``dither.query._ends``), and stands in the stored answer and, by name, in the note of the charge.
+(``dither.query.learning._histogram_ends``), and stands in the stored answer and, by name, in the
+note of the charge.
 
 Where a column says whose a row is, each unit counts once: in a histogram of values its rows share
 one, in a histogram of sizes it is in one cell, of keys it names one of those that it has.
@@ -25,16 +26,22 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.answers import ExactAnswer
 from dither.plan.job import Job, Sides
-from dither.plan.lower import Plan
-from dither.plan.magnitudes import ORIGIN, SIZES, DayGrid
-from dither.plan.recipes import CellsRecipe
+from dither.plan.lowering.lower import Plan
+from dither.plan.lowering.magnitudes import ORIGIN, SIZES, DayGrid
+from dither.plan.lowering.recipes import CellsRecipe
 from dither.plan.relations import Relation, Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema
-from dither.query._ends import ends_of, limit_of, outside_of, share_beyond, threshold
 from dither.query._noise import NoisePlan, Noisy, on_grid
-from dither.query._opened import OpenedPolicy
 from dither.query._question import Question
-from dither.sql.joins import unnest
+from dither.query.learning._histogram_ends import (
+    ends_of,
+    limit_of,
+    outside_of,
+    share_beyond,
+    threshold,
+)
+from dither.session._opened import OpenedPolicy
+from dither.sql.rows.joins import unnest
 
 __all__ = ["CUT", "KINDS", "FactQuestion", "learning_query"]
 
@@ -130,9 +137,9 @@ class FactQuestion(Question):
     -----
     *Guarantee.* That of its release, for the neighbours that ``explain`` names. Bounds and limits
     take two steps: a histogram, and then the numbers outside and inside of the ends found in it.
-    Both have the sensitivity that ``dither.plan.sensitivity`` proves, whatever the ends; the ends
-    are a function of what was released; so the second step is one that may be chosen adaptively,
-    and the charge is that of both, added up.
+    Both have the sensitivity that ``dither.plan.lowering.sensitivity`` proves, whatever the ends;
+    the ends are a function of what was released; so the second step is one that may be chosen
+    adaptively, and the charge is that of both, added up.
     """
 
     def __init__(

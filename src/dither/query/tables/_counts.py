@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dither import __version__
 from dither import _checks as check
+from dither._display import Node
 from dither._format import count_text, remaining
 from dither.accounting import rho_of_epsilon
 from dither.errors import (
@@ -31,19 +32,18 @@ from dither.ledger import Charged
 from dither.plan.aggregates import Count, Key, Output, Query
 from dither.plan.answers import CellsInUse, Histogram
 from dither.plan.job import Cells, Job, ListedCells
-from dither.plan.sensitivity import sensitivity
+from dither.plan.lowering.sensitivity import sensitivity
+from dither.policy._canonical import form
+from dither.policy._facts import used_by
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._canonical import form
 from dither.query._certificate import FORMAT, TEXT, Request, certified, charge_dict
-from dither.query._display import Node
-from dither.query._domain import Attribute, CellDomain, Clique
 from dither.query._explain import UNACCOUNTED, protected, protects
 from dither.query._explained_rows import explained_rows
-from dither.query._facts import used_by
 from dither.query._noise import promise_of, row_of
-from dither.query._opened import UNSTORED, after_the_charge
 from dither.query._question import Question
+from dither.query.tables._domain import Attribute, CellDomain, Clique
+from dither.session._opened import UNSTORED, after_the_charge
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -160,8 +160,8 @@ class TablesQuestion:
     *Sensitivity.* Of each unit the same at most ``max_rows`` rows count in every table of a run,
     chosen by a keyed hash of the unit's own rows. So one unit that is added or removed changes any
     one table by a vector of whole numbers of one sign whose sum is at most ``max_rows``: `l1` and
-    the root of `l2_squared` are that (`dither.plan.sensitivity` has the proof, and that for
-    replacement).
+    the root of `l2_squared` are that (`dither.plan.lowering.sensitivity` has the proof, and that
+    for replacement).
 
     *Order.* The ledger commits before a row is read; nothing is refunded, and a run that is cut off
     stays charged and leaves nothing behind. A token that was answered is answered again from the

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from dither import _checks as check
 from dither.errors import ArgumentError, BoundsError, nearest
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope, infer
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.values import Scope, infer
 from dither.plan.job import GroupKey
 from dither.plan.schema import ColumnFacts, Kind, Value
-from dither.plan.scopes import scope_of
 from dither.plan.text import number, show_value
 from dither.query._release import decode
 from dither.sql import Names

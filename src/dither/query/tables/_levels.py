@@ -15,8 +15,8 @@ from dither.errors import ArgumentError, BoundsError, QueryError, nearest
 from dither.plan.aggregates import Count, Output, Query
 from dither.plan.job import GroupKey
 from dither.plan.schema import Kind, Table
-from dither.query._domain import Attribute
-from dither.query._opened import OpenedPolicy
+from dither.query.tables._domain import Attribute
+from dither.session._opened import OpenedPolicy
 from dither.sql import Names
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.relations import Filter
-from dither.query._statistics import Variable, facts_of
+from dither.query.tables._statistics import Variable, facts_of
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

@@ -17,15 +17,22 @@ import numpy.typing as npt
 
 from dither.errors import BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise
-from dither.mechanisms.quantile_tree import QuantileTree
+from dither.mechanisms.quantiles.quantile_tree import QuantileTree
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer, listed_values, why_unbounded
-from dither.plan.recipes import Linear, RanksRecipe
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.units import rows_of_unit
+from dither.plan.facts.values import (
+    LARGEST_INTEGER,
+    Facts,
+    Scope,
+    infer,
+    listed_values,
+    why_unbounded,
+)
+from dither.plan.lowering.recipes import Linear, RanksRecipe
 from dither.plan.relations import Filter, base
 from dither.plan.schema import Kind, Table
-from dither.plan.scopes import scope_of
-from dither.plan.units import rows_of_unit
 from dither.query._question import Question
 from dither.query._release import Release
 

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.facts import Scope, infer
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.values import Scope, infer
 from dither.plan.relations import (
     Filter,
     Named,
@@ -24,16 +25,15 @@ from dither.plan.relations import (
     base,
 )
 from dither.plan.schema import Kind
-from dither.plan.scopes import scope_of
 from dither.plan.within import derived, distinct_value, grouped_within, unit_value, united
 from dither.sql.aggregates import aggregate, aggregates_in
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, identifier, plain, refuse, take
 from dither.sql.chosen import Item, chosen_key, item
 from dither.sql.expressions import at
-from dither.sql.membership import kept
 from dither.sql.names import Names, default_name, find, free_name
 from dither.sql.released import bare_name, is_column
-from dither.sql.sources import Tables, relation
+from dither.sql.rows.membership import kept
+from dither.sql.rows.sources import Tables, relation
 
 __all__ = ["named_query", "with_queries"]
 

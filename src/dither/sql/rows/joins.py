@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
+from dither.plan.facts.scopes import scope_of
+from dither.plan.facts.units import is_unit, join_rows
+from dither.plan.lowering.unnested import items
 from dither.plan.relations import (
     Elements,
     Named,
@@ -21,9 +24,6 @@ from dither.plan.relations import (
     visible,
 )
 from dither.plan.schema import Kind, Schema
-from dither.plan.scopes import scope_of
-from dither.plan.units import is_unit, join_rows
-from dither.plan.unnested import items
 from dither.sql.names import Names, find, find_table
 
 __all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "unnest"]

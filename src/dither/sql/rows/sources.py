@@ -13,8 +13,8 @@ from dither.plan.relations import Named, Relation, Scan, renamed
 from dither.plan.schema import Schema
 from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.expressions import at, operands
-from dither.sql.joins import beside, check_alias, join, unnest
 from dither.sql.names import Names, find, find_table
+from dither.sql.rows.joins import beside, check_alias, join, unnest
 
 __all__ = ["Tables", "relation", "start"]
 

@@ -43,7 +43,7 @@ import numpy.typing as npt
 
 from dither._stats import two_sided
 from dither.mechanisms._combination import laplace_normal_factor
-from dither.synth._spine import Spine
+from dither.synth.hierarchy._spine import Spine
 
 __all__ = ["Consistency", "half_widths"]
 

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._display import table as shown_table
 from dither._format import Printable, cost_text, count_text, interval, level, sentence, wrapped
 from dither.errors import ArgumentError, nearest
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query._certificate import Certificate
-from dither.query._display import table as shown_table
-from dither.query._domain import CellDomain
-from dither.query._tables import ReleasedTables
-from dither.synth._hierarchy import HierarchyPlan, LevelNoise, MeasuredLevels
-from dither.synth._marginals import unpacked
-from dither.synth._spine import Spine
+from dither.query.tables._counts import ReleasedTables
+from dither.query.tables._domain import CellDomain
+from dither.synth.hierarchy._hierarchy import HierarchyPlan, LevelNoise, MeasuredLevels
+from dither.synth.hierarchy._spine import Spine
+from dither.synth.marginals._marginals import unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,7 +226,7 @@ class HierarchyCounts(Printable):
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots._hierarchy import draw_hierarchy
+        from dither.plots.tables._hierarchy import draw_hierarchy
 
         return draw_hierarchy(self, path)
 

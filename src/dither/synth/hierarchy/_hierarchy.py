@@ -49,10 +49,10 @@ from dither.errors import ArgumentError, BoundsError, nearest
 from dither.mechanisms import DiscreteLaplace
 from dither.mechanisms._combination import continuous_deviation
 from dither.privacy import Loss, Neighbours
-from dither.synth._consistent import Consistency, half_widths
-from dither.synth._divided import LARGEST_FACTOR, Noise, noises_of
-from dither.synth._spine import Spine
-from dither.synth._whole import whole_counts
+from dither.synth.hierarchy._consistent import Consistency, half_widths
+from dither.synth.hierarchy._spine import Spine
+from dither.synth.hierarchy._whole import whole_counts
+from dither.synth.marginals._divided import LARGEST_FACTOR, Noise, noises_of
 
 __all__ = ["Division", "HierarchyPlan", "LevelNoise", "MeasuredLevels", "plan_hierarchy"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dither._display import table as shown_table
 from dither._format import count_text, number_text, wrapped
 from dither._format import level as level_text
 from dither._notebook import Shown
-from dither.query._display import table as shown_table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dither.synth._spine import Spine
+from dither.synth.hierarchy._spine import Spine
 
 __all__ = ["nearest_table", "rounded_table", "simplex", "whole", "whole_counts"]
 

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._format import Printable, number_text, wrapped
 from dither.errors import ArgumentError
-from dither.query._domain import CellDomain
+from dither.query.tables._domain import CellDomain
 from dither.synth._frames import Floats, column_values, laid_out
-from dither.synth._nonnegative import Nonnegative
-from dither.synth._pair_rows import rows_near
-from dither.synth._result import SimulatedRows
 from dither.synth._values import values_of
+from dither.synth.marginals._nonnegative import Nonnegative
+from dither.synth.marginals._pair_rows import rows_near
+from dither.synth.model._result import SimulatedRows
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._display import table as shown_table
 from dither._format import Printable, cost_text, half_width, interval, level, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.query._certificate import Certificate
-from dither.query._display import table as shown_table
-from dither.query._domain import CellDomain
+from dither.query.tables._domain import CellDomain
 from dither.synth._frames import laid_out
-from dither.synth._junction import Clique
-from dither.synth._planner import Noise, real, shares, subsets
-from dither.synth._residuals import table
+from dither.synth.marginals._planner import Noise, real, shares, subsets
+from dither.synth.marginals._residuals import table
+from dither.synth.model._junction import Clique
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from dither.synth._local_tables import LocalTables
+    from dither.synth.marginals._local_tables import LocalTables
 
 __all__ = ["ReleasedMarginals", "packed", "reach", "unpacked"]
 
@@ -201,8 +201,8 @@ class ReleasedMarginals(Printable):
         LocalTables
             Of the tables that were asked for. It costs nothing: what was released is read again.
         """
-        from dither.synth._local_tables import LocalTables
-        from dither.synth._nonnegative import nearest
+        from dither.synth.marginals._local_tables import LocalTables
+        from dither.synth.marginals._nonnegative import nearest
 
         variances = {a: noise.variance for a, noise in self._noise.items()}
         found = nearest(self._residuals, variances, self.domain.sizes, self._tables)
@@ -283,6 +283,6 @@ class ReleasedMarginals(Printable):
         columns : sequence of str, optional
             One or two, of a table that was asked for; of the first one where left out.
         """
-        from dither.plots._marginals import draw_marginals
+        from dither.plots.tables._marginals import draw_marginals
 
         return draw_marginals(self, path, columns)

@@ -35,10 +35,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from dither.synth._junction import Clique
-from dither.synth._planner import real, subsets
-from dither.synth._residuals import centred, maximal
-from dither.synth._sparse import Adder
+from dither.synth.hierarchy._sparse import Adder
+from dither.synth.marginals._planner import real, subsets
+from dither.synth.marginals._residuals import centred, maximal
+from dither.synth.model._junction import Clique
 
 __all__ = ["Nonnegative", "nearest"]
 

@@ -27,8 +27,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dither.synth._nonnegative import Nonnegative
 from dither.synth._rows import _filled, rounded
+from dither.synth.marginals._nonnegative import Nonnegative
 
 __all__ = ["distances", "rows_near"]
 

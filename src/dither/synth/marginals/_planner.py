@@ -16,7 +16,7 @@ least maximum, which says how far the end is.
 
 No linear mechanism with Gaussian noise does better for either aim (Xiao, He, Zhang and Kifer,
 "An optimal and scalable matrix mechanism for noisy marginals under convex loss functions", NeurIPS
-2023), but for what `dither.synth._residual_law` adds to make the noise whole numbers.
+2023), but for what `dither.synth.marginals._residual_law` adds to make the noise whole numbers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ import numpy.typing as npt
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian
-from dither.mechanisms._analytic import gaussian_mu
+from dither.mechanisms.counts._analytic import gaussian_mu
 from dither.numeric import shortened, sqrt_lower
 from dither.privacy import Charge, Loss, Neighbours, approximate, compose, gaussian, zcdp
-from dither.synth._junction import Clique
-from dither.synth._residual_law import Allowance, cost
-from dither.synth._sparse import SparseMatrix
+from dither.synth.hierarchy._sparse import SparseMatrix
+from dither.synth.marginals._residual_law import Allowance, cost
+from dither.synth.model._junction import Clique
 
 __all__ = ["MarginalPlan", "Noise", "plan", "real", "shares", "subsets"]
 
@@ -293,7 +293,7 @@ class _Problem:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Law:
-    """What residuals cost, by `dither.synth._residual_law`."""
+    """What residuals cost, by `dither.synth.marginals._residual_law`."""
 
     problem: _Problem
     allowance: Allowance

@@ -3,7 +3,8 @@
 A table of the attributes A, of n_i values each and N cells in all, has a *residual*: H·c of its
 counts c, where H takes along every axis the mean away. It holds what the table says beyond all
 smaller ones. Released is H·(c + z) with z discrete Gaussian of sigma² in every cell, as integers
-(`dither.synth._residuals`): a function of the class of c + z modulo the kernel K of H in Z^N.
+(`dither.synth.marginals._residuals`): a function of the class of c + z modulo the kernel K of H in
+Z^N.
 
 *The class's law.* Write y = H·y + y'. The class of y has a mass proportional to ::
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.mechanisms import DiscreteGaussian
-from dither.synth._junction import Clique
-from dither.synth._planner import MarginalPlan, subsets
+from dither.synth.marginals._planner import MarginalPlan, subsets
+from dither.synth.model._junction import Clique
 
 __all__ = ["centred", "differences", "maximal", "measured", "table"]
 

@@ -36,7 +36,7 @@ from string import ascii_letters
 import numpy as np
 import numpy.typing as npt
 
-from dither.synth._junction import Clique, JunctionTree, maximal
+from dither.synth.model._junction import Clique, JunctionTree, maximal
 
 __all__ = ["GraphModel", "NoisyMarginal"]
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.query._domain import Attribute, cut_finer
-from dither.synth._junction import Clique
-from dither.synth._range_tree import RangeTree
+from dither.query.tables._domain import Attribute, cut_finer
 from dither.synth._rows import rounded
 from dither.synth._spending import Counts, ZCDPBudget
+from dither.synth.model._junction import Clique
+from dither.synth.ranges._tree import RangeTree
 
 __all__ = ["INSIDE", "FinerBins", "finer_of", "measured_inside"]
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.synth._graph import GraphModel, NoisyMarginal
-from dither.synth._junction import Clique
-from dither.synth._plans import Measurements, total_of
 from dither.synth._rows import rounded, rows_of
 from dither.synth._spending import MeasuredTable
+from dither.synth.model._graph import GraphModel, NoisyMarginal
+from dither.synth.model._junction import Clique
+from dither.synth.model._plans import Measurements, total_of
 
 __all__ = ["Fitted"]
 

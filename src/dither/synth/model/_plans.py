@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
-from dither.synth._graph import GraphModel, NoisyMarginal
-from dither.synth._junction import Clique, cells_beside
 from dither.synth._spending import Candidate, MeasuredTable, ZCDPBudget
+from dither.synth.model._graph import GraphModel, NoisyMarginal
+from dither.synth.model._junction import Clique, cells_beside
 
 __all__ = [
     "METHODS",

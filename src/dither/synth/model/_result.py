@@ -23,14 +23,14 @@ from dither._notebook import html_lines
 from dither._stats import two_sided
 from dither.errors import ArgumentError, DitherError
 from dither.query._certificate import Certificate
-from dither.query._domain import CellDomain
-from dither.synth._inside import FinerBins
-from dither.synth._model import Fitted
-from dither.synth._plans import Measurements
+from dither.query.tables._domain import CellDomain
 from dither.synth._rules import Rules
 from dither.synth._spending import MeasuredTable
-from dither.synth._stored import unpacked
 from dither.synth._values import values_of
+from dither.synth.model._inside import FinerBins
+from dither.synth.model._model import Fitted
+from dither.synth.model._plans import Measurements
+from dither.synth.tables._stored import unpacked
 
 if TYPE_CHECKING:
     import polars as pl
@@ -400,7 +400,7 @@ class SyntheticModel:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._synth import draw_spending
+        from dither.plots.tables._synth import draw_spending
 
         return draw_spending(self, path)
 

@@ -27,11 +27,11 @@ from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Loss
 from dither.query._certificate import Certificate
-from dither.query._domain import Attribute
-from dither.query._tables import ReleasedTables
-from dither.synth._marginals import unpacked
-from dither.synth._range_plan import RangePlan
-from dither.synth._range_tree import Family, RangeTree
+from dither.query.tables._counts import ReleasedTables
+from dither.query.tables._domain import Attribute
+from dither.synth.marginals._marginals import unpacked
+from dither.synth.ranges._plan import RangePlan
+from dither.synth.ranges._tree import Family, RangeTree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,6 +204,6 @@ class RangeCounts(Printable):
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots._hierarchy import draw_ranges
+        from dither.plots.tables._hierarchy import draw_ranges
 
         return draw_ranges(self, path)

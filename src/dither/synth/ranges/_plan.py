@@ -2,7 +2,7 @@
 
 Fixed by public facts alone. Every level of the tree is a table of sums of the leaves, so one unit
 moves it by no more than it moves these, and each level has noise of its own: the losses compose
-(`dither.synth._divided`).
+(`dither.synth.marginals._divided`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dither._subjects import Subject
 from dither.mechanisms import DiscreteLaplace
 from dither.mechanisms._combination import continuous_deviation
 from dither.privacy import Loss, Neighbours
-from dither.synth._consistent import half_widths
-from dither.synth._divided import Noise, noises_of
-from dither.synth._range_tree import Family, RangeTree
+from dither.synth.hierarchy._consistent import half_widths
+from dither.synth.marginals._divided import Noise, noises_of
+from dither.synth.ranges._tree import Family, RangeTree
 
 __all__ = ["RangePlan", "planned"]
 

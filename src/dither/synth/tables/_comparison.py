@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased
 from dither._format import Printable, cost_text, count_text, half_width, level
 from dither._stats import two_sided
 from dither.accounting import rho_of_epsilon
@@ -22,9 +23,8 @@ from dither.errors import ArgumentError
 from dither.lab._frames import released
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss
-from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import CELLS, CellDomain, Clique, domain_of
-from dither.query._tables import Counts, TablesQuestion
+from dither.query.tables._counts import Counts, TablesQuestion
+from dither.query.tables._domain import CELLS, CellDomain, Clique, domain_of
 from dither.synth._compared import MeasuredDistances, apart, codes_of, counted
 
 if TYPE_CHECKING:

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased
 from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.errors import ArgumentError, nearest
 from dither.mechanisms import DiscreteGaussian
+from dither.policy._canonical import hashed
 from dither.privacy import Loss
-from dither.query._canonical import hashed
 from dither.query._certificate import charge_dict
-from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import CellDomain, domain_of
 from dither.query._explain import UNCOUNTED
-from dither.query._levels import PublicLevels, place_attribute, public_levels
-from dither.query._tables import Budget, Counts, TablesQuestion, heard
-from dither.synth._divided import loss_of, parameter_of
-from dither.synth._hierarchy import Division, HierarchyPlan, LevelNoise, plan_hierarchy
-from dither.synth._hierarchy_counts import HierarchyCounts
-from dither.synth._hierarchy_preview import HierarchyPreview, LevelPreview
-from dither.synth._marginals import packed
-from dither.synth._plans import SynthProgress, Tell
-from dither.synth._spine import Spine
+from dither.query.tables._counts import Budget, Counts, TablesQuestion, heard
+from dither.query.tables._domain import CellDomain, domain_of
+from dither.query.tables._levels import PublicLevels, place_attribute, public_levels
+from dither.synth.hierarchy._counts import HierarchyCounts
+from dither.synth.hierarchy._hierarchy import Division, HierarchyPlan, LevelNoise, plan_hierarchy
+from dither.synth.hierarchy._preview import HierarchyPreview, LevelPreview
+from dither.synth.hierarchy._spine import Spine
+from dither.synth.marginals._divided import loss_of, parameter_of
+from dither.synth.marginals._marginals import packed
+from dither.synth.model._plans import SynthProgress, Tell
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

@@ -14,17 +14,17 @@ from math import comb, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased
+from dither._display import table as shown_table
 from dither._format import Printable, cost_text, half_width, level, number_text, wrapped
 from dither.errors import ArgumentError
 from dither.privacy import Loss, Neighbours
-from dither.query._display import Explanation, Node, Unreleased
-from dither.query._display import table as shown_table
-from dither.query._domain import CELLS, CellDomain, domain_of
-from dither.query._tables import Counts, TablesQuestion
-from dither.synth._junction import Clique
-from dither.synth._marginals import ReleasedMarginals, packed, reach
-from dither.synth._planner import MOST_AXES, MarginalPlan, plan, subsets
-from dither.synth._residuals import maximal, measured
+from dither.query.tables._counts import Counts, TablesQuestion
+from dither.query.tables._domain import CELLS, CellDomain, domain_of
+from dither.synth.marginals._marginals import ReleasedMarginals, packed, reach
+from dither.synth.marginals._planner import MOST_AXES, MarginalPlan, plan, subsets
+from dither.synth.marginals._residuals import maximal, measured
+from dither.synth.model._junction import Clique
 
 if TYPE_CHECKING:
     import polars as pl
@@ -236,8 +236,8 @@ class MarginalsQuestion(Unreleased):
         Notes
         -----
         (epsilon, delta)-differentially private, and zCDP at the rho that the certificate states,
-        for the unit and the neighbours that ``explain`` names: `dither.synth._residual_law` has
-        the proof.
+        for the unit and the neighbours that ``explain`` names:
+        `dither.synth.marginals._residual_law` has the proof.
         """
         asked = {
             "what": "marginals",

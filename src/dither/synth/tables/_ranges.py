@@ -1,6 +1,6 @@
 """Ranges of one ordered column: ``session.table("people").ranges("age", epsilon=1)``.
 
-One charge pays for a tree over the column's public bins (`_range_tree`), and every range of bins is
+One charge pays for a tree over the column's public bins (`_tree`), and every range of bins is
 then answered from it, free of charge, with an exact variance; answers agree with one another.
 """
 
@@ -12,18 +12,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased
 from dither._format import cost_text, count_text, number_text, percent
 from dither.errors import ArgumentError, BoundsError
 from dither.privacy import Loss
 from dither.query._certificate import charge_dict
-from dither.query._display import Explanation, Node, Unreleased
-from dither.query._domain import Attribute, domain_of
 from dither.query._explain import UNCOUNTED
-from dither.query._tables import Budget, Counts, TablesQuestion
-from dither.synth._divided import loss_of, parameter_of
-from dither.synth._marginals import packed
-from dither.synth._range_counts import RangeCounts
-from dither.synth._range_plan import RangePlan, planned
+from dither.query.tables._counts import Budget, Counts, TablesQuestion
+from dither.query.tables._domain import Attribute, domain_of
+from dither.synth.marginals._divided import loss_of, parameter_of
+from dither.synth.marginals._marginals import packed
+from dither.synth.ranges._counts import RangeCounts
+from dither.synth.ranges._plan import RangePlan, planned
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

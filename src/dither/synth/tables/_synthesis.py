@@ -15,16 +15,19 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
+from dither._display import Explanation, Node, Unreleased, table
 from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss, zcdp
-from dither.query._display import Explanation, Node, Unreleased, table
-from dither.query._domain import CELLS, CellDomain, Clique, domain_of
-from dither.query._tables import Counts, TablesQuestion, heard
-from dither.synth._inside import INSIDE, FinerBins, finer_of, measured_inside
-from dither.synth._model import STEPS as LAST_STEPS
-from dither.synth._plans import (
+from dither.query.tables._counts import Counts, TablesQuestion, heard
+from dither.query.tables._domain import CELLS, CellDomain, Clique, domain_of
+from dither.synth._rules import rules_of
+from dither.synth._spending import ZCDPBudget
+from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
+from dither.synth.model._inside import INSIDE, FinerBins, finer_of, measured_inside
+from dither.synth.model._model import STEPS as LAST_STEPS
+from dither.synth.model._plans import (
     CHOOSING,
     METHODS,
     OF_CHOICES,
@@ -37,11 +40,8 @@ from dither.synth._plans import (
     measured_by,
     total_of,
 )
-from dither.synth._result import SyntheticModel
-from dither.synth._rules import rules_of
-from dither.synth._spending import ZCDPBudget
-from dither.synth._stored import packed
-from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
+from dither.synth.model._result import SyntheticModel
+from dither.synth.tables._stored import packed
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

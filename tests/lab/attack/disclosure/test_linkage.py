@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.examples.survey import COVERS, QUASI, boxes
 from dither.lab.attack import Outcome, linkage
-from dither.lab.attack._labels import coverage
+from dither.lab.attack.disclosure._labels import coverage
 
 
 @given(

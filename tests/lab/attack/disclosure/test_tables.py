@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, released, sorted_codes
 from dither.lab._grouping import grouped
-from dither.lab.attack._labels import coverage
+from dither.lab.attack.disclosure._labels import coverage
 
 CELL = st.one_of(st.none(), st.integers(0, 3))
 

@@ -16,7 +16,7 @@ from dither import privacy
 from dither.errors import ArgumentError
 from dither.lab.attack import Outcome, membership
 from dither.lab.attack._roc import Allowed, Roc
-from dither.lab.attack._shadows import attacked, folds, trained_on
+from dither.lab.attack.members._shadows import attacked, folds, trained_on
 
 SURE = 1 - 1e-6
 NORMAL = NormalDist()

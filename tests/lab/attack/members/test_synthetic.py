@@ -14,7 +14,7 @@ from dither.errors import ArgumentError
 from dither.lab import attack
 from dither.lab.attack import Outcome, closest_record, drawn_again, pairs_kept, rarest
 from dither.lab.attack._roc import Roc, certified
-from dither.lab.attack._synthetic import _likeness
+from dither.lab.attack.members._synthetic import _likeness
 
 RNG = np.random.default_rng
 

@@ -14,7 +14,7 @@ from dither.cli import main
 from dither.errors import ArgumentError
 from dither.examples.traced_means import private_means, simulated_bits
 from dither.lab.attack import Outcome, tracing
-from dither.lab.attack._tracing import trace_score
+from dither.lab.attack.members._tracing import trace_score
 
 
 def exact(rows: Any) -> Any:

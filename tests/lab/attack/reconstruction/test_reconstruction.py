@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dither import attack
 from dither.errors import ArgumentError, DitherError
 from dither.lab.attack import blurred, remaining, true_answers
-from dither.lab.attack._solver import search
-from dither.lab.attack._statistics import Statistics
+from dither.lab.attack.reconstruction._solver import search
+from dither.lab.attack.reconstruction._statistics import Statistics
 
 
 def enumerate_all(statistics: Statistics) -> list[tuple[tuple[int, ...], ...]]:

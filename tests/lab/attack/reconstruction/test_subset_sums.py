@@ -12,7 +12,7 @@ import pytest
 from dither import attack, privacy
 from dither.errors import ArgumentError, DitherError
 from dither.lab.attack import agreeing, all_queries, releases
-from dither.lab.attack._decoders import (
+from dither.lab.attack.reconstruction._decoders import (
     DECODERS,
     box,
     l1,

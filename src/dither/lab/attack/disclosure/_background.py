@@ -31,8 +31,13 @@ from dither.errors import ArgumentError
 from dither.lab._grouping import Ints
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
-from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes, number_of
 from dither.lab.attack._verdict import Verdict
+from dither.lab.attack.disclosure._classes import (
+    ClassCounts,
+    commonest_answer,
+    in_classes,
+    number_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +110,7 @@ class Background(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_background
+        from dither.plots.lab._attack_tables import draw_background
 
         return draw_background(self, path)
 

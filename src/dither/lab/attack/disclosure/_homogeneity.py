@@ -20,8 +20,8 @@ from dither._checks import confidence as check_confidence
 from dither._format import Printable, count_text
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
-from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes
 from dither.lab.attack._verdict import Verdict
+from dither.lab.attack.disclosure._classes import ClassCounts, commonest_answer, in_classes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ class Homogeneity(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_classes
+        from dither.plots.lab._attack_tables import draw_classes
 
         return draw_classes(self.classes, self.verdict, path)
 

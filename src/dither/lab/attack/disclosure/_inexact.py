@@ -41,9 +41,9 @@ from dither.lab._frames import columns_of, names, released, sorted_codes
 from dither.lab._grouping import Ints
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph, some_names
-from dither.lab.attack._labels import coverage
-from dither.lab.attack._linkage import covers_of, named, rows_of_people
 from dither.lab.attack._verdict import Score, Verdict, judge
+from dither.lab.attack.disclosure._labels import coverage
+from dither.lab.attack.disclosure._linkage import covers_of, named, rows_of_people
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ class InexactLinkage(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_inexact_linkage
+        from dither.plots.lab._attack_tables import draw_inexact_linkage
 
         return draw_inexact_linkage(self, path)
 

@@ -30,8 +30,8 @@ from dither.lab._frames import columns_of, names, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph, some_names
-from dither.lab.attack._labels import Mask, coverage
 from dither.lab.attack._verdict import Score, Verdict, judge
+from dither.lab.attack.disclosure._labels import Mask, coverage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ class Linkage(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_linkage
+        from dither.plots.lab._attack_tables import draw_linkage
 
         return draw_linkage(self, path)
 

@@ -26,8 +26,8 @@ from dither.errors import ArgumentError
 from dither.lab._grouping import Ints
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
-from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes
 from dither.lab.attack._verdict import Score, Verdict, judge
+from dither.lab.attack.disclosure._classes import ClassCounts, commonest_answer, in_classes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +82,7 @@ class Similarity(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_classes
+        from dither.plots.lab._attack_tables import draw_classes
 
         return draw_classes(self.classes, self.verdict, path)
 

@@ -25,9 +25,9 @@ from dither._format import Printable, count_text, percent
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
-from dither.lab.attack._classes import ClassCounts, in_classes, number_of
 from dither.lab.attack._roc import Floats, Mask, placed
 from dither.lab.attack._verdict import Score, Verdict, judge
+from dither.lab.attack.disclosure._classes import ClassCounts, in_classes, number_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ class Skewness(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_skewness
+        from dither.plots.lab._attack_tables import draw_skewness
 
         return draw_skewness(self, path)
 

@@ -29,8 +29,8 @@ from dither.lab._frames import columns_of, names, released, texts
 from dither.lab._grouping import Ints
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
-from dither.lab.attack._classes import ClassCounts, in_classes
 from dither.lab.attack._verdict import Score, Verdict, judge, plot_verdicts
+from dither.lab.attack.disclosure._classes import ClassCounts, in_classes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

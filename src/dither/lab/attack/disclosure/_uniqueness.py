@@ -88,7 +88,7 @@ class Uniqueness(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack_tables import draw_uniqueness
+        from dither.plots.lab._attack_tables import draw_uniqueness
 
         return draw_uniqueness(self, path)
 

@@ -39,7 +39,8 @@ from dither.lab.attack._roc import (
     refuted_by_models,
     refuted_by_plays,
 )
-from dither.lab.attack._shadows import (
+from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
+from dither.lab.attack.members._shadows import (
     attacked,
     confidences,
     folds,
@@ -47,7 +48,6 @@ from dither.lab.attack._shadows import (
     takes_size,
     trained_on,
 )
-from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Membership(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._alarms import draw_membership
+        from dither.plots.lab._alarms import draw_membership
 
         return draw_membership([self], path)
 

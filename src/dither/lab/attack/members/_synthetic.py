@@ -32,7 +32,7 @@ from dither.lab._cells import alike, coded, distances_of
 from dither.lab._frames import encode, read
 from dither.lab._nearest import nearest_rows
 from dither.lab._simulation import SimulatedWorld
-from dither.lab.attack._membership import Membership, membership, of_scores
+from dither.lab.attack.members._membership import Membership, membership, of_scores
 from dither.privacy import Loss
 
 __all__ = ["closest_record", "rarest", "synthetic"]

@@ -33,8 +33,8 @@ from dither._checks import whole
 from dither.errors import ArgumentError
 from dither.lab._calls import answered
 from dither.lab._simulation import SimulatedWorld
-from dither.lab.attack._membership import Membership, numbers_of, of_runs
-from dither.lab.attack._shadows import trained_on
+from dither.lab.attack.members._membership import Membership, numbers_of, of_runs
+from dither.lab.attack.members._shadows import trained_on
 from dither.privacy import Loss
 
 __all__ = ["trace_score", "tracing"]

@@ -19,7 +19,13 @@ from dither._checks import whole
 from dither._stats import clopper_pearson
 from dither.errors import ArgumentError, nearest
 from dither.lab._simulation import SimulatedWorld
-from dither.lab.attack._statistics import Condition, Person, PublishedRow, Statistics, meets
+from dither.lab.attack.reconstruction._statistics import (
+    Condition,
+    Person,
+    PublishedRow,
+    Statistics,
+    meets,
+)
 
 __all__ = ["RemainingDatabases", "blurred", "remaining", "true_answers"]
 

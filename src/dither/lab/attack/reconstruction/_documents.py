@@ -48,7 +48,7 @@ from typing import Any
 
 from dither._checks import exact, whole
 from dither.errors import ArgumentError, nearest
-from dither.lab.attack._statistics import (
+from dither.lab.attack.reconstruction._statistics import (
     Condition,
     IntegerAttribute,
     PublishedRow,

@@ -23,9 +23,9 @@ from dither._format import Printable, count_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import library
 from dither.lab._verdicts import paragraph
-from dither.lab.attack._documents import read_statistics
-from dither.lab.attack._solver import Progress, search
-from dither.lab.attack._statistics import Condition, Person, Statistics, meets
+from dither.lab.attack.reconstruction._documents import read_statistics
+from dither.lab.attack.reconstruction._solver import Progress, search
+from dither.lab.attack.reconstruction._statistics import Condition, Person, Statistics, meets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,7 +160,7 @@ class Reconstruction(Printable):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._attack import draw_reconstruction
+        from dither.plots.lab._attack import draw_reconstruction
 
         return draw_reconstruction(self, path)
 

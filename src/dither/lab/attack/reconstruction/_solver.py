@@ -24,7 +24,13 @@ from typing import Any
 
 from dither.errors import ArgumentError
 from dither.lab._simulation import library
-from dither.lab.attack._statistics import Condition, Person, PublishedRow, Rule, Statistics
+from dither.lab.attack.reconstruction._statistics import (
+    Condition,
+    Person,
+    PublishedRow,
+    Rule,
+    Statistics,
+)
 
 __all__ = ["Progress", "SolverResult", "search"]
 

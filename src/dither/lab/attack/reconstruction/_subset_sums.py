@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from dither._checks import choice, number, whole
 from dither.errors import ArgumentError
-from dither.lab.attack._decoders import DECODERS, predicted_success
 from dither.lab.attack._game import Adversary, BlackBox, Experiment, Game
+from dither.lab.attack.reconstruction._decoders import DECODERS, predicted_success
 from dither.lab.attack.releases import exact
 
 __all__ = ["agreeing", "all_queries", "subset_sums"]

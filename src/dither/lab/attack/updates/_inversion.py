@@ -13,7 +13,8 @@ which it is active, each unit in its own way. Where rectified units are active a
 their quotients are that record and *agree*, while mixtures hardly ever do: so those that agree are
 taken, most first, and none of what the network is. Wide layers give nearly all of a small batch.
 
-With noise both fail, and how far is not a matter of taste: see `dither.lab.attack._updates`.
+With noise both fail, and how far is not a matter of taste: see
+`dither.lab.attack.updates._updates`.
 
 Source. Phong, Aono, Hayashi, Wang and Moriai, "Privacy-preserving deep learning via additively
 homomorphic encryption", 2018, section 3; Geiping, Bauermeister, Dröge and Moeller, "Inverting
@@ -34,8 +35,8 @@ import numpy.typing as npt
 from dither._checks import whole
 from dither._format import count_text
 from dither.errors import ArgumentError
-from dither.lab.attack._membership import Membership
-from dither.lab.attack._updates import (
+from dither.lab.attack.members._membership import Membership
+from dither.lab.attack.updates._updates import (
     AttackOnUpdates,
     Client,
     Held,
@@ -115,7 +116,7 @@ class Inversion(AttackOnUpdates):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._gradients import draw_inversions
+        from dither.plots.lab._gradients import draw_inversions
 
         return draw_inversions([self], path)
 

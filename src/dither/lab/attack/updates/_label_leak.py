@@ -2,7 +2,7 @@
 
 Of a network that ends in a softmax the gradient of the last biases at one record is ``p - y``, of
 which one entry alone is below 0: that of the label. With noise that fails; how far, the game of two
-labels says: see `dither.lab.attack._updates`.
+labels says: see `dither.lab.attack.updates._updates`.
 
 Source. Zhao, Mopuri and Bilen, "iDLG: improved deep leakage from gradients", 2020.
 """
@@ -20,8 +20,8 @@ import numpy.typing as npt
 from dither._checks import whole
 from dither._format import count_text, percent
 from dither.errors import ArgumentError
-from dither.lab.attack._membership import Membership
-from dither.lab.attack._updates import AttackOnUpdates, Client, UpdateGame, labelled
+from dither.lab.attack.members._membership import Membership
+from dither.lab.attack.updates._updates import AttackOnUpdates, Client, UpdateGame, labelled
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class LabelLeak(AttackOnUpdates):
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots._gradients import draw_label_leaks
+        from dither.plots.lab._gradients import draw_label_leaks
 
         return draw_label_leaks([self], path)
 

@@ -21,9 +21,9 @@ from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.lab._calls import answered
 from dither.lab._simulation import SimulatedWorld
-from dither.lab.attack._membership import Membership, of_two
-from dither.lab.attack._shadows import takes_size
 from dither.lab.attack._verdict import Verdict
+from dither.lab.attack.members._membership import Membership, of_two
+from dither.lab.attack.members._shadows import takes_size
 from dither.privacy import Loss
 
 __all__ = ["AttackOnUpdates", "Client", "Held", "UpdateGame", "flat", "labelled", "updates_of"]

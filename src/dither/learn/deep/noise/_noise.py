@@ -29,9 +29,9 @@ import numpy.typing as npt
 import torch
 
 from dither._subjects import Subject
-from dither.learn.deep._clipping import Adaptive, Clip, Flat
-from dither.learn.deep._gradients import ByLayers
-from dither.learn.deep._sums import UNIT, ClippedSums
+from dither.learn.deep.rows._clipping import Adaptive, Clip, Flat
+from dither.learn.deep.rows._gradients import ByLayers
+from dither.learn.deep.rows._sums import UNIT, ClippedSums
 from dither.noise import discrete_gaussian
 from dither.numeric import Words
 from dither.privacy import gaussian

@@ -30,9 +30,9 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from dither.errors import ArgumentError
-from dither.learn.deep._guard import Guard
-from dither.learn.deep._layers import LAYERS, GradientPart, LayerPart, LinearPart, Whole
-from dither.learn.deep._model import made_up_rows, trainable
+from dither.learn.deep.rows._layers import LAYERS, GradientPart, LayerPart, LinearPart, Whole
+from dither.learn.deep.rows._model import made_up_rows, trainable
+from dither.learn.deep.state._guard import Guard
 
 __all__ = ["ByLayers", "ByRows", "ByVmap", "GradientEngine", "Unknown", "cross_entropy"]
 

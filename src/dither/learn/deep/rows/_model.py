@@ -14,8 +14,8 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dither.errors import ArgumentError
-from dither.learn.deep._draws import Sources
-from dither.learn.deep._state import Watched, quiet
+from dither.learn.deep.state._draws import Sources
+from dither.learn.deep.state._state import Watched, quiet
 from dither.numeric import KeyedWords
 
 __all__ = [

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from dither.learn.deep._gradients import ByLayers, PerExampleLoss, Unknown, cross_entropy
-from dither.learn.deep._layers import GradientPart
+from dither.learn.deep.rows._gradients import ByLayers, PerExampleLoss, Unknown, cross_entropy
+from dither.learn.deep.rows._layers import GradientPart
 
 __all__ = ["ByBatch", "reads_rows_apart"]
 

@@ -25,18 +25,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dither.errors import ArgumentError
-from dither.learn.deep._draws import untouched
-from dither.learn.deep._gradients import (
+from dither.learn.deep.rows._gradients import (
     ByLayers,
     ByRows,
     ByVmap,
     GradientEngine,
     PerExampleLoss,
 )
-from dither.learn.deep._guard import Changed
-from dither.learn.deep._model import Precision, check_loss_alone, keeps, unusual_rows
-from dither.learn.deep._plain import ByBatch, reads_rows_apart
-from dither.learn.deep._state import quiet
+from dither.learn.deep.rows._model import Precision, check_loss_alone, keeps, unusual_rows
+from dither.learn.deep.rows._plain import ByBatch, reads_rows_apart
+from dither.learn.deep.state._draws import untouched
+from dither.learn.deep.state._guard import Changed
+from dither.learn.deep.state._state import quiet
 from dither.numeric import KeyedWords
 
 __all__ = ["engine_for"]

@@ -31,10 +31,10 @@ from typing import Any
 import torch
 
 from dither.errors import EngineError
-from dither.learn.deep._clipping import Adaptive, Clip
-from dither.learn.deep._gradients import GradientEngine
-from dither.learn.deep._guard import Changed
-from dither.learn.deep._layers import EmbeddingPart, GradientPart, LinearPart
+from dither.learn.deep.rows._clipping import Adaptive, Clip
+from dither.learn.deep.rows._gradients import GradientEngine
+from dither.learn.deep.rows._layers import EmbeddingPart, GradientPart, LinearPart
+from dither.learn.deep.state._guard import Changed
 
 __all__ = ["ClippedSums"]
 

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from dither.errors import ArgumentError, EngineError
-from dither.learn.deep._sums import ClippedSums
+from dither.learn.deep.rows._sums import ClippedSums
 
 __all__ = ["check_optimizer", "try_optimizer", "try_sums"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from dither.learn.deep._draws import Sources
-from dither.learn.deep._state import Watched, quiet
+from dither.learn.deep.state._draws import Sources
+from dither.learn.deep.state._state import Watched, quiet
 from dither.numeric import Words
 
 __all__ = ["Changed", "Guard"]

@@ -32,7 +32,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dither.learn.deep._places import (
+from dither.learn.deep.state._places import (
     PLAIN,
     Holder,
     InArray,

@@ -28,8 +28,8 @@ from dither.learn._estimator import (
 )
 from dither.learn._noise import Asked
 from dither.learn._rows import declared
-from dither.learn._tree import Grown
-from dither.learn._trees import UNIT, Trees
+from dither.learn.tabular.trees._tree import Grown
+from dither.learn.tabular.trees._trees import UNIT, Trees
 from dither.privacy import Loss, Neighbours
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Forest(Estimator):
         -------
         Figure
         """
-        from dither.plots._learn import draw_shares
+        from dither.plots.learn._learn import draw_shares
 
         self._check_fitted()
         return draw_shares(self, path)
@@ -202,8 +202,8 @@ class RandomForestClassifier(Forest, Classifier):
     Notes
     -----
     *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row, of the neighbours named; all of
-    the trees may be published. *Proof*, method and source: `dither.learn._trees`
-    and `dither.learn._ways`.
+    the trees may be published. *Proof*, method and source: `dither.learn.tabular.trees._trees`
+    and `dither.learn.tabular.trees._plans`.
 
     Examples
     --------
@@ -305,7 +305,8 @@ class RandomForestRegressor(Forest, Regressor):
 
     Notes
     -----
-    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row; `dither.learn._trees`.
+    *Guarantee.* Each ``fit`` is (epsilon, delta)-DP for one row;
+    `dither.learn.tabular.trees._trees`.
 
     Examples
     --------

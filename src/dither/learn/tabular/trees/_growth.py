@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from dither import noise as randomness
 from dither.learn._noise import Noise
-from dither.learn._scores import Scores, moved_centre
-from dither.learn._tree import Ends, Tree, cuts_of, halved
-from dither.learn._ways import ForestWay
+from dither.learn.tabular.trees._plans import ForestWay
+from dither.learn.tabular.trees._scores import Scores, moved_centre
+from dither.learn.tabular.trees._tree import Ends, Tree, cuts_of, halved
 
 __all__ = ["Growth", "Leaving"]
 
@@ -31,7 +31,7 @@ _SHARE = 3
 
 
 class Leaving(Protocol):
-    """What leaves of the rows, with its noise: `dither.learn._trees.Trees`."""
+    """What leaves of the rows, with its noise: `dither.learn.tabular.trees._trees.Trees`."""
 
     def table(self, noise: Noise, places: Integers, cells: int, targets: Integers) -> Floats:
         """Sums of targets over cells."""

@@ -6,19 +6,19 @@ long.
 
 Statistics. (0) The table of one cell: the numbers of rows by class, or of rows and the sum of their
 targets. They say how many trees there are and how deep they are, down to one tree of one question
-(`dither.learn._ways`). (1) Of each list a table by its categories, which are put in order by their
-targets. (2) Of each tree, level by level: of numbers a table by the nodes of the level, below the
-first, for their centres; and of each node a split, a column and where its codes are cut
-(`dither.learn._growth`, `dither.learn._scores`). (3) Of each tree the table by its leaves. The
-value of a leaf is drawn to that of the nodes above, whose sums are those of their leaves, as far as
-noise is large.
+(`dither.learn.tabular.trees._plans`). (1) Of each list a table by its categories, which are put in
+order by their targets. (2) Of each tree, level by level: of numbers a table by the nodes of the
+level, below the first, for their centres; and of each node a split, a column and where its codes
+are cut (`dither.learn.tabular.trees._growth`, `dither.learn.tabular.trees._scores`). (3) Of each
+tree the table by its leaves. The value of a leaf is drawn to that of the nodes above, whose sums
+are those of their leaves, as far as noise is large.
 
 Where splits are to be drawn by chance, all is spent on the leaves: (3) alone.
 
 Choices. Each is made by the exponential mechanism, whose utilities change by numbers that differ by
-at most R for each row that enters or leaves the node, as `dither.learn._scores` proves. Which node
-a row is in depends on its own values, and on what left before. So it is in one node of a level;
-`dither.learn._ways` has what follows for the levels of all trees.
+at most R for each row that enters or leaves the node, as `dither.learn.tabular.trees._scores`
+proves. Which node a row is in depends on its own values, and on what left before. So it is in one
+node of a level; `dither.learn.tabular.trees._plans` has what follows for the levels of all trees.
 
 Tables. A row has one cell in each: added or removed it moves a table by 1 (classes), or by at most
 2·UNIT in absolute value and 2·UNIT² squared (numbers). Replaced, it leaves one cell and enters
@@ -27,8 +27,8 @@ too: where cells differ the squares add up, and where they do not, |t - t'|² is
 most 4·UNIT² for numbers. Of a unit with up to m rows all is m times as much, and m² times where it
 is squared (`Moved.of_unit`); and 2·m rows enter or leave nodes where rows are replaced, m if not.
 
-Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._ways` proves; of splits by
-chance as `dither.learn._noise` does.
+Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn.tabular.trees._plans` proves; of
+splits by chance as `dither.learn._noise` does.
 
 All rows or parts. M trees may also share out the rows, by a public hash, so that each row is in one
 tree and noise does not grow with M. With Gaussian noise of deviation s a node with n rows in one
@@ -56,11 +56,11 @@ from dither import noise as randomness
 from dither._subjects import Subject
 from dither.accounting import epsilon_of_rho
 from dither.learn._columns import FeatureColumn
-from dither.learn._growth import Growth
 from dither.learn._noise import Asked, Moved, Noise, RunNoise, left
-from dither.learn._scores import FIRM, UNIT, WEIGHT, Scores, of_classes, of_numbers
-from dither.learn._tree import Grown, Tree, drawn_tree
-from dither.learn._ways import FOR_SPLITS, ForestWay, ForestWays
+from dither.learn.tabular.trees._growth import Growth
+from dither.learn.tabular.trees._plans import FOR_SPLITS, ForestWay, ForestWays
+from dither.learn.tabular.trees._scores import FIRM, UNIT, WEIGHT, Scores, of_classes, of_numbers
+from dither.learn.tabular.trees._tree import Grown, Tree, drawn_tree
 from dither.mechanisms import Exponential
 from dither.privacy import Loss, Neighbours
 

@@ -1,8 +1,8 @@
 """Few Gaussians on sparse samples: what losses up to a soft cap add, by a contour in balls.
 
-A sparse sample's loss has a long tail, and a line of `ball_contour` is as long as that is. But
+A sparse sample's loss has a long tail, and a line of `contour` is as long as that is. But
 where one large loss suffices by itself, what large losses add is known. With l, phi, K and a of
-`dither.privacy.laws.sampled_gaussian` in the direction of removal, T repetitions of rate g, a cap X
+`dither.privacy.laws.sampled.gaussian` in the direction of removal, T repetitions of rate g, a cap X
 and a width W that are free, let each repetition be kept with the chance ::
 
     n(z) = Phi((X - e^{az})/W),        N(t) = ∫ phi·n·e^{(1+t)·l}
@@ -26,7 +26,7 @@ What is charged, and how it is proved:
   tau = E·sin theta/W, |n(x + iy)| is at most e^{tau²/2}·Phi(s), the path of Phi's integral moved by
   i·tau, and at most 1 + e^{tau²/2}·Phi(-s). |e^l| and its argument are bounded as in
   `laws.sampled_gaussian`. So |f| = |phi·n·e^{(1+t)·l}| has an upper sum over cells there, which
-  bounds |N(c + iv)| for all v >= u, and the errors of the rule of `ball_laws`.
+  bounds |N(c + iv)| for all v >= u, and the errors of the rule of `laws`.
 * *Beyond the ends* x_0 < 0 and x_1 > 0 of cells and nodes, s < 0 at x_1. Below x_0 all rises with
   x. Above x_1 there is Phi(s) <= e^{-s²/2}/2, and l' <= a·K·E·g/(1 - g): of successive summands
   w_j·e^{...} of e^l each j-th is at most (K - j + 1)/j·E·g/(1 - g) times the one before. So the
@@ -53,9 +53,9 @@ from dither.numeric._balls import (
     transforms,
     within,
 )
-from dither.privacy.engines.ball_laws import LogRatio, kappa
+from dither.privacy.engines.balls.laws import LogRatio, kappa
 from dither.privacy.engines.search import log_kappa
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, erfc, log_tail
 
 __all__ = ["CappedContour"]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from dither.numeric._balls import Ball, down, library, precision, tail, up
-from dither.privacy.engines.ball_laws import LogRatio
+from dither.privacy.engines.balls.laws import LogRatio
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.mixture import SampledTerm
-from dither.privacy.laws.replaced import ReplacedGaussianTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import SampledTerm
+from dither.privacy.laws.sampled.replaced import ReplacedGaussianTerm
 from dither.privacy.laws.term import Term
 
 __all__ = [

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither.numeric._balls import Ball, PowerSum, library, log_ends, precision
-from dither.privacy.engines.ball_laws import Law, kappa, law_of
+from dither.privacy.engines.balls.laws import Law, kappa, law_of
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.term import EPS, Array, Term
 

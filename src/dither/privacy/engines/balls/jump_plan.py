@@ -1,6 +1,6 @@
-"""Where the contour of `ball_jumps` cuts, what it costs, and the two bounds that are in doubles.
+"""Where the contour of `jumps` cuts, what it costs, and the two bounds that are in doubles.
 
-Notation is that of `ball_jumps`. All here is a guess but for the bound of the body's moment and for
+Notation is that of `jumps`. All here is a guess but for the bound of the body's moment and for
 that of J's decay, which are upper sums over cells, raised by more than they err.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither.privacy.engines.search import log_kappa
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, erfc, log_tail, normal_mass
 
 __all__ = ["Cuts", "JumpPlan", "Planner"]

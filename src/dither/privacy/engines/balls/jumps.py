@@ -2,7 +2,7 @@
 
 A sparse sample's loss is nearly an atom at log(1 - g), so its generating function M does not fade
 along a line before u is 1/g. But for epsilon > 0 that atom adds nothing to delta: large losses do,
-and their transform fades at once. So, with l, phi and P of `dither.privacy.laws.sampled_gaussian`
+and their transform fades at once. So, with l, phi and P of `dither.privacy.laws.sampled.gaussian`
 in the direction of removal, T repetitions, and places z_0 < z_1 and widths v, w that are free, let
 each repetition be at random one of three kinds, with chances that add up to 1 at each z ::
 
@@ -38,7 +38,7 @@ and N^T - B^T = J·Σ_k N^k·B^{T-1-k} fades as J does. What is charged, and how
   of the rest holds, whose moment is at most T·J(c')·N(c')^{T-1}.
 * *Truncation.* |N^T - B^T| <= T·|J|·N(c)^{T-1}, and |J(c + iv)| for all v >= u is bounded on the
   line Im z = y as in `laws.sampled_gaussian`, with |Phi((x + iy)/v)| <= e^{y²/(2v²)}·Phi(x/v).
-* *Inner quadrature.* The rule of `ball_laws` on a line Im z = y. By the same bound of the weights
+* *Inner quadrature.* The rule of `laws` on a line Im z = y. By the same bound of the weights
   E(b) is e^{b²(1 + 1/v² + 1/w²)/2}, or e^{b²(1 + 1/v²)/2} for the body. Nodes left out, beyond ends
   x_0 and x_1, are bounded by what is log-concave in x there: e^{(1+c)·l} by its value at x_0, or by
   its value at x_1 with the slope K·a. So they are geometric, at the rates of `_outside`.
@@ -62,9 +62,9 @@ from dither.numeric._balls import (
     transforms,
     within,
 )
-from dither.privacy.engines.ball_laws import LogRatio, kappa
-from dither.privacy.engines.jump_plan import JumpPlan, Planner
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.engines.balls.jump_plan import JumpPlan, Planner
+from dither.privacy.engines.balls.laws import LogRatio, kappa
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 
 __all__ = ["JumpContour"]
 

@@ -1,6 +1,6 @@
 """Generating functions of losses in ball arithmetic, on vertical lines.
 
-The sampled Gaussian's, with l, phi and the cone of `dither.privacy.laws.sampled_gaussian` and
+The sampled Gaussian's, with l, phi and the cone of `dither.privacy.laws.sampled.gaussian` and
 s = size/noise_multiplier the largest slope of l, is at t = c + iu ::
 
     F(p) = ∫ phi·e^{p·l},   p = 1 + t for removal,  p = -t for addition;   x = Re p
@@ -33,9 +33,9 @@ from abc import ABC, abstractmethod
 
 from dither.numeric._balls import Ball, down, library, precision, tail, transforms, up, within
 from dither.privacy.laws.gaussian import GaussianTerm
-from dither.privacy.laws.mixture import FixedSizeTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import FixedSizeTerm
 from dither.privacy.laws.term import Array, Term
 
 __all__ = ["GaussianLaw", "Law", "LogRatio", "SampledGaussianLaw", "kappa", "law_of", "line_moment"]
@@ -251,7 +251,7 @@ def line_moment(term: SampledLineTerm, c: float) -> tuple[float, float]:
 
     With x the base's loss under Q, of mass 1/2 at -e, e^{-e}/2 at e and density e^{-(x + e)/2}/4
     between, and w = 1 - g + g·e^x: E[w^{1+c}] where a unit is removed, E[w^{-c}] where it is added,
-    and both where x > 0, with what is left at 0, on a sample of fixed size (`sampled_line`).
+    and both where x > 0, with what is left at 0, on a sample of fixed size (`laws.sampled.line`).
     """
     fixed = isinstance(term.inner, FixedSizeTerm)
     one = term.inner.first if isinstance(term.inner, FixedSizeTerm) else term.inner

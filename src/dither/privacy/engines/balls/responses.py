@@ -25,8 +25,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dither.numeric._balls import Ball, library
-from dither.privacy.engines.ball_contour import BallContour
-from dither.privacy.engines.ball_laws import Law
+from dither.privacy.engines.balls.contour import BallContour
+from dither.privacy.engines.balls.laws import Law
 from dither.privacy.engines.search import best_tilt, invert
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm

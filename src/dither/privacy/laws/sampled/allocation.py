@@ -52,7 +52,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy._charge import Charge
-from dither.privacy.engines.ball_closed import GaussianProfile
+from dither.privacy.engines.balls.closed import GaussianProfile
 from dither.privacy.laws.atoms import ListedLaw
 from dither.privacy.laws.either import law_of_profile
 from dither.privacy.laws.gaussian import GaussianNoise

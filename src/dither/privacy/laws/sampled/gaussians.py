@@ -1,6 +1,6 @@
 """Many Gaussians on Poisson samples at once: the same quadrature, of all kinds together.
 
-A schedule of noise or of rates makes hundreds of kinds that run once each. What `sampled_gaussian`
+A schedule of noise or of rates makes hundreds of kinds that run once each. What `gaussian`
 does of one is done here of blocks of them, in arrays of kinds and nodes: kinds whose noise is alike
 share nodes, made for the one of least noise. With a = 1/noise_multiplier all bounds there grow with
 a, so that those of the largest one hold for a block: the strip of analyticity, |Im z| < pi/a, the
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.privacy.laws.sampled_gaussian import TOO_LITTLE_NOISE, SampledGaussianTerm
+from dither.privacy.laws.sampled.gaussian import TOO_LITTLE_NOISE, SampledGaussianTerm
 from dither.privacy.laws.term import EPS, SHORT, Array, Complex, Term, erfc, faded, log_of
 
 __all__ = ["SampledGaussiansTerm"]

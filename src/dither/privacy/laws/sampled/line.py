@@ -3,7 +3,7 @@
 Let x be the base's loss under Q, g the rate and w(x) = 1 - g + g·e^x. On a Poisson sample the loss
 is log w(x) with density w under removal, and -log w(x) under addition (the base's pair is
 symmetric: L under P and -L under Q have one law). Without replacement it is the first where x > 0,
-the second where x > 0, and 0 with what is left of the mass (see `sampled`). So ::
+the second where x > 0, and 0 with what is left of the mass (see `mechanism`). So ::
 
     removal: M(t) = E[w^{1+t}]        addition: M(t) = E[w^{-t}]
 
@@ -26,8 +26,8 @@ import numpy as np
 from dither.errors import ArgumentError
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm
-from dither.privacy.laws.sampled_gaussian import TOO_LITTLE_NOISE
+from dither.privacy.laws.sampled.gaussian import TOO_LITTLE_NOISE
+from dither.privacy.laws.sampled.mixture import FixedSizeTerm, SampledTerm
 from dither.privacy.laws.term import (
     EPS,
     SHORT,

@@ -14,7 +14,6 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm, mixed_loss
 from dither.privacy.laws.part import AtMost, Part, Turned
 from dither.privacy.laws.rationals import (
     Amount,
@@ -25,8 +24,9 @@ from dither.privacy.laws.rationals import (
     printing_at_least,
 )
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import FixedSizeTerm, SampledTerm, mixed_loss
 from dither.privacy.laws.term import EPS, Array, Term
 
 __all__ = ["FixedSize", "Poisson"]

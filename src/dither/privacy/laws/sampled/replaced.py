@@ -40,7 +40,7 @@ from dither.numeric import float_up
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.part import Part
 from dither.privacy.laws.rationals import Amount, printed
-from dither.privacy.laws.sampled import FixedSize, Poisson
+from dither.privacy.laws.sampled.mechanism import FixedSize, Poisson
 from dither.privacy.laws.term import EPS, Array, LawCells, Term, normal_mass
 
 __all__ = ["ReplacedGaussian", "ReplacedGaussianTerm", "replaced"]

@@ -1,0 +1,1 @@
+"""Commands that attack: exact and private releases side by side."""

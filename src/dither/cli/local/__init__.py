@@ -1,0 +1,1 @@
+"""Commands of local privacy: choosing a channel, running a survey, counting reports."""

@@ -1,0 +1,1 @@
+"""Commands of the data's owner: drafting and checking policies, bounds, bias, the ledger."""

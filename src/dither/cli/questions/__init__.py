@@ -1,0 +1,1 @@
+"""Commands that ask a policy's tables: queries, inference, synthesis, hierarchies, models."""

@@ -1,0 +1,1 @@
+"""What all estimates and tests stand on: release, simulation, errors and results."""

@@ -1,0 +1,1 @@
+"""Estimates with intervals: means, differences, proportions, quantiles, covariances."""

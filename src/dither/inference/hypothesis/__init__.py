@@ -1,0 +1,1 @@
+"""Tests of hypotheses: means, ranks, tables, distributions, and tests of other tests."""

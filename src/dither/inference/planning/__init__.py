@@ -1,0 +1,1 @@
+"""Before anything is asked: how many rows a test needs, what privacy costs, how ways compare."""

@@ -1,0 +1,1 @@
+"""Linear and logistic regression by formula, with intervals of the coefficients."""

@@ -1,0 +1,1 @@
+"""Released rows: who is found in them, and what classes of them give away."""

@@ -1,0 +1,1 @@
+"""From statistics back to the rows: subset sums, tables, differences of counts."""

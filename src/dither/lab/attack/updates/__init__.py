@@ -1,0 +1,1 @@
+"""What clients' updates give away in federated learning."""

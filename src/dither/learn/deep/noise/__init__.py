@@ -1,0 +1,1 @@
+"""The noise of steps: independent or correlated, and steps that know how much there is."""

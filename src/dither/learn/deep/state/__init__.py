@@ -1,0 +1,1 @@
+"""What a model can reach while it runs: watched, drawn secretly, put back."""

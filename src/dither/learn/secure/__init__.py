@@ -1,0 +1,1 @@
+"""Sums that are opened as sums alone: by a key, or by servers together."""

@@ -1,0 +1,1 @@
+"""Models of columns: additive models, regressions, naive Bayes, clusters and axes."""

@@ -1,0 +1,1 @@
+"""Trees and forests, whose splits are chosen with noise."""

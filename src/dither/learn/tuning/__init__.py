@@ -1,0 +1,1 @@
+"""Choosing hyper-parameters privately: the best of a random number of runs."""

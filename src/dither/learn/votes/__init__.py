@@ -1,0 +1,1 @@
+"""Predictions and statistics from disjoint parts of the rows: votes of teachers, and estimates."""

@@ -1,0 +1,1 @@
+"""Estimates from counts of reports, and what is done with them afterwards."""

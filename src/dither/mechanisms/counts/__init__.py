@@ -1,0 +1,1 @@
+"""Additive noise on integers and on real numbers: one file each."""

@@ -1,0 +1,1 @@
+"""Quantiles from noisy counts on trees of bins."""

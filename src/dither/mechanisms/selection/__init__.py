@@ -1,0 +1,1 @@
+"""Picking candidates by their utility: one of them, several, or those above a threshold."""

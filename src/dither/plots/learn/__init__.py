@@ -1,0 +1,1 @@
+"""Pictures of models, votes and federated rounds."""

@@ -1,0 +1,1 @@
+"""Filters and odometers: accounts for spending that depends on earlier answers."""

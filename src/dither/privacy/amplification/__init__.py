@@ -1,0 +1,1 @@
+"""What chance adds to a guarantee: shuffling, one sample for several releases, repeated runs."""

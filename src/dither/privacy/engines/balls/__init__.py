@@ -1,0 +1,1 @@
+"""Profiles in ball arithmetic: as many digits as are needed, proved."""

@@ -1,0 +1,1 @@
+"""Laws of mechanisms that see a random sample of the units."""

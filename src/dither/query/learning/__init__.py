@@ -1,0 +1,1 @@
+"""Bounds, limits and keys that are learned at a price, for policies that do not declare them."""

@@ -1,0 +1,1 @@
+"""The FROM and WHERE clauses: which rows a query is about."""

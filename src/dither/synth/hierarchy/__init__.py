@@ -1,0 +1,1 @@
+"""Counts of places at several levels that add up."""

@@ -1,0 +1,1 @@
+"""Tables of counts of least error, consistent with one another, and rows near them."""

@@ -1,0 +1,1 @@
+"""All ranges of one ordered column, from a tree of counts."""

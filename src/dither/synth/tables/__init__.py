@@ -1,0 +1,1 @@
+"""Synthesis of tables of a session: models, marginals, hierarchies, ranges, comparisons."""
