@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._columns import array_of, doubles, is_masked
 from dither.errors import ArgumentError
 
 __all__ = [
@@ -234,7 +235,7 @@ def series_of(columns: Sequence[FeatureColumn], table: Any) -> list[Any]:
         known = dict(zip(names, table.columns, strict=True))
         order = wanted if sorted(names) == sorted(wanted) else names
         return [table[known[name]] for name in order]
-    if np.ma.isMaskedArray(table):
+    if is_masked(table):
         return [table[:, i] for i in range(len(columns))]
     array = np.asarray(table, None if isinstance(table, np.ndarray) else object)
     return [array[:, i] for i in range(len(columns))]
@@ -242,10 +243,7 @@ def series_of(columns: Sequence[FeatureColumn], table: Any) -> list[Any]:
 
 def numbers(values: Any) -> Floats:
     """Doubles, with NaN for whatever is not a number."""
-    array = _array(values)
-    if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
-    return np.array([_number(v) for v in array.tolist()], dtype=np.float64)
+    return doubles(_array(values), texts=True)
 
 
 def days(values: Any) -> Floats:
@@ -273,42 +271,13 @@ def _day(value: Any) -> float:
 
 
 def _array(values: Any) -> npt.NDArray[Any]:
-    if np.ma.isMaskedArray(values):
-        # What is masked is missing. Operations on masked arrays skip what lies under the mask, so
-        # that it would be neither moved to the bounds nor cut.
-        found = np.array(values.data, object)
-        found[np.ma.getmaskarray(values)] = None
-    elif hasattr(values, "__array__"):
-        found = np.asarray(values)
-    elif hasattr(values, "to_numpy"):
-        found = np.asarray(values.to_numpy())
-    else:
-        # A list of numbers and words together must not become a list of words.
-        found = _objects(values)
-    if found.ndim != 1:
+    try:
+        found = array_of(values)
+    except TypeError:
+        found = None
+    if found is None or found.ndim != 1:
         raise ArgumentError("y must be one value for each row: an array of one dimension")
     return found
-
-
-def _objects(values: Any) -> npt.NDArray[Any]:
-    try:
-        listed = list(values)
-    except TypeError:
-        listed = None
-    if listed is None or isinstance(values, str | bytes):
-        raise ArgumentError("y must be one value for each row: an array of one dimension")
-    return np.fromiter(listed, dtype=object, count=len(listed))
-
-
-def _number(value: Any) -> float:
-    try:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    except Exception:
-        # Whatever a type of somebody's own raises must tell nothing of a row.
-        return math.nan
 
 
 def places_in(listed: Sequence[Hashable], values: Any) -> Integers:

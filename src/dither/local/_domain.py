@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._columns import array_of
 from dither.errors import ArgumentError
 
 Value = str | int | bool
@@ -235,48 +236,13 @@ def collection(values: Any) -> bool:
 
 def column(values: Any) -> npt.NDArray[Any]:
     """A one-dimensional array of whatever column-like thing was given; a single text is refused."""
-    if isinstance(values, str | bytes) or not (
-        isinstance(values, Iterable) or hasattr(values, "to_numpy")
-    ):
-        raise ArgumentError("values must be a column; give one value as a list of one")
-    if isinstance(values, np.ma.MaskedArray):
-        # What lies under a mask is nobody's answer.
-        found = np.array(values.data, object)
-        found[np.ma.getmaskarray(values)] = None
-    elif isinstance(values, np.ndarray):
-        found = values
-    elif hasattr(values, "to_numpy"):
-        found = _from_series(values)
-    else:
-        found = _from_list(list(values))
+    try:
+        found = array_of(values)
+    except TypeError:
+        raise ArgumentError("values must be a column; give one value as a list of one") from None
     if found.ndim != 1:
         raise ArgumentError("values must be one-dimensional")
     return found
-
-
-def _from_list(values: list[Any]) -> npt.NDArray[Any]:
-    """An array of whole numbers or of truth values, where all are; else of the objects themselves.
-
-    Numbers of a library are those they stand for: a list of NumPy's integers, or of them and
-    Python's together, is a list of integers.
-    """
-    kinds = {type(v) for v in values}
-    if kinds in ({bool}, {np.bool_}):
-        return np.array(values, dtype=np.bool_)
-    if kinds and all(kind is int or issubclass(kind, np.integer) for kind in kinds):
-        numbers = values if kinds == {int} else [int(v) for v in values]
-        if all(-(2**63) <= v < 2**63 for v in numbers):
-            return np.array(numbers, dtype=np.int64)
-    plain = (v.item() if isinstance(v, np.str_ | np.bool_ | np.integer) else v for v in values)
-    return np.fromiter(plain, dtype=object, count=len(values))
-
-
-def _from_series(values: Any) -> npt.NDArray[Any]:
-    try:
-        found = values.to_numpy()
-    except Exception:  # an Arrow array with missing values has no numpy form without a copy
-        found = values.to_numpy(zero_copy_only=False)
-    return np.asarray(found)
 
 
 def _missing(value: Any) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._columns import array_of, doubles, is_masked
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy import Neighbours
@@ -274,51 +275,27 @@ def _floats(name: str, values: Any) -> Floats:
 
 def _read(name: str, values: Any) -> Floats:
     wanted = f"{name} must be a flat sequence of numbers, such as a list or an array"
-    if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+    if isinstance(values, bytearray | memoryview | Mapping):
         raise ArgumentError(wanted)
-    if not isinstance(values, np.ndarray) and hasattr(values, "__array__"):
-        values = np.asarray(values)
-    if not isinstance(values, np.ndarray):
-        if not isinstance(values, Iterable):
-            raise ArgumentError(wanted)
-        items = list(values)
+    try:
+        found = array_of(values)
+    except TypeError:
+        raise ArgumentError(wanted) from None
+    if found.dtype.kind == "O" and found.ndim == 1 and not isinstance(values, np.ndarray):
+        items = found.tolist()
         if items and all(isinstance(v, str) for v in items):
             raise ArgumentError(wanted)
-        try:
-            values = np.asarray(items)
-        except ValueError:
-            if all(hasattr(v, "__len__") for v in items):
-                raise ArgumentError(f"{name} must be rows of equally many numbers") from None
-            values = _objects(items)
-        if values.dtype.kind not in "biufO":  # numpy has made texts of what was not alike
-            values = _objects(items)
-    if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), np.nan, _read(name, values.data))
-    kind = values.dtype.kind
-    if kind in "biuf":
-        return np.asarray(values, dtype=np.float64)
-    if kind == "O":
-        flat = np.array([_number(v) for v in values.ravel().tolist()], dtype=np.float64)
-        return flat.reshape(values.shape)
-    raise ArgumentError(f"{name} must hold numbers; its type is {values.dtype.name}")
+        if items and all(hasattr(v, "__len__") and not isinstance(v, str | bytes) for v in items):
+            return _rows(name, items)
+    kind = values.dtype if is_masked(values) else found.dtype
+    if kind.kind not in "biufO":
+        raise ArgumentError(f"{name} must hold numbers; its type is {kind.name}")
+    return doubles(found)
 
 
-def _objects(items: list[Any]) -> npt.NDArray[np.object_]:
-    found = np.empty(len(items), dtype=object)
-    for place, item in enumerate(items):
-        found[place] = item
-    return found
-
-
-def _number(value: Any) -> float:
-    """A value as a double, NaN where it is not a number."""
-    if isinstance(value, str | bytes) or value is None:
-        return math.nan
-    try:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    except Exception:
-        # Whatever a type of somebody's own raises must not tell the caller about one row.
-        return math.nan
+def _rows(name: str, items: list[Any]) -> Floats:
+    """Rows of equally many numbers."""
+    rows = [_read(name, item) for item in items]
+    if len({row.shape for row in rows}) > 1:
+        raise ArgumentError(f"{name} must be rows of equally many numbers")
+    return np.stack(rows)

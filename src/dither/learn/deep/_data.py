@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
+from dither._columns import array_of, is_masked
 from dither.errors import ArgumentError
 
 __all__ = ["as_pair"]
@@ -34,7 +36,7 @@ def as_pair(data: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor
 
 
 def _tensor(name: str, values: Any, device: torch.device) -> torch.Tensor:
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         raise ArgumentError(
             f"{name} must be a plain array: what lies under a mask would be trained on; leave "
             "masked rows out, or fill them"
@@ -43,10 +45,7 @@ def _tensor(name: str, values: Any, device: torch.device) -> torch.Tensor:
         found = values.detach()
     else:
         try:
-            array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-            if array.dtype.kind not in "fiub":
-                raise TypeError
-            found = torch.from_numpy(np.array(array))
+            found = torch.from_numpy(np.array(_numbers(values)))
         except (TypeError, ValueError):
             raise ArgumentError(
                 f"{name} must be an array or tensor of numbers; number categories beforehand"
@@ -55,3 +54,12 @@ def _tensor(name: str, values: Any, device: torch.device) -> torch.Tensor:
         raise ArgumentError(f"{name} must hold real numbers")
     kind = torch.float32 if found.dtype.is_floating_point else torch.int64
     return found.to(device=device, dtype=kind)
+
+
+def _numbers(values: Any) -> npt.NDArray[Any]:
+    array = array_of(values)
+    if array.dtype.kind == "O" and isinstance(values, list | tuple):
+        array = np.asarray(values)  # rows of equally many numbers
+    if array.dtype.kind not in "fiub":
+        raise TypeError
+    return array

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._columns import is_masked
 from dither.errors import ArgumentError
 from dither.learn.federated._encoding import Floats, Integers, uniform
 from dither.numeric import Words, secure_words
@@ -64,7 +65,7 @@ class ClientData:
     starts: Integers = field(init=False)
 
     def __post_init__(self) -> None:
-        if any(isinstance(one, np.ma.MaskedArray) for one in (self.X, self.y, self.client)):
+        if any(map(is_masked, (self.X, self.y, self.client))):
             raise ArgumentError("X, y and client must be plain arrays: leave masked rows out")
         X, y, client = np.asarray(self.X), np.asarray(self.y), np.asarray(self.client)
         if X.ndim != 2 or y.shape != (len(X),) or client.shape != (len(X),):
