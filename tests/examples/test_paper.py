@@ -293,6 +293,33 @@ def test_a_series_has_one_colour() -> None:
         plt.close(drawn)
 
 
+def test_a_series_has_one_mark() -> None:
+    """In a figure no two series share a mark, and the legend shows each as the panels do."""
+    figure = reproduce.adversary_figure(2, np.random.default_rng(5))
+    drawn = figure.plot()
+    legend = drawn.axes[-1].get_legend()
+    told = {t.get_text(): h for t, h in zip(legend.get_texts(), legend.get_lines(), strict=True)}
+    assert len(told) == 7
+    marks = {label: handle.get_marker() for label, handle in told.items()}
+    assert len(set(marks.values())) == 7
+    for axes in drawn.axes[:4]:
+        drawn_as = [(line.get_color(), line.get_marker()) for line in axes.lines]
+        colours = {colour: mark for colour, mark in drawn_as if mark != "None"}
+        for label, handle in told.items():
+            assert colours[handle.get_color()] == marks[label]
+
+
+def test_diagrams_say_their_numbers() -> None:
+    """Figure 1 tells how often a value is kept, and sent as another one; figure 3 its minus."""
+    one = reproduce.framework_figure("1").plot()
+    urr, sdgrr = one.axes
+    assert urr.get_title(loc="left") == "ULDP, as URR: 27 % on each crossing line"
+    assert sdgrr.get_title(loc="left") == "SDLDP, as SDGRR: 15 % on each crossing line"
+    assert "HIV  73 %" in [t.get_text() for t in urr.texts]
+    three = reproduce.densities_figure().plot()
+    assert three.axes[0].get_title(loc="left") == "x = \N{MINUS SIGN}0.5, high"
+
+
 def test_definition_3_is_too_weak() -> None:
     """Both SDGRR and URR meet the paper's definition; randomised response does not need to."""
     assert meets_definition_3(SDGRR(9, range(3), 1), range(3))

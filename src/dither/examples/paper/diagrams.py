@@ -121,10 +121,14 @@ def densities_figure(epsilon: float = 1.0, low: tuple[float, float] = (0.2, 0.8)
         3,
         "The law of one report by SDPM",
         panels,
-        f"At ε = {epsilon:g}; shaded: the low range [{low[0]:g}, {low[1]:g}]. A stem is the chance "
-        "that a low number is reported as it is, to the last digit: among real numbers it is then "
-        "known for certain.",
+        f"At ε = {epsilon:g}. Shaded: the low range [{low[0]:g}, {low[1]:g}], in which a low number is "
+        "reported as itself or not at all. The stem is the chance of that, to the last digit: among "
+        "real numbers it is then known for certain.",
     )
+
+
+def _signed(x: float) -> str:
+    return f"{x:g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _density(x: float, epsilon: float, low: tuple[float, float], reach: float) -> PaperDensity:
@@ -136,4 +140,4 @@ def _density(x: float, epsilon: float, low: tuple[float, float], reach: float) -
     start = (reach + 1) / 2 * x - (reach - 1) / 2
     end = start + reach - 1
     found = ((-reach, start, outside), (start, end, inside), (end, reach, outside))
-    return PaperDensity(f"x = {x:g}, high", tuple(p for p in found if p[1] > p[0]), None)
+    return PaperDensity(f"x = {_signed(x)}, high", tuple(p for p in found if p[1] > p[0]), None)
