@@ -167,6 +167,21 @@ class Table:
 refused(MissingLibraryError, "pip install 'dither[arrow]'", lambda: count("c.csv", {"t": Table()}))
 refused(ArgumentError, "a source must be", lambda: count("d.csv", {"t": 3}))
 
+from dither import local
+channel = local.GRR(3, epsilon=1)
+rows.select(report=pl.lit(1)).write_parquet("reports.parquet")
+counted = channel.aggregate([0, 1, 1])
+for ask in (
+    lambda: local.reports_table(channel, [0, 1]),
+    lambda: local.aggregate_table(channel, "reports.parquet"),
+    counted.to_arrow,
+):
+    refused(MissingLibraryError, "pip install 'dither[arrow]'", ask)
+# In a stream it is one more bad chunk, which says what is missing.
+streamed = local.aggregate_stream(channel, [Path("reports.parquet"), [0, 1]])
+assert streamed.aggregate.n == 2
+assert "pip install 'dither[arrow]'" in streamed.bad[0].reason
+
 free = dt.open(
     {"budget": {"epsilon": 10, "delta": 1e-6, "ledger": "e.ledger"},
      "tables": {"t": {"source": "us.parquet", "columns": {
