@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -318,6 +319,22 @@ def test_diagrams_say_their_numbers() -> None:
     assert "HIV  73 %" in [t.get_text() for t in urr.texts]
     three = reproduce.densities_figure().plot()
     assert three.axes[0].get_title(loc="left") == "x = \N{MINUS SIGN}0.5, high"
+
+
+def test_figures_show_themselves_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a picture, and as a line where there is no Matplotlib; their parts as a line each."""
+    for figure in (reproduce.framework_figure(), reproduce.variance_figure()):
+        picture = figure._repr_png_()
+        assert picture is not None
+        assert picture[0].startswith(b"\x89PNG")
+        assert repr(figure).startswith(f"<figure {figure.number}: ")
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "matplotlib.figure", None)
+            assert figure._repr_png_() is None
+    panel = reproduce.variance_figure().panels[0]
+    assert repr(panel).endswith("PM, any value; SDPM, low values>")
+    assert repr(panel.curves[0]) == "<curve 'PM, any value', exact>"
+    assert repr(reproduce.KeptSurveys()) == "<0 surveys kept in memory>"
 
 
 def test_definition_3_is_too_weak() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dither.examples.paper.figures import Drawn, drawn, figure_text
 from dither.examples.paper.formulas import pm_density, sdpm_truth
 from dither.local._frequency.graded import SDGRR, URR
 
@@ -70,7 +71,7 @@ class PaperDensity:
         return spread + (self.point[1] if self.point else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaperDiagram:
     """A figure of the paper that has no curves over epsilon.
 
@@ -93,6 +94,12 @@ class PaperDiagram:
         from dither.plots._paper_laws import draw_laws
 
         return draw_laws(self, path)
+
+    def __repr__(self) -> str:
+        return figure_text(self.number, self.title, len(self.panels))
+
+    def _repr_png_(self) -> Drawn | None:
+        return drawn(self)
 
 
 def framework_figure(epsilon: str = "1") -> PaperDiagram:
