@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -76,6 +77,13 @@ def test_all_reference_errors() -> None:
         np.testing.assert_allclose(found, [float(v) for v in values], atol=0.01)
 
 
+def verdicts_of_page() -> dict[str, str]:
+    """The table of docs/local/sdldp.md: each claim, and the verdict that its line begins with."""
+    page = Path(__file__).parents[2] / "docs" / "local" / "sdldp.md"
+    rows = [line.strip("| ").split(" | ") for line in page.read_text().splitlines()]
+    return {row[1]: re.split("[:,;]", row[2])[0] for row in rows if len(row) == 3}
+
+
 def test_frequency_claims() -> None:
     """Verdicts on the claims about shares and adversaries, from two simulated surveys a point."""
     rng = np.random.default_rng(1)
@@ -95,6 +103,9 @@ def test_frequency_claims() -> None:
     assert verdicts["SDGRR satisfies SDLDP"] == verdicts["SDPM satisfies SDLDP"] == AS_PRINTED
     assert verdicts["a low value's report has the variance of equation (15)"] == NOT
     assert verdicts["EM converges to the likeliest distribution"] == HOLDS
+    # The page has every claim in these words, with the verdict of the code.
+    told = verdicts_of_page()
+    assert {text: told.get(text) for text in verdicts} == verdicts
     first = reproduce.claims(figures)[0]
     assert first.where == "left out of 5.2.3"
     for share in ("77.9 %", "6.1 %", "2.6 %"):
@@ -214,7 +225,9 @@ def test_what_is_far_apart_is_decided_by_ten_surveys() -> None:
 def test_one_survey_decides_nothing() -> None:
     """However far apart, of one survey every verdict on means is undecided, and says why."""
     sizes = {"SDPM_25": 1e-6, "SDPM_50": 1e-4, "SDPM_75": 1e-2, "SDPM_Personalised": 1.0}
+    told = verdicts_of_page()
     for claim in claims_of_means(*drawn_figures(1, np.random.default_rng(4), **sizes)):
+        assert told[claim.text] in {HOLDS, ONLY_HERE, NOT, UNDECIDED}
         assert claim.verdict == UNDECIDED
         assert "One survey decides nothing" in claim.evidence
 

@@ -43,7 +43,6 @@ _SERIES = {
     "SDPM-75": COLOURS[4],
     "low values, 75 % low": COLOURS[0],
     "low values, 50 % low": COLOURS[2],
-    "low values, 22 % low": COLOURS[4],
     "low values, 25 % low": COLOURS[4],
     "URR-25": COLOURS[5],
     "URR-50": COLOURS[1],
