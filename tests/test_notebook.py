@@ -66,7 +66,7 @@ HELD_BACK = {"KeyedWords", "SecureWords", "SimulatedWords"}
 
 @pytest.mark.extras
 def test_nothing_that_people_hold_is_an_address_in_memory() -> None:
-    """What a room offers, and what it hands out, says what it is; what can be drawn is a picture."""
+    """What a room offers and hands out says what it is; what can be drawn is a picture."""
     made: set[type] = set()
     for name in [*ROOMS, *HANDED_OUT]:
         try:

@@ -190,8 +190,8 @@ def nobody(unit: str) -> str:
         else "store its categories with indices of 32 bits, and its timestamps in microseconds"
     )
     return (
-        f"{unit!r} is text in a Parquet file that DuckDB reads by itself: it puts ? for a byte that "
-        f"is not text, so people with a ? in {unit!r} are nobody's, and in no answer; {helps}, or "
+        f"{unit!r} is text in a Parquet file that DuckDB reads by itself: it puts ? for a byte "
+        f"that is not text, so people with a ? in {unit!r} are nobody's, and in no answer; {helps}, or "
         "keep identifiers as whole numbers"
     )
 

@@ -120,7 +120,8 @@ def _ends(gaps: list[Gap]) -> str:
     ends = [gap.ends(LEVEL) for gap in gaps]
     if not all(np.isfinite(low[0]) and np.isfinite(high[0]) for low, high in ends):
         return "(of one survey)"
-    return "(" + " and ".join(f"{_orders(low[0])} to {_orders(high[0])}" for low, high in ends) + ")"
+    told = (f"{_orders(low[0])} to {_orders(high[0])}" for low, high in ends)
+    return f"({' and '.join(told)})"
 
 
 def _surely(gaps: list[Gap]) -> str:

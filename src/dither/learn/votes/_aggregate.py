@@ -178,7 +178,7 @@ class SampleAndAggregate:
         self._spending: Spending | None = None
 
     def __repr__(self) -> str:
-        return f"<SampleAndAggregate: {self.how} of {self.parts:,} parts; a release is {self.loss!r}>"
+        return f"<SampleAndAggregate: {self.how} of {self.parts:,} parts, at {self.loss!r} each>"
 
     def _cost(self) -> Loss:
         size, noise = self._low.size, self._aggregator
