@@ -191,8 +191,8 @@ def nobody(unit: str) -> str:
     )
     return (
         f"{unit!r} is text in a Parquet file that DuckDB reads by itself: it puts ? for a byte "
-        f"that is not text, so people with a ? in {unit!r} are nobody's, and in no answer; {helps}, or "
-        "keep identifiers as whole numbers"
+        f"that is not text, so people with a ? in {unit!r} are nobody's, and in no answer; "
+        f"{helps}, or keep identifiers as whole numbers"
     )
 
 

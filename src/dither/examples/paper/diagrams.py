@@ -128,9 +128,9 @@ def densities_figure(epsilon: float = 1.0, low: tuple[float, float] = (0.2, 0.8)
         3,
         "The law of one report by SDPM",
         panels,
-        f"At ε = {epsilon:g}. Shaded: the low range [{low[0]:g}, {low[1]:g}], in which a low number "
-        "is reported as itself or not at all. The stem is the chance of that, to the last digit: "
-        "among real numbers it is then known for certain.",
+        f"At ε = {epsilon:g}. Shaded: the low range [{low[0]:g}, {low[1]:g}], in which a low "
+        "number is reported as itself or not at all. The stem is the chance of that, to the last "
+        "digit: among real numbers it is then known for certain.",
     )
 
 
