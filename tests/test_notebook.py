@@ -41,6 +41,61 @@ def test_every_result_shows_its_text() -> None:
     assert [t for t in shown if t.__repr__ is object.__repr__] == []
 
 
+ROOMS = [
+    "dither",
+    *(
+        m.name
+        for m in pkgutil.walk_packages(dither.__path__, "dither.")
+        # Engines stay behind a session.
+        if m.ispkg and "._" not in m.name and not m.name.startswith("dither.engines")
+    ),
+]
+HANDED_OUT = {
+    "dither.inference.tables._table": "Inference",
+    "dither.learn.deep._optimizer": "PrivateOptimizer",
+    "dither.learn.federated._server": "Server Round",
+    "dither.learn.secure._secure_sum": "SecureSum RunningSum",
+    "dither.learn.secure._shared_sum": "ShareServer",
+    "dither.learn.votes._teachers": "Poll",
+    "dither.mechanisms.counts.binary_tree": "RunningCount",
+}
+"""What people are given without importing it."""
+HELD_BACK = {"KeyedWords", "SecureWords", "SimulatedWords"}
+"""Sources of randomness, which show nothing of themselves."""
+
+
+@pytest.mark.extras
+def test_nothing_that_people_hold_is_an_address_in_memory() -> None:
+    """What a room offers and hands out says what it is; what can be drawn is a picture."""
+    made: set[type] = set()
+    for name in [*ROOMS, *HANDED_OUT]:
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            assert not (error.name or "").startswith("dither"), name
+            continue  # of an extra that is not installed
+        wanted = HANDED_OUT.get(name, "").split() or [n for n in vars(module) if n[0] != "_"]
+        things = [vars(module)[n] for n in wanted]
+        made |= {
+            thing
+            for thing in things
+            if inspect.isclass(thing)
+            and thing.__module__.startswith("dither.")
+            and not inspect.isabstract(thing)
+            and not getattr(thing, "_is_protocol", False)
+            and not issubclass(thing, BaseException)
+        }
+    assert len(made) > 150
+    bare = {thing.__name__ for thing in made if thing.__repr__ is object.__repr__}
+    assert bare == HELD_BACK & bare
+    drawn = [thing for thing in made if hasattr(thing, "plot")]
+    silent = [t for t in drawn if "create_fn" in t.__repr__.__qualname__]
+    assert silent == []
+    shows = ("_repr_html_", "_repr_png_")
+    unseen = [t.__name__ for t in drawn if not any(hasattr(t, name) for name in shows)]
+    assert unseen == ["Loss"]  # a line says it
+
+
 def test_text_is_escaped() -> None:
     """A name of the data is no markup."""
 

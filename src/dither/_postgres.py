@@ -9,18 +9,24 @@ and no variable that could be shown.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from dither._environment import Secret
+from dither._extras import check_library
 
-__all__ = ["Unreachable", "connect"]
+__all__ = ["Unreachable", "check_driver", "connect"]
 
 
 class Unreachable(Exception):
     """There is no connection; the message says why and what would help, and quotes nothing."""
 
 
-_NO_DRIVER = "the driver for PostgreSQL is missing; install it: pip install 'dither[postgres]'"
+_BROKEN = (
+    "psycopg, the driver for PostgreSQL, cannot be loaded: its libpq is missing; install both: "
+    "pip install 'dither[postgres]'"
+)
 _NO_STRING = (
     "this is not a connection string; write {shown} as "
     "'host=… dbname=… user=… password=…' or 'postgresql://user:password@host/database'"
@@ -71,6 +77,23 @@ _REASONS = [
 ]
 
 
+def check_driver() -> None:
+    """See that the driver can be loaded.
+
+    Raises
+    ------
+    MissingLibraryError
+        It is not installed; the extra ``postgres`` brings it.
+    Unreachable
+        It is, and the library that it calls is not.
+    """
+    check_library("psycopg", "postgres", "tables and ledgers on PostgreSQL need")
+    with suppress(ImportError):
+        import_module("psycopg")
+        return
+    raise Unreachable(_BROKEN)
+
+
 def connect(dsn: Secret, *, application: str, timeout: float) -> Any:
     """A connection of psycopg on which each statement commits unless a transaction is begun.
 
@@ -85,9 +108,12 @@ def connect(dsn: Secret, *, application: str, timeout: float) -> Any:
 
     Raises
     ------
+    MissingLibraryError
+        The driver is not installed; the extra ``postgres`` brings it.
     Unreachable
         There is none.
     """
+    check_driver()
     opened, reason = _opened(dsn, application, max(2, round(timeout)))
     if opened is None:
         raise Unreachable(reason.format(shown=dsn.shown))
@@ -96,11 +122,9 @@ def connect(dsn: Secret, *, application: str, timeout: float) -> Any:
 
 def _opened(dsn: Secret, application: str, seconds: int) -> tuple[Any, str]:
     """A connection, or why there is none."""
-    try:
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError:
-        return None, _NO_DRIVER
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
     # A server that went away without a word is noticed within half a minute.
     alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +77,13 @@ def test_all_reference_errors() -> None:
         np.testing.assert_allclose(found, [float(v) for v in values], atol=0.01)
 
 
+def verdicts_of_page() -> dict[str, str]:
+    """The table of docs/local/sdldp.md: each claim, and the verdict that its line begins with."""
+    page = Path(__file__).parents[2] / "docs" / "local" / "sdldp.md"
+    rows = [line.strip("| ").split(" | ") for line in page.read_text().splitlines()]
+    return {row[1]: re.split("[:,;]", row[2])[0] for row in rows if len(row) == 3}
+
+
 def test_frequency_claims() -> None:
     """Verdicts on the claims about shares and adversaries, from two simulated surveys a point."""
     rng = np.random.default_rng(1)
@@ -94,6 +103,9 @@ def test_frequency_claims() -> None:
     assert verdicts["SDGRR satisfies SDLDP"] == verdicts["SDPM satisfies SDLDP"] == AS_PRINTED
     assert verdicts["a low value's report has the variance of equation (15)"] == NOT
     assert verdicts["EM converges to the likeliest distribution"] == HOLDS
+    # The page has every claim in these words, with the verdict of the code.
+    told = verdicts_of_page()
+    assert {text: told.get(text) for text in verdicts} == verdicts
     first = reproduce.claims(figures)[0]
     assert first.where == "left out of 5.2.3"
     for share in ("77.9 %", "6.1 %", "2.6 %"):
@@ -213,7 +225,9 @@ def test_what_is_far_apart_is_decided_by_ten_surveys() -> None:
 def test_one_survey_decides_nothing() -> None:
     """However far apart, of one survey every verdict on means is undecided, and says why."""
     sizes = {"SDPM_25": 1e-6, "SDPM_50": 1e-4, "SDPM_75": 1e-2, "SDPM_Personalised": 1.0}
+    told = verdicts_of_page()
     for claim in claims_of_means(*drawn_figures(1, np.random.default_rng(4), **sizes)):
+        assert told[claim.text] in {HOLDS, ONLY_HERE, NOT, UNDECIDED}
         assert claim.verdict == UNDECIDED
         assert "One survey decides nothing" in claim.evidence
 
@@ -291,6 +305,49 @@ def test_a_series_has_one_colour() -> None:
             for label, colour in told.items():
                 assert seen.setdefault(label, colour) == colour
         plt.close(drawn)
+
+
+def test_a_series_has_one_mark() -> None:
+    """In a figure no two series share a mark, and the legend shows each as the panels do."""
+    figure = reproduce.adversary_figure(2, np.random.default_rng(5))
+    drawn = figure.plot()
+    legend = drawn.axes[-1].get_legend()
+    told = {t.get_text(): h for t, h in zip(legend.get_texts(), legend.get_lines(), strict=True)}
+    assert len(told) == 7
+    marks = {label: handle.get_marker() for label, handle in told.items()}
+    assert len(set(marks.values())) == 7
+    for axes in drawn.axes[:4]:
+        drawn_as = [(line.get_color(), line.get_marker()) for line in axes.lines]
+        colours = {colour: mark for colour, mark in drawn_as if mark != "None"}
+        for label, handle in told.items():
+            assert colours[handle.get_color()] == marks[label]
+
+
+def test_diagrams_say_their_numbers() -> None:
+    """Figure 1 tells how often a value is kept, and sent as another one; figure 3 its minus."""
+    one = reproduce.framework_figure("1").plot()
+    urr, sdgrr = one.axes
+    assert urr.get_title(loc="left") == "ULDP, as URR: 27 % on each crossing line"
+    assert sdgrr.get_title(loc="left") == "SDLDP, as SDGRR: 15 % on each crossing line"
+    assert "HIV  73 %" in [t.get_text() for t in urr.texts]
+    three = reproduce.densities_figure().plot()
+    assert three.axes[0].get_title(loc="left") == "x = \N{MINUS SIGN}0.5, high"
+
+
+def test_figures_show_themselves_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a picture, and as a line where there is no Matplotlib; their parts as a line each."""
+    for figure in (reproduce.framework_figure(), reproduce.variance_figure()):
+        picture = figure._repr_png_()
+        assert picture is not None
+        assert picture[0].startswith(b"\x89PNG")
+        assert repr(figure).startswith(f"<figure {figure.number}: ")
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "matplotlib.figure", None)
+            assert figure._repr_png_() is None
+    panel = reproduce.variance_figure().panels[0]
+    assert repr(panel).endswith("PM, any value; SDPM, low values>")
+    assert repr(panel.curves[0]) == "<curve 'PM, any value', exact>"
+    assert repr(reproduce.KeptSurveys()) == "<0 surveys kept in memory>"
 
 
 def test_definition_3_is_too_weak() -> None:

@@ -181,6 +181,44 @@ LIBRARIES = {
 }
 """What extras bring."""
 
+DOORS: dict[str, str | None] = {
+    "engines/duckdb/drift.py": "engines/duckdb/frames.py",
+    "engines/postgres/": "_postgres.py",
+    "examples/training_audit.py": "learn/deep/__init__.py",
+    "inference/": "inference/__init__.py",
+    "lab/audit/_contents.py": None,  # values of a library, which is there
+    "learn/_conventions.py": None,  # does without
+    "learn/_estimator.py": None,  # scikit-learn calls it
+    "learn/deep/": "learn/deep/__init__.py",
+    "learn/federated/_torch.py": None,  # modules of torch, which is there
+    "plots/": "plots/_canvas.py",
+}
+"""Modules that import libraries of extras as if they were there, and where that is asked before."""
+
+
+def _bare(tree: ast.AST) -> bool:
+    """Whether a library of an extra is imported, other than for types."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+            continue
+        if any(name.partition(".")[0] in {*LIBRARIES, "pandas"} for name in _imports(node)):
+            return True
+        waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def test_libraries_of_extras_are_asked_for_by_name() -> None:
+    """Whoever lacks one is told which extra brings it, and never of a module alone."""
+    asking = {_name(p) for p in MODULES if "from dither._extras import" in p.read_text()}
+    assert {door for door in DOORS.values() if door} <= asking
+    bare = {_name(p) for p in MODULES if _bare(parsed(p))} - asking
+    assert {name for name in bare if not name.startswith(tuple(DOORS))} == set()
+    assert [door for door in DOORS if not any(name.startswith(door) for name in bare)] == []
+
+
 NAMES = ["dither", *(m.name for m in pkgutil.walk_packages([str(ROOT)], "dither."))]
 WITHOUT = "names that need {} are not looked at, where it is not installed"
 

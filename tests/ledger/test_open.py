@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from dither.errors import (
     LedgerError,
     LedgerLockedError,
     LedgerVersionError,
+    MissingLibraryError,
 )
 from dither.ledger import Ledger
 from dither.ledger import _sqlite as store
@@ -286,3 +288,14 @@ def test_caps_that_cannot_be_written_are_refused(book: Ledger) -> None:
     for name in ("", " ", "a\nb", "x" * 201):
         with pytest.raises(ArgumentError, match="name must be"):
             book.ensure_account(name, BudgetFilter(Fraction(1), Fraction(0)), PATIENT)
+
+
+def test_a_ledger_on_a_server_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not there, or cannot be loaded, the message says what to install."""
+    monkeypatch.setenv("LEDGER_DSN", "host=nowhere")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingLibraryError, match=r"psycopg.*pip install 'dither\[postgres\]'"):
+        Ledger.open({"postgres": "env:LEDGER_DSN", "schema": "visits"})
+    monkeypatch.setattr("dither._postgres.check_library", lambda *_: None)
+    with pytest.raises(LedgerError, match=r"libpq is missing.*pip install 'dither\[postgres\]'"):
+        Ledger.open({"postgres": "env:LEDGER_DSN", "schema": "visits"})

@@ -91,6 +91,13 @@ class Engine(ABC):
     def unread(self, table: str) -> Mapping[str, str]:
         """Why columns of a table cannot be read, and what would help."""
 
+    def nobody(self, table: str) -> str:
+        """Which people's rows are nobody's for how the source is read, and what would help.
+
+        By public facts alone; empty where that makes nobody of anyone.
+        """
+        return ""
+
     def places(self, table: str) -> frozenset[Hashable]:
         """What is one for all names of the same rows, where the engine can tell.
 

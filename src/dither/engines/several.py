@@ -53,6 +53,9 @@ class SeveralEngines(Engine):
     def unread(self, table: str) -> Mapping[str, str]:
         return self._of(table).unread(table)
 
+    def nobody(self, table: str) -> str:
+        return self._of(table).nobody(table)
+
     def places(self, table: str) -> frozenset[Hashable]:
         return self._of(table).places(table)
 

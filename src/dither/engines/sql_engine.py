@@ -209,6 +209,10 @@ class SQLEngine(Engine):
         other = (n for n, kind in known if kind is None and n not in lists)
         return dict.fromkeys(other, UNREAD) | dict(self._table(table).unread)
 
+    def nobody(self, table: str) -> str:
+        """Which people's rows are nobody's for how the source is read."""
+        return self._table(table).nobody
+
     def _table(self, name: str) -> Stored:
         self._check_open()
         stored = self._stored_tables()

@@ -49,7 +49,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from dither._environment import Secret, secret
-from dither._postgres import Unreachable, connect
+from dither._postgres import Unreachable, check_driver, connect
 from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
 from dither.ledger._place import LedgerSchema
@@ -102,6 +102,8 @@ class ServerStore(Store):
     ------
     PolicyError
         The environment has no such variable.
+    MissingLibraryError
+        The driver is not installed; the extra ``postgres`` brings it.
     """
 
     def __init__(self, place: LedgerSchema, timeout: float) -> None:
@@ -109,6 +111,8 @@ class ServerStore(Store):
         self._place = place
         self._kept = _Kept()
         self._dsn = secret(place.dsn, "ledger.postgres")
+        with _in_words(self.name):
+            check_driver()
         self._engine = _engine(place, self._dsn, timeout, self._kept)
         weakref.finalize(self, self._kept.close)
 

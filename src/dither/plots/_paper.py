@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither.plots._canvas import (
     COLOURS,
@@ -43,7 +43,6 @@ _SERIES = {
     "SDPM-75": COLOURS[4],
     "low values, 75 % low": COLOURS[0],
     "low values, 50 % low": COLOURS[2],
-    "low values, 22 % low": COLOURS[4],
     "low values, 25 % low": COLOURS[4],
     "URR-25": COLOURS[5],
     "URR-50": COLOURS[1],
@@ -60,8 +59,11 @@ _SERIES = {
 
 AS_PRINTED = "as printed"
 
-_ABREAST = 3
-"""Entries of the legend on a line."""
+_MARKERS = (*MARKERS, "X", "p")
+"""Of eight series, the most that a figure has."""
+
+_ABREAST, _SHORT = 3, 10
+"""Entries of the legend on a line; four of them where their labels have so few letters."""
 
 
 def draw(paper: PaperFigure, x: Sequence[float], path: str | Path | None = None) -> Figure:
@@ -70,7 +72,9 @@ def draw(paper: PaperFigure, x: Sequence[float], path: str | Path | None = None)
     columns = min(2, len(paper.panels))
     labels = list(dict.fromkeys(c.label for panel in paper.panels for c in panel.curves))
     colours = {label: _SERIES.get(label, MUTED) for label in labels}
-    lines = math.ceil(_legend_size(paper) / _ABREAST)
+    shown = _shown(paper)
+    abreast = 4 if len(shown) == 4 and max(map(len, shown)) <= _SHORT else _ABREAST
+    lines = math.ceil(len(shown) / abreast)
     below = 0.3 * lines
     figure = new_figure(WIDTH, 1.0 + 2.9 * rows + below)
     grid = figure.add_gridspec(rows + 1, columns, height_ratios=[2.9] * rows + [below])
@@ -90,7 +94,7 @@ def draw(paper: PaperFigure, x: Sequence[float], path: str | Path | None = None)
         list(handles),
         loc="center left",
         bbox_to_anchor=(-0.02, 0.5),
-        ncols=_ABREAST,
+        ncols=abreast,
         frameon=False,
         fontsize=9,
         columnspacing=1.6,
@@ -100,16 +104,17 @@ def draw(paper: PaperFigure, x: Sequence[float], path: str | Path | None = None)
     return finish(figure, title=title, foot=paper.note, path=path)
 
 
-def _legend_size(paper: PaperFigure) -> int:
-    shown = {c.label if c.how != "printed" else "" for p in paper.panels for c in p.curves}
-    return len(shown)
+def _shown(paper: PaperFigure) -> set[str]:
+    """What the legend names."""
+    return {c.label if c.how != "printed" else AS_PRINTED for p in paper.panels for c in p.curves}
 
 
 def _panel(axes: Axes, panel: PaperPanel, colours: dict[str, str], x: Sequence[float]) -> None:
     named = {curve.label for curve in panel.curves if curve.how == "exact"}
+    marked = {curve.label for curve in panel.curves if curve.how == "simulated"}
     for curve in panel.curves:
         colour = colours[curve.label]
-        marker = MARKERS[list(colours).index(curve.label) % len(MARKERS)]
+        marker = _MARKERS[list(colours).index(curve.label) % len(_MARKERS)]
         if curve.errors is not None:
             axes.errorbar(
                 x, curve.values, curve.errors, fmt="none", ecolor=colour, elinewidth=1.2, capsize=2
@@ -120,16 +125,11 @@ def _panel(axes: Axes, panel: PaperPanel, colours: dict[str, str], x: Sequence[f
         style = {"exact": "-", "simulated": "-", "printed": ":", "baseline": "--"}[curve.how]
         label = AS_PRINTED if curve.how == "printed" else curve.label
         mark = marker if curve.how == "simulated" else None
-        axes.plot(
-            x,
-            curve.values,
-            style,
-            color=colour,
-            linewidth=1.8,
-            marker=mark,
-            markersize=5,
-            label=label,
-        )
+        look: dict[str, Any] = {"color": colour, "linewidth": 1.8, "markersize": 5}
+        axes.plot(x, curve.values, style, marker=mark, **look)
+        # In the legend a line has its marks, also where these are drawn by themselves.
+        both = marker if curve.how != "printed" and curve.label in marked else None
+        axes.plot([], [], style, marker=both, label=label, **look)
     axes.set_xlabel("ε")
     axes.set_ylabel(panel.ylabel)
     heading(axes, panel.title, MUTED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither._format import percent
 from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, heading, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -65,14 +66,26 @@ def _arrows(axes: Axes, law: PaperLaw) -> None:
     for i, name in enumerate(law.names):
         colour = _HIGH if i < law.high else _LOW
         axes.text(-0.05, heights[i], name, ha="right", va="center", fontsize=9, color=colour)
-        kept = f"{name}  {law.chances[i, i]:.0%}"
+        kept = f"{name}  {percent(float(law.chances[i, i]), 0)}"
         axes.text(1.05, heights[i], kept, ha="left", va="center", fontsize=9, color=colour)
     axes.text(-0.05, k - 0.35, "value", ha="right", fontsize=8.5, color=MUTED)
     axes.text(1.05, k - 0.35, "report, and how often kept", ha="left", fontsize=8.5, color=MUTED)
     axes.set_xlim(-0.55, 1.95)
     axes.set_ylim(-0.8, k)
     axes.set_axis_off()
-    heading(axes, law.title, INK)
+    heading(axes, f"{law.title}{_crossing(law)}", INK)
+
+
+def _crossing(law: PaperLaw) -> str:
+    """How often a value is sent as one of the others, where that is one number for all."""
+    k = len(law.names)
+    found = {
+        percent(float(law.chances[x, y]), 0)
+        for x in range(k)
+        for y in range(k)
+        if x != y and law.chances[x, y] > 0
+    }
+    return f": {found.pop()} on each crossing line" if len(found) == 1 else ""
 
 
 def _top(law: PaperDensity) -> float:
@@ -87,7 +100,7 @@ def _density(axes: Axes, law: PaperDensity, *, last: bool, first: bool) -> None:
     for start, stop, height in law.pieces:
         if start > end:
             corners += [(end, 0.0), (start, 0.0)]
-            axes.axvspan(end, start, color=_LOW, alpha=0.08, linewidth=0)
+            axes.axvspan(end, start, color=_LOW, alpha=0.14, linewidth=0)
         corners += [(start, height), (stop, height)]
         end = stop
     corners.append((end, 0.0))

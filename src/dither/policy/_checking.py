@@ -203,6 +203,8 @@ def _table(
                 continue
             found += _needs(place, body, facts.kind, known[column], private=declared.private)
             found += _labelled(f"{place}.values", body, labels.get(column, ()))
+        if declared.private and engine.nobody(name):
+            found.append(Finding("warning", f"{where}.unit", engine.nobody(name)))
         if declared.private and declared.unit is None and not policy.units[name].declared:
             found += _unprotected(where, name, kinds)
         whole = [c for c in declared.columns if c in kinds and c not in unread]

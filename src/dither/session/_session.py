@@ -122,6 +122,9 @@ def open(  # noqa: A001 - as users write it: dt.open
         lists = {name: engine.lists(name) for name in read.tables}
         schema = schema_of(read, found, incomplete, unread, lists)
         engine.check(schema)
+        for name, declared in read.tables.items():
+            if declared.private and engine.nobody(name):
+                warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=2)
         ledger = ledger_ahead.opened()
         try:
             session = Session(read, schema, engine, ledger, caps, analyst)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import datetime as dt
+import sys
 import threading
 import time
 import traceback
@@ -18,7 +18,13 @@ from dither._environment import Secret
 from dither.engines.identity import same_rows
 from dither.engines.postgres import PostgresEngine
 from dither.engines.postgres.connection import SETTINGS, Failure
-from dither.errors import DitherError, EngineError, PolicyError, UnsupportedError
+from dither.errors import (
+    DitherError,
+    EngineError,
+    MissingLibraryError,
+    PolicyError,
+    UnsupportedError,
+)
 from dither.plan.schema import ColumnFacts, Kind
 from postgres_server import PASSWORD, Database, Server
 
@@ -565,17 +571,13 @@ def test_nothing_that_is_shown_or_kept_holds_the_password(database, tmp_path, ca
 
 
 def test_without_psycopg_the_message_says_what_to_install(tmp_path, monkeypatch):
-    """And nothing but naming the engine needs it."""
-    real = builtins.__import__
-
-    def missing(name, *arguments, **named):
-        if name.startswith("psycopg"):
-            raise ImportError(name)
-        return real(name, *arguments, **named)
-
+    """And nothing but naming the engine needs it; nor is it enough without its own library."""
     monkeypatch.setenv("TEST_DSN", "host=nowhere")
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(PolicyError, match=r"pip install 'dither\[postgres\]'"):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingLibraryError, match=r"psycopg.*pip install 'dither\[postgres\]'"):
+        dither.open(policy(tmp_path))
+    monkeypatch.setattr("dither._postgres.check_library", lambda *_: None)
+    with pytest.raises(PolicyError, match=r"libpq.*pip install 'dither\[postgres\]'"):
         dither.open(policy(tmp_path))
 
 

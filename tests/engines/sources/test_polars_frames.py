@@ -121,7 +121,7 @@ def test_a_long_frame_is_read_in_parts_and_again() -> None:
 WITHOUT = """
 import sys
 sys.modules["pyarrow"] = sys.modules["scipy"] = sys.modules["pandas"] = None
-import gzip
+import gzip, warnings
 from pathlib import Path
 import polars as pl
 import dither as dt
@@ -154,12 +154,26 @@ def refused(kind, words, ask):
         assert words in str(error), error
     else:
         raise AssertionError(words)
+"""
+"""What both scripts begin with: a process in which these libraries are not installed."""
 
+READING = """
 assert count("a.parquet", {"t": rows}) == n
 assert count("b.parquet", {"t": rows.lazy()}) == n
 assert count("some.csv") == count("some.csv.gz") == n
-# Whether a ? was stored cannot be said, so it is nobody's.
-assert count("us.parquet") == n * 2 // 3
+# Whether a ? was stored cannot be said, so it is nobody's, which is told at once.
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    assert count("us.parquet") == n * 2 // 3
+assert [w.filename for w in told] == ["<string>"]
+assert "people with a ? in 'who' are nobody's" in str(told[0].message)
+assert "pip install 'dither[arrow]'" in str(told[0].message)
+whose = {"budget": {"epsilon": 1, "delta": 1e-6, "ledger": "x.ledger"},
+         "tables": {"t": {"source": "us.parquet", "unit": "who", "max_groups": 1, "max_rows": 9}}}
+warned = [f for f in dt.check(whose).findings if f.level == "warning"]
+assert [(f.where, "'dither[arrow]'" in f.text) for f in warned] == [("tables.t.unit", True)]
+whose["tables"]["t"]["unit"] = "age"
+assert not any("nobody" in f.text for f in dt.check(whose).findings)
 for name in ("ms.parquet", "some.arrow", *(["some.csv.zst"] * (sys.version_info < (3, 14)))):
     refused(MissingLibraryError, "pip install 'dither[arrow]'", lambda: count(name))
 class Table:
@@ -167,6 +181,23 @@ class Table:
 refused(MissingLibraryError, "pip install 'dither[arrow]'", lambda: count("c.csv", {"t": Table()}))
 refused(ArgumentError, "a source must be", lambda: count("d.csv", {"t": 3}))
 
+from dither import local
+channel = local.GRR(3, epsilon=1)
+rows.select(report=pl.lit(1)).write_parquet("reports.parquet")
+counted = channel.aggregate([0, 1, 1])
+for ask in (
+    lambda: local.reports_table(channel, [0, 1]),
+    lambda: local.aggregate_table(channel, "reports.parquet"),
+    counted.to_arrow,
+):
+    refused(MissingLibraryError, "pip install 'dither[arrow]'", ask)
+# In a stream it is one more bad chunk, which says what is missing.
+streamed = local.aggregate_stream(channel, [Path("reports.parquet"), [0, 1]])
+assert streamed.aggregate.n == 2
+assert "pip install 'dither[arrow]'" in streamed.bad[0].reason
+"""
+
+MODELS = """
 free = dt.open(
     {"budget": {"epsilon": 10, "delta": 1e-6, "ledger": "e.ledger"},
      "tables": {"t": {"source": "us.parquet", "columns": {
@@ -182,9 +213,23 @@ assert table.learn(1).additive("age ~ who").release().certificate
 """
 
 
-def test_a_plain_install_does_the_main_job(tmp_path: Path) -> None:
-    """Files, frames, tables of synthetic rows and models; what needs an extra names it, free."""
+def done_without(script: str, folder: Path) -> None:
+    """Run a script in a plain install."""
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", WITHOUT + script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_plain_install_reads_what_it_can(tmp_path: Path) -> None:
+    """Files, frames and reports; what needs an extra names it, and whom it makes nobody is told."""
+    done_without(READING, tmp_path)
+
+
+def test_a_plain_install_does_the_main_job(tmp_path: Path) -> None:
+    """Tables of synthetic rows and models; what needs an extra names it, free."""
+    done_without(MODELS, tmp_path)

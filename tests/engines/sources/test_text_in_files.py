@@ -129,6 +129,11 @@ def test_categories_that_are_not_text_fail_nothing(tmp_path, index):
     path = tmp_path / "t.parquet"
     assert answered(path, "SELECT COUNT(DISTINCT u) AS n FROM t") == {(): [2]}
     assert answered(path, "SELECT COUNT(*) AS n FROM t WHERE g = 'a'") == {(): [2]}
+    with DuckDBEngine({"t": FileSource(path, "parquet", unit="u")}, threads=1) as engine:
+        told = engine.nobody("t")
+    # Arrow reads those of 32 bits, and then a stored question mark makes nobody of anyone.
+    assert ("store its categories" in told) == (index.bit_width != 32)
+    assert told == "" or index.bit_width != 32
 
 
 def test_a_unit_that_the_source_was_not_told_of_is_refused(tmp_path):

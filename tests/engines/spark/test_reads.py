@@ -399,13 +399,17 @@ def test_progress_is_a_share_of_tasks(session, rows):
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "kind", "words"),
     [
-        ("import os; os.environ.update(PATH='', JAVA_HOME='')", "needs Java 17"),
-        ("import sys; sys.modules['pyspark'] = None", "pip install 'dither"),
+        ("import os; os.environ.update(PATH='', JAVA_HOME='')", "PolicyError", "needs Java 17"),
+        (
+            "import sys; sys.modules['pyspark'] = None",
+            "MissingLibraryError",
+            "pip install 'dither[spark]'",
+        ),
     ],
 )
-def test_what_is_missing_is_named_at_open(tmp_path, code, words):
+def test_what_is_missing_is_named_at_open(tmp_path, code, kind, words):
     """In a fresh process, which has started no Spark."""
     asked = (
         f"{code}\n"
@@ -416,7 +420,7 @@ def test_what_is_missing_is_named_at_open(tmp_path, code, words):
     found = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True
     )
-    assert found.stdout.startswith("PolicyError")
+    assert found.stdout.startswith(kind)
     assert words in found.stdout
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._extras import check_library
 from dither._format import count_text
 from dither.cli._endings import INTERRUPTED
 from dither.cli._files import check_targets
@@ -141,6 +142,10 @@ def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     from dither.examples import paper
     from dither.numeric import SimulatedWords
 
+    # Before surveys are drawn, which takes minutes.
+    check_library("matplotlib", "plots", "pictures need")
+    if data is not None:
+        check_library("scipy", "inference", "what the paper claims needs")
     rng = SimulatedWords(seed).generator()
     survey = paper.read_survey(data) if data is not None else None
     out.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ from dither.errors import PolicyError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["FIELDS", "ArrowRoute", "arrow_route", "direct", "footers"]
+__all__ = ["FIELDS", "ArrowRoute", "arrow_route", "direct", "footers", "nobody"]
 
 FIELDS = (
     "SELECT file_name, name, type, num_children, converted_type, scale, precision, logical_type "
@@ -179,6 +179,20 @@ def direct(files: Files, unit: str | None = None, *, named: bool = False) -> str
         f"utf8_validation = 'replace'{own})",
         files,
         named=named,
+    )
+
+
+def nobody(unit: str) -> str:
+    """Whom the engine's own reader leaves out, where the unit is text, and what would help."""
+    helps = (
+        "install pyarrow, which reads the file otherwise: pip install 'dither[arrow]'"
+        if find_spec("pyarrow") is None
+        else "store its categories with indices of 32 bits, and its timestamps in microseconds"
+    )
+    return (
+        f"{unit!r} is text in a Parquet file that DuckDB reads by itself: it puts ? for a byte "
+        f"that is not text, so people with a ? in {unit!r} are nobody's, and in no answer; "
+        f"{helps}, or keep identifiers as whole numbers"
     )
 
 

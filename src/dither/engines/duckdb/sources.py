@@ -202,7 +202,7 @@ def attach(
     if source.format == "sqlite":
         raise PolicyError(f"{shown} {NO_SQLITE}")
     computed, complete, unread = frozenset[str](), True, dict[str, str]()
-    route, base = None, None
+    route, base, nobody = None, None, ""
     try:
         seal = _seal(source, files)
         now = layout(lambda sql: connection.execute(sql).fetchall(), source)
@@ -235,10 +235,14 @@ def attach(
         computed = frozenset(words) - set(files.keys)
         route = _read_safely(connection, view, files, found, now[1], source.unit, shown)
         unread = dict(route.unread) if route is not None else {}
+        unit = source.unit
+        if route is None and unit not in files.keys and found.get(unit or "") == "VARCHAR":
+            nobody = parquet.nobody(unit or "")
     # A file that was exchanged meanwhile has no seal, and each time is read as it was here.
     seal = seal if seal == _seal(source, now[0]) else ()
     types = found | dict.fromkeys(unread)
-    stored = Stored(view, types, unread, computed, complete, now, seal, route, base=base)
+    stored = Stored(view, types, unread, computed, complete, now, seal, route)
+    stored = replace(stored, base=base, nobody=nobody)
     if source.format == "duckdb":
         # Elsewhere a type lists what its writer met among the values.
         stored = replace(stored, labels=_labels(found))

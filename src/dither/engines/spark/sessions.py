@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dither._extras import extra_library
 from dither.errors import PolicyError
 
 __all__ = ["Sessions", "is_remote", "open_sessions", "quietly"]
@@ -137,12 +138,7 @@ def open_sessions(
 
 
 def _check_installed() -> None:
-    try:
-        import pyspark
-    except ImportError:
-        raise PolicyError(
-            "the engine 'spark' needs pyspark 4: pip install 'dither[spark]'"
-        ) from None
+    pyspark = extra_library("pyspark", "spark", "the engine 'spark' needs")
     if not pyspark.__version__.startswith("4."):
         raise PolicyError(
             f"the engine 'spark' needs pyspark 4, and {pyspark.__version__} is installed: "

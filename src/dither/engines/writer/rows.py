@@ -92,6 +92,8 @@ class Stored:
         A view of the same rows that also says which file each is of, and the column that does.
     base : str, optional
         The table that the rows lie in, where the source holds several; of a view, that below it.
+    nobody : str
+        Which people's rows are nobody's for how the source is read, and what would help.
     """
 
     view: str
@@ -106,6 +108,7 @@ class Stored:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_file: tuple[str, str] | None = None
     base: str | None = None
+    nobody: str = ""
 
 
 def without_negative_zero(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -118,7 +120,8 @@ def _ends(gaps: list[Gap]) -> str:
     ends = [gap.ends(LEVEL) for gap in gaps]
     if not all(np.isfinite(low[0]) and np.isfinite(high[0]) for low, high in ends):
         return "(of one survey)"
-    return "(" + " and ".join(f"{low[0]:.1f} to {high[0]:.1f}" for low, high in ends) + ")"
+    told = (f"{_orders(low[0])} to {_orders(high[0])}" for low, high in ends)
+    return f"({' and '.join(told)})"
 
 
 def _surely(gaps: list[Gap]) -> str:
@@ -155,8 +158,13 @@ def _judged(here: list[Gap], moved: list[Gap], *, line: float = 0.0) -> str:
 
 
 def _each(values: list[Array]) -> str:
-    return " and ".join(f"{v[0]:.1f}" for v in values)
+    return " and ".join(_orders(v[0]) for v in values)
 
 
 def _mean(values: list[Array]) -> str:
-    return " and ".join(f"{np.mean(v):.1f}" for v in values)
+    return " and ".join(_orders(np.mean(v)) for v in values)
+
+
+def _orders(value: Any) -> str:
+    """To a tenth; what is next to nothing has no sign."""
+    return f"{round(float(value), 1) + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dither.examples.paper.figures import Drawn, drawn, figure_text
 from dither.examples.paper.formulas import pm_density, sdpm_truth
 from dither.local._frequency.graded import SDGRR, URR
 
@@ -70,7 +71,7 @@ class PaperDensity:
         return spread + (self.point[1] if self.point else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaperDiagram:
     """A figure of the paper that has no curves over epsilon.
 
@@ -93,6 +94,12 @@ class PaperDiagram:
         from dither.plots._paper_laws import draw_laws
 
         return draw_laws(self, path)
+
+    def __repr__(self) -> str:
+        return figure_text(self.number, self.title, len(self.panels))
+
+    def _repr_png_(self) -> Drawn | None:
+        return drawn(self)
 
 
 def framework_figure(epsilon: str = "1") -> PaperDiagram:
@@ -121,10 +128,14 @@ def densities_figure(epsilon: float = 1.0, low: tuple[float, float] = (0.2, 0.8)
         3,
         "The law of one report by SDPM",
         panels,
-        f"At ε = {epsilon:g}; shaded: the low range [{low[0]:g}, {low[1]:g}]. A stem is the chance "
-        "that a low number is reported as it is, to the last digit: among real numbers it is then "
-        "known for certain.",
+        f"At ε = {epsilon:g}. Shaded: the low range [{low[0]:g}, {low[1]:g}], in which a low "
+        "number is reported as itself or not at all. The stem is the chance of that, to the last "
+        "digit: among real numbers it is then known for certain.",
     )
+
+
+def _signed(x: float) -> str:
+    return f"{x:g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _density(x: float, epsilon: float, low: tuple[float, float], reach: float) -> PaperDensity:
@@ -136,4 +147,4 @@ def _density(x: float, epsilon: float, low: tuple[float, float], reach: float) -
     start = (reach + 1) / 2 * x - (reach - 1) / 2
     end = start + reach - 1
     found = ((-reach, start, outside), (start, end, inside), (end, reach, outside))
-    return PaperDensity(f"x = {x:g}, high", tuple(p for p in found if p[1] > p[0]), None)
+    return PaperDensity(f"x = {_signed(x)}, high", tuple(p for p in found if p[1] > p[0]), None)

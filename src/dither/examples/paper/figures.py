@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from dither._format import count_text
+from dither.errors import MissingLibraryError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +20,10 @@ __all__ = [
     "PaperCurve",
     "PaperFigure",
     "PaperPanel",
+    "Plotted",
+    "drawn",
     "exponent",
+    "figure_text",
     "runs_text",
     "simulated",
 ]
@@ -26,6 +32,7 @@ EPSILONS = (*(f"0.{i}" for i in range(1, 10)), "1")
 """The paper's: 0.1 to 1 in steps of 0.1, as exact decimals."""
 
 Array = npt.NDArray[np.float64]
+Drawn = tuple[bytes, dict[str, int]]
 
 
 def exponent(values: Any) -> Array:
@@ -33,7 +40,7 @@ def exponent(values: Any) -> Array:
     return np.asarray(np.log10(np.asarray(values, dtype=np.float64)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PaperCurve:
     """One line of a panel.
 
@@ -56,6 +63,9 @@ class PaperCurve:
     errors: Array | None = None
     draws: Array | None = None
 
+    def __repr__(self) -> str:
+        return f"<curve {self.label!r}, {self.how}>"
+
 
 def simulated(label: str, runs: Any, draws: Array | None = None) -> PaperCurve:
     """A curve of log10 mean squared errors, from each run's, shape (10, runs)."""
@@ -73,13 +83,17 @@ def runs_text(runs: int) -> str:
     return f"mean of {runs} surveys, bars one standard error" if runs > 1 else "one survey"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaperPanel:
     """One set of axes."""
 
     title: str
     ylabel: str
     curves: tuple[PaperCurve, ...]
+
+    def __repr__(self) -> str:
+        labels = dict.fromkeys(curve.label for curve in self.curves)
+        return f"<panel {self.title!r}: {'; '.join(labels)}>"
 
     def __getitem__(self, label: str) -> Array:
         """The values of the curve of that label, the first of its kind."""
@@ -94,7 +108,7 @@ class PaperPanel:
         return next(c.draws for c in self.curves if c.label == label and c.draws is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaperFigure:
     """A figure of the paper.
 
@@ -118,3 +132,38 @@ class PaperFigure:
         from dither.plots._paper import draw
 
         return draw(self, [float(e) for e in EPSILONS], path)
+
+    def __repr__(self) -> str:
+        return figure_text(self.number, self.title, len(self.panels))
+
+    def _repr_png_(self) -> Drawn | None:
+        return drawn(self)
+
+
+class Plotted(Protocol):
+    """What can be drawn."""
+
+    def plot(self) -> Figure:
+        """Draw it."""
+        ...
+
+
+def figure_text(number: int, title: str, panels: int) -> str:
+    """A figure in a line.
+
+    Examples
+    --------
+    >>> figure_text(7, "Error of an estimated mean", 6)
+    '<figure 7: Error of an estimated mean; 6 panels>'
+    """
+    return f"<figure {number}: {title}; {count_text(panels, 'panel')}>"
+
+
+def drawn(figure: Plotted) -> Drawn | None:
+    """The picture that a notebook shows by itself; none where Matplotlib is not installed."""
+    try:
+        picture: Any = figure.plot()
+    except MissingLibraryError:
+        return None
+    shown: Drawn = picture._repr_png_()
+    return shown

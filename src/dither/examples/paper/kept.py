@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dither._format import count_text
 from dither.numeric import SimulatedWords
 
 __all__ = ["KeptSurveys", "generator_of"]
@@ -48,6 +49,9 @@ class KeptSurveys:
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"<{count_text(len(self), 'survey')} kept in {self._path or 'memory'}>"
 
     def get(self, key: Sequence[str | int], names: Sequence[str]) -> dict[str, float] | None:
         """The errors of a survey, where all those names are there."""

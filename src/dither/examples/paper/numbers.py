@@ -125,7 +125,7 @@ def variance_figure() -> PaperFigure:
     return PaperFigure(
         4,
         "Largest variance of a report, by formula",
-        (PaperPanel("low range [-0.5, 0.5]", "log10 variance", curves),),
+        (PaperPanel("low range [\N{MINUS SIGN}0.5, 0.5]", "log10 variance", curves),),
         "Dotted: theorem 4 as printed drops a term; a low value's report is also biased.",
     )
 

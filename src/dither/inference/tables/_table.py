@@ -81,6 +81,10 @@ class Inference:
         self._rows, self._epsilon, self._delta = rows, epsilon, delta
         self._unit = st.unit_of(rows)
 
+    def __repr__(self) -> str:
+        asked = ", ".join(f".{name}" for name in vars(type(self)) if not name.startswith("_"))
+        return f"<inference about people: {asked}>"
+
     def mean(self, x: str, *, shape: Shape = "any", null: float = 0.0) -> InferenceQuestion:
         """The mean of a number with declared bounds.
 

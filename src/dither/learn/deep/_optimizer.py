@@ -228,6 +228,10 @@ class PrivateOptimizer:
         if bill is not None:
             self.entry = bill.charge(self.cost)
 
+    def __repr__(self) -> str:
+        planned = "" if self.planned is None else f" of {self.planned:,}"
+        return f"<PrivateOptimizer: {self.taken:,}{planned} steps; {self.loss!r}>"
+
     def _keep_rate(
         self,
         rate: Number | None,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dither._format import count_text
 from dither.errors import ArgumentError, RoundError
 from dither.learn.federated._encoding import Floats, Integers, UpdateEncoding, uniform
 from dither.learn.federated._fedavg import FedAvg
@@ -162,6 +163,12 @@ class Server:
         self._velocity = np.zeros(plan.dimension)
         self._open: Round | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<Server: {self.rounds} of {self.plan.rounds} rounds, "
+            f"{count_text(self.plan.dimension, 'parameter')}>"
+        )
+
     @property
     def rounds(self) -> int:
         """How many were opened."""
@@ -228,6 +235,10 @@ class Round:
         self._total = np.zeros(task.encoding.coordinates, np.int64)
         self._closed = False
         self._summed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<Round, {state}: {self.received} of {len(self.clients)} clients>"
 
     @property
     def received(self) -> int:

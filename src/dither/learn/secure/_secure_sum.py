@@ -18,7 +18,7 @@ with the largest moduli that are offered 30 bits and more are left for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._extras import extra_library
+from dither._format import count_text
 from dither.errors import ArgumentError, RoundError
 
 __all__ = [
@@ -130,6 +131,9 @@ class SecureSum:
     def __init__(self, public: SumKey, context: Any) -> None:
         self.public, self._context = public, context
 
+    def __repr__(self) -> str:
+        return f"<SecureSum of {count_text(self.public.size, 'number')}, with its secret key>"
+
     def open(self, total: list[bytes]) -> Integers:
         """The sums, shape (size,).
 
@@ -162,7 +166,7 @@ class SumKey:
     least : int
     """
 
-    shared: bytes
+    shared: bytes = field(repr=False)
     size: int
     degree: int
     modulus: int
@@ -221,6 +225,9 @@ class RunningSum:
         self._sums: list[Any] = []
         self._given = False
         self._seen: set[Any] = set()
+
+    def __repr__(self) -> str:
+        return f"<RunningSum: {self.received:,} received, {self.refused:,} refused>"
 
     def add(self, message: Any, client: Any = None) -> bool:
         """Add a client's vector; says whether it counts.

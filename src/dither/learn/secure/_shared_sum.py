@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._format import count_text
 from dither.errors import ArgumentError, RoundError
 from dither.learn.secure._secure_sum import (
     TOO_FEW,
@@ -240,6 +241,12 @@ class ShareServer:
         self._clients: set[str] = set()
         self._shares: dict[str, Integers] = {}
         self._given: tuple[frozenset[str], bytes] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<ShareServer {self.number}: {count_text(len(self._clients), 'client')}, "
+            f"{self.refused:,} refused>"
+        )
 
     @property
     def clients(self) -> frozenset[str]:

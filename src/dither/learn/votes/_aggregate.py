@@ -177,6 +177,9 @@ class SampleAndAggregate:
         self.loss = self._cost()
         self._spending: Spending | None = None
 
+    def __repr__(self) -> str:
+        return f"<SampleAndAggregate: {self.how} of {self.parts:,} parts, at {self.loss!r} each>"
+
     def _cost(self) -> Loss:
         size, noise = self._low.size, self._aggregator
         if isinstance(noise, DiscreteLaplace):

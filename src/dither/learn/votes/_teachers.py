@@ -34,6 +34,13 @@ class Poll(Run):
         self.answered = self.asked = 0
         self.margins: list[int] = []
 
+    def __repr__(self) -> str:
+        plan = self.plan
+        return (
+            f"<Poll: {self.answered:,} of {plan.answers:,} answers, {self.asked:,} of "
+            f"{plan.queries:,} questions>"
+        )
+
     def knows(self, key: str) -> bool:
         """Whether this question was asked before."""
         return key in self._known

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither._extras import extra_library
 from dither.errors import ArgumentError
 from dither.local._domain import bind, brief
 from dither.local._limits import MOST, described
@@ -218,9 +219,14 @@ class Aggregate:
         return cls(channel, counts, n, rejected)
 
     def to_arrow(self) -> Any:
-        """The counts as an Arrow table (feature, count), with the rest in its metadata."""
-        import pyarrow as pa
+        """The counts as an Arrow table (feature, count), with the rest in its metadata.
 
+        Raises
+        ------
+        MissingLibraryError
+            pyarrow is not installed; the extra ``arrow`` brings it.
+        """
+        pa = extra_library("pyarrow", "arrow", "counts as an Arrow table need")
         about = {k: v for k, v in self.to_dict().items() if k != "counts"}
         table = pa.table({"feature": np.arange(self.counts.size), "count": self.counts})
         return table.replace_schema_metadata({"dither.local": json.dumps(about)})

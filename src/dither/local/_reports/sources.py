@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither.errors import ArgumentError
+from dither._extras import extra_library
+from dither.errors import ArgumentError, MissingLibraryError
 from dither.local._channel import Channel, Tally
 from dither.local._frequency.local_hash import OLH
 from dither.local._oracles import FiniteChannel
@@ -26,6 +27,7 @@ from dither.local._reports.aggregate import Aggregate
 if TYPE_CHECKING:
     import duckdb
 
+TABLES = "tables of reports need"
 _HASH = b"dither.local._channel"
 _BATCH = 1 << 18
 _FLOATS = {"FLOAT", "DOUBLE"}
@@ -47,6 +49,13 @@ def reports_table(channel: Channel, reports: Any) -> Any:
         One column ``report``, of numbers or of bytes; for OLH and BLH ``seed`` and ``bucket``.
         Write it with ``pyarrow.parquet.write_table``.
 
+    Raises
+    ------
+    ArgumentError
+        What is given is not reports of the channel.
+    MissingLibraryError
+        pyarrow is not installed; the extra ``arrow`` brings it.
+
     Examples
     --------
     >>> from dither import local
@@ -54,9 +63,9 @@ def reports_table(channel: Channel, reports: Any) -> Any:
     >>> reports_table(channel, channel.privatize([3, 14, 15])).column_names
     ['seed', 'bucket']
     """
-    import pyarrow as pa
-
     from dither.local.wire import pack
+
+    pa = extra_library("pyarrow", "arrow", TABLES)
 
     # As records: what is not a report of the channel is refused here, with one message.
     records = pack(channel, reports)
@@ -106,6 +115,8 @@ def aggregate_table(
     ------
     ArgumentError
         The table cannot be read, lacks the columns, or names another channel's hash.
+    MissingLibraryError
+        pyarrow is not installed; the extra ``arrow`` brings it.
 
     Examples
     --------
@@ -177,10 +188,9 @@ def _batched(channel: Channel, relation: duckdb.DuckDBPyRelation, wanted: list[s
 
 def _columns(channel: Channel, batch: Any) -> tuple[npt.NDArray[Any] | list[Any], int]:
     """Reports of a batch as `Channel.tally` takes them, and how many were NULL."""
-    import pyarrow as pa
-
     from dither.local.wire import unpack
 
+    pa = extra_library("pyarrow", "arrow", TABLES)
     table = pa.Table.from_batches([batch]).drop_null()
     nulls = batch.num_rows - table.num_rows
     if table.num_columns == 2:
@@ -201,8 +211,7 @@ def _columns(channel: Channel, batch: Any) -> tuple[npt.NDArray[Any] | list[Any]
 
 def _check_hash(channel: Channel, source: Any) -> None:
     """Refuse files and tables whose metadata name another channel; without any, trust."""
-    import pyarrow.parquet as pq
-
+    pq = extra_library("pyarrow.parquet", "arrow", TABLES)
     if hasattr(source, "schema") and hasattr(source, "column_names"):
         schemas = [source.schema]
     else:
@@ -365,4 +374,5 @@ def _file(channel: Channel, path: Path) -> tuple[Tally, str]:
 def _error_text(error: BaseException) -> str:
     """The error's kind; its text only where it is our own, which never holds data."""
     name = type(error).__name__
-    return f"{name}: {error}" if isinstance(error, ArgumentError) else name
+    own = isinstance(error, ArgumentError | MissingLibraryError)
+    return f"{name}: {error}" if own else name

@@ -215,6 +215,9 @@ class RunningCount(Run):
         self._open: dict[int, int] = {}  # true sums of the tiles, by height
         self._refined: dict[int, Fraction] = {}
 
+    def __repr__(self) -> str:
+        return f"<RunningCount: {self.time:,} of {self.tree.horizon:,} steps>"
+
     def add(self, events: int) -> None:
         """Take the number of events of the next step.
 
