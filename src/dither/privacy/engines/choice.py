@@ -49,6 +49,7 @@ from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.many_atoms import joined
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
@@ -100,7 +101,7 @@ class Chernoff:
     def __init__(
         self, moments: Sequence[Term], *, log_delta: float | None, epsilon: float | None
     ) -> None:
-        self._terms = moments
+        self._terms = joined(moments)
         atoms = [t for t in moments if isinstance(t, AtomTerm)]
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
