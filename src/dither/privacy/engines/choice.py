@@ -26,6 +26,7 @@ from dither.privacy.engines.balls.closed import (
 )
 from dither.privacy.engines.balls.contour import BallContour, laws_of
 from dither.privacy.engines.balls.responses import ResponsesProfile
+from dither.privacy.engines.capped_kinds import capped_kinds
 from dither.privacy.engines.closed import (
     Enumeration,
     LaplaceProfile,
@@ -211,6 +212,10 @@ def engine(
             balls = balled(laws, log_delta, epsilon, found, place)
             if balls is not None:
                 return balls
+        elif len(terms) == 1 and isinstance(terms[0], SampledGaussiansTerm):
+            capped = capped_kinds(terms[0], log_delta, epsilon)
+            if capped is not None:
+                return capped
         else:
             found = found or settled(terms, log_delta, epsilon, True, DEAREST)
         if found is not None:
