@@ -62,7 +62,7 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
         self.rates, self.counts = term.rates[order], term.counts[order]
         self.removal = term.removal
         self.reach = _STEEPEST / largest
-        self._kept = {}
+        self._known: dict[float, tuple[Array, Array]] = {}
         self._cuts: list[slice] = []
         first = 0
         while first < len(place):
@@ -112,8 +112,9 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
 
     def _moments(self, c: float) -> tuple[Array, Array]:
         """log M(c) of every kind, and bounds of the errors."""
-        _, _, _, bases, errors = self._lines(c, np.zeros(1), moved=False)
-        return bases, errors
+        if c not in self._known:
+            self._known[c] = self._lines(c, np.zeros(1), moved=False)[3:]
+        return self._known[c]
 
     def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
         """Sums on panels at c + iu; what is cut, quadrature and rounding are in the slack."""
