@@ -9,9 +9,9 @@ from dither import privacy
 from dither.privacy.engines.capped_kinds import CappedKinds, capped_kinds
 from dither.privacy.engines.grid import Grid
 from dither.privacy.laws.sampled.capped import CappedGaussiansTerm
-from dither.privacy.laws.sampled.panels import panel_edges, panel_error, panel_nodes
 from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.panels import panel_edges, panel_error, panel_nodes
 
 
 def sparse(n, removal):

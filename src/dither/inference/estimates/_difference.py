@@ -38,8 +38,8 @@ from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, c
 from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
-    noise_of_either,
     gaussian_is_better,
+    noise_of_either,
     seen_at_best,
 )
 from dither.inference.engine._result import PrivateEstimate

@@ -1,9 +1,9 @@
 """Many Gaussians on sparse samples, up to a largest |l|: a measure that a short line suffices for.
 
-With l, a and g of `laws.sampled.gaussian`, the measure of each kind ends at a place z_k, which is one
-for each block of kinds. So on a line Re t = c the logarithm of ∫ phi·e^{(1+t)·l} up to z_k, or of
-∫ phi·e^{-t·l}, is a sum on panels (`panels`); what lies below -10 is charged,
-and what lies so far above that integrands fall as fast.
+With l, a and g of `laws.sampled.gaussian`, the measure of each kind ends at a place z_k, which is
+one for each block of kinds. So on a line Re t = c the logarithm of ∫ phi·e^{(1+t)·l} up to z_k, or
+of ∫ phi·e^{-t·l}, is a sum on panels (`panels`); what lies below -10 is charged, and what lies so
+far above that integrands fall as fast.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm, turned_kinds
 from dither.privacy.laws.sampled.panels import (
     POINTS,
     RULE_ERROR,
@@ -20,7 +21,6 @@ from dither.privacy.laws.sampled.panels import (
     panel_error,
     panel_nodes,
 )
-from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm, turned_kinds
 from dither.privacy.laws.term import EPS, SHORT, Array, Complex, erfc, log_of
 
 __all__ = ["CappedGaussiansTerm"]
