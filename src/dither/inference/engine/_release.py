@@ -193,9 +193,8 @@ def best_noise(
     >>> type(noise).__name__, loss.charge.epsilon, loss.charge.delta
     ('Laplace', Fraction(1, 1), Fraction(0, 1))
     """
-    if gaussian_is_better(asked, l1=float(l1), l2=math.sqrt(l2_squared)):
-        return fixed_noise(asked=asked, dimension=dimension, l2_squared=l2_squared)
-    return fixed_noise(asked=asked, dimension=dimension, l1=l1)
+    gaussian = gaussian_is_better(asked, l1=float(l1), l2=math.sqrt(l2_squared))
+    return noise_of_either(gaussian, asked=asked, dimension=dimension, l1=l1, l2_squared=l2_squared)
 
 
 def release(

@@ -120,6 +120,7 @@ class ManyAtomsTerm(Term):
             each = 24 + 4 * math.log(block.losses.shape[1]) + 4 * c * largest
             slack = EPS * (_roundings(self._kinds) * value + block.counts * each)
             off += float((slack + block.counts * (block.relative + c * block.position)).sum())
+        # Sums of positive numbers: a billionth is 10^6 times what they round by.
         return off * (1 + 1e-9)
 
     def moment_ends(self, c: float) -> tuple[float, float]:
@@ -214,6 +215,8 @@ class ManyAtomsTerm(Term):
             float((b.relative + c * b.position).max()) + 4 * EPS * float(np.abs(top).max())
             for b, (_, top, _, _) in zip(self._blocks, tilted, strict=True)
         ]
+        # Chances are off by four times the first, twice in a product; the second is what
+        # `_UNKNOWN` allows for.
         if max(rough) > 1e-10 or self.blur(c) > 1e-3:
             return nothing
         found = list(self._pairs([weight for _, _, _, weight in tilted]))
@@ -224,6 +227,7 @@ class ManyAtomsTerm(Term):
         if spread < -_FADED:
             return nothing
         near = transform(gaps, pairs, u).real
+        # Ten times the 8e-10 of chances, and of 10^5 products and their sums some 1e-11.
         lost = 1e-8 * spread + u * float((pairs * off).sum())
         result: Array = np.minimum(near - spread + lost, 0.0)
         return result
