@@ -32,6 +32,9 @@ _DEAREST = 1.2e8
 
 _ATTEMPTS = 3
 
+_LARGEST = 600.0
+"""Losses whose exponentials are doubles."""
+
 _SHARP = 1e-7
 
 _BEYOND = 1.1
@@ -59,8 +62,11 @@ class CappedKinds:
         self.start = self._cap = cap
         self._removal = term.removal
         self.certified = False
-        body = CappedGaussiansTerm(term, cap + floor if term.removal else floor)
         self._p = self._q = 0.0
+        largest = cap + floor if term.removal else floor
+        if not 0 < largest < _LARGEST:
+            return
+        body = CappedGaussiansTerm(term, largest)
         if term.removal:
             plain, moved = body.beyond()
             masses = [(1 - body.rates) * plain + body.rates * moved, plain]
@@ -119,14 +125,15 @@ def _guess(term: SampledGaussiansTerm, log_delta: float) -> float:
     """About where one large loss has that chance: where each kind's own delta add up to it."""
 
     def over(epsilon: float) -> float:
-        z = np.log(np.expm1(epsilon) / term.rates + 1) / term.a + term.a / 2
+        z = np.log(math.expm1(min(epsilon, 600.0)) / term.rates + 1) / term.a + term.a / 2
         near, far = erfc(z / math.sqrt(2)) / 2, erfc((z - term.a) / math.sqrt(2)) / 2
         each = term.rates * (far - near) - math.expm1(min(epsilon, 700.0)) * near
         total = float((term.counts * np.maximum(each, 0.0)).sum())
         return math.log(total) if total > 0 else -800.0
 
     if not term.removal:
-        spread = float((term.counts * (term.rates * np.expm1(term.a**2 / 2)) ** 2).sum())
+        grown = np.expm1(np.minimum(term.a**2 / 2, 300.0))
+        spread = float((term.counts * (term.rates * grown) ** 2).sum())
         return min(math.sqrt(spread * -2 * log_delta), term.top())
     return _BEYOND * invert(over, log_delta, 0.1, above=True, tiny=1e-3)
 

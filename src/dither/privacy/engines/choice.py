@@ -214,13 +214,21 @@ def engine(
                 return balls
         elif len(terms) == 1 and isinstance(terms[0], SampledGaussiansTerm):
             capped = capped_kinds(terms[0], log_delta, epsilon)
-            if capped is not None:
+            if capped is not None and not (
+                found is not None and _width(capped, found.at) > found.high - found.low
+            ):
                 return capped
         else:
             found = found or settled(terms, log_delta, epsilon, True, DEAREST)
         if found is not None:
             return found.contour
     return _refined(terms, log_delta, epsilon)
+
+
+def _width(of: ProfileEngine, epsilon: float) -> float:
+    """What its bounds leave open there."""
+    low, high = of.bounds(epsilon)
+    return high - low
 
 
 def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:

@@ -150,10 +150,12 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
             cut = outer.sum(axis=1) / (-_LOWEST) / whole
             wrong = panel_error(a, g, c, 0.0, self.removal, edges, known - 1e-3)
             doubt = 2 * (blunt + cut + wrong) + EPS * (len(z) / 2 + np.abs(known) + 16)
+            # Beyond a thousandth, which is taken for granted above, nothing is known.
+            doubt = np.where(doubt < 1e-3, doubt, np.inf)
             bases[kinds], errors[kinds] = known, doubt
             if not moved:
                 continue
-            if not float(doubt.max()) < 1e-3:
+            if not float(doubt.max()) < np.inf:
                 slack += np.inf
                 continue
             weight /= whole[:, None]
