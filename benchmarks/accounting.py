@@ -407,6 +407,67 @@ def few() -> None:
     )
 
 
+def pld_many(make: str, parameters: list[tuple[float, ...]]) -> Work:
+    """dp-accounting, one distribution a kind."""
+
+    def work() -> float:
+        from dp_accounting.pld import privacy_loss_distribution as d
+
+        total = None
+        for one in parameters:
+            if make == "discrete Laplace":
+                # It takes the inverse of the scale.
+                found = d.from_discrete_laplace_mechanism(1 / one[0])
+            else:
+                found = d.from_gaussian_mechanism(one[0], sampling_prob=one[1])
+            total = found if total is None else total.compose(found)
+        assert total is not None
+        return float(total.get_epsilon_for_delta(1e-6))
+
+    return work
+
+
+def many() -> None:
+    """Kinds that are all different and run once each: the processor's time, the peer's beside.
+
+    ``python -c "from benchmarks.accounting import many; many()"`` prints these alone.
+    """
+    rows: list[tuple[str, str, list[tuple[float, ...]], bool]] = []
+    for n in (30, 300, 3000):
+        scales: list[tuple[float, ...]] = [(10 + 50 * i / n,) for i in range(n)]
+        rows.append(
+            (f"{n} discrete Laplaces, scales 10 to 60", "discrete Laplace", scales, n < 1000)
+        )
+    for name, least, most, low, high in (
+        ("σ 1 to 4, q .01 to .04", 1.0, 4.0, 0.01, 0.04),
+        ("σ .5 to 5, q .01", 0.5, 5.0, 0.01, 0.01),
+        ("σ .7 to .9, q 10⁻⁴ to 1.1·10⁻³", 0.7, 0.9, 1e-4, 1.1e-3),
+        ("σ 1 to 2, q 10⁻⁴", 1.0, 2.0, 1e-4, 1e-4),
+        ("σ .5 to 5, q 10⁻³", 0.5, 5.0, 1e-3, 1e-3),
+        ("σ .5 to 5, q 10⁻⁴", 0.5, 5.0, 1e-4, 1e-4),
+    ):
+        x = [i / 300 for i in range(300)]
+        pairs = [(least + (most - least) * p, low + (high - low) * p) for p in x]
+        rows.append((f"300 Gaussians, {name}", "sampled Gaussian", list(pairs), False))
+    print("\nkinds that are all different, ε at δ=1e-6 (reach: 1 s for 300)")
+    for title, make, parameters, peer in rows:
+        if make == "discrete Laplace":
+            loss = privacy.compose(*(privacy.discrete_laplace(s) for (s,) in parameters))
+        else:
+            loss = privacy.compose(*(privacy.gaussian(s).poisson(g) for s, g in parameters))
+        side.cache_clear()
+        start = time.process_time()
+        bound = loss.epsilon(1e-6)
+        taken = time.process_time() - start
+        width = (bound.upper - bound.lower) / bound.upper
+        print(f"  {title:<46} ε={bound.upper:<14.9g} width {width:7.1e} {taken:7.2f} s", end="")
+        if peer and installed("dp_accounting"):
+            start = time.process_time()
+            found = pld_many(make, parameters)()
+            print(f"   dp-accounting {found:.9g} {time.process_time() - start:7.2f} s", end="")
+        print(flush=True)
+
+
 def attackers() -> None:
     """Attackers' rates, single samples, huge counts, least rhos: widths, seconds at first."""
     asked: list[tuple[str, Callable[[], Any]]] = [
@@ -561,6 +622,7 @@ def main() -> None:
             )
     sampled()
     few()
+    many()
 
 
 if __name__ == "__main__":

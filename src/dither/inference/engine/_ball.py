@@ -31,8 +31,8 @@ from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
     exact_sum_of_squares,
-    fixed_noise,
     gaussian_is_better,
+    noise_of_either,
     rows_of,
     seen_at_best,
     spread_of,
@@ -83,11 +83,12 @@ class BallRelease:
                 asked, l1=float(l1), l2=math.sqrt(l2_squared)
             )
         size = d + 1 + int(not asked.replace)
-        noise, loss = fixed_noise(
+        noise, loss = noise_of_either(
+            gaussian,
             asked=asked,
             dimension=size,
-            l1=None if gaussian else l1,
-            l2_squared=l2_squared if gaussian else None,
+            l1=l1,
+            l2_squared=l2_squared,
         )
         if self.share < 1:
             assert isinstance(noise, Gaussian)

@@ -43,8 +43,8 @@ from dither.inference.engine._release import (
     NoisyStatistic,
     exact_sum,
     exact_sum_of_squares,
-    fixed_noise,
     gaussian_is_better,
+    noise_of_either,
     seen_at_best,
     spread_of,
 )
@@ -97,11 +97,12 @@ class GroupSumsRelease:
         weight = Fraction(33, 20) if gaussian else Fraction(1, 2)
         if not self.public:
             weight = Fraction(7, 4) if gaussian else Fraction(1)
-        noise, loss = fixed_noise(
+        noise, loss = noise_of_either(
+            gaussian,
             asked=self.asked,
             dimension=self.dimension,
-            l1=None if gaussian else l1,
-            l2_squared=l2_squared if gaussian else None,
+            l1=l1,
+            l2_squared=l2_squared,
         )
         found = {"gaussian": gaussian, "weight": weight, "noise": noise, "loss": loss}
         for name, value in found.items():

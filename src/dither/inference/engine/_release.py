@@ -37,8 +37,10 @@ __all__ = [
     "exact_products",
     "exact_sum",
     "exact_sum_of_squares",
+    "first_moments",
     "fixed_noise",
     "gaussian_is_better",
+    "noise_of_either",
     "noise_of_rho",
     "release",
     "rows_of",
@@ -149,6 +151,15 @@ def fixed_noise(
     )
 
 
+def noise_of_either(
+    gaussian: bool, *, asked: Target, dimension: int, l1: Fraction, l2_squared: Fraction
+) -> tuple[Noise, Loss]:
+    """The noise that was chosen, of a statistic of which both norms are bounded: `fixed_noise`."""
+    if gaussian:
+        return fixed_noise(asked=asked, dimension=dimension, l2_squared=l2_squared)
+    return fixed_noise(asked=asked, dimension=dimension, l1=l1)
+
+
 def noise_of_rho(
     rho: Fraction, l2_squared: Fraction, *, dimension: int, neighbours: Neighbours
 ) -> tuple[Gaussian, Loss]:
@@ -182,9 +193,8 @@ def best_noise(
     >>> type(noise).__name__, loss.charge.epsilon, loss.charge.delta
     ('Laplace', Fraction(1, 1), Fraction(0, 1))
     """
-    if gaussian_is_better(asked, l1=float(l1), l2=math.sqrt(l2_squared)):
-        return fixed_noise(asked=asked, dimension=dimension, l2_squared=l2_squared)
-    return fixed_noise(asked=asked, dimension=dimension, l1=l1)
+    gaussian = gaussian_is_better(asked, l1=float(l1), l2=math.sqrt(l2_squared))
+    return noise_of_either(gaussian, asked=asked, dimension=dimension, l1=l1, l2_squared=l2_squared)
 
 
 def release(
@@ -256,6 +266,14 @@ def exact_sum(points: npt.NDArray[np.int64]) -> int:
 def exact_sum_of_squares(points: npt.NDArray[np.int64]) -> int:
     """Σ t² of lattice points, exactly: each part stays within 64 bits."""
     return sum(int(np.dot(part, part)) for part in _parts(points))
+
+
+def first_moments(
+    points: npt.NDArray[np.int64], steps: int, n: int, square: Fraction
+) -> tuple[Fraction, Fraction]:
+    """Σ t and square·Σ (t² - 1/2) over n rows; those that are known are at points/steps."""
+    second = Fraction(exact_sum_of_squares(points), steps**2) - Fraction(n, 2)
+    return Fraction(exact_sum(points), steps), square * second
 
 
 def exact_products(points: npt.NDArray[np.int64]) -> list[list[int]]:

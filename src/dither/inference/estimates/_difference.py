@@ -38,8 +38,8 @@ from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, c
 from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
-    fixed_noise,
     gaussian_is_better,
+    noise_of_either,
     seen_at_best,
 )
 from dither.inference.engine._result import PrivateEstimate
@@ -103,11 +103,12 @@ class DifferenceRelease:
             k, c = (Fraction(1), Fraction(1, 2)) if gaussian else (Fraction(1, 2), Fraction(1, 4))
             l1 = 2 * (1 + k / 2 + 2 * c)
             l2_squared = max(2 * (1 + k**2 / 4 + 2 * c**2), 4 + 2 * c**2)
-            noise, loss = fixed_noise(
+            noise, loss = noise_of_either(
+                gaussian,
                 asked=self.asked,
                 dimension=5 * self.groups,
-                l1=None if gaussian else l1,
-                l2_squared=l2_squared if gaussian else None,
+                l1=l1,
+                l2_squared=l2_squared,
             )
             found = {"square": k, "count": c, "noise": noise, "loss": loss}
         for name, value in found.items():

@@ -39,10 +39,9 @@ from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, m
 from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
-    exact_sum,
-    exact_sum_of_squares,
-    fixed_noise,
+    first_moments,
     gaussian_is_better,
+    noise_of_either,
     noise_of_rho,
     rows_of,
     seen_at_best,
@@ -120,29 +119,27 @@ class BoxRelease:
                 self.rho, l2_squared, dimension=dimension, neighbours=asked.neighbours
             )
         else:
-            noise, loss = fixed_noise(
+            noise, loss = noise_of_either(
+                gaussian,
                 asked=asked,
                 dimension=dimension,
-                l1=None if gaussian else l1,
-                l2_squared=l2_squared if gaussian else None,
+                l1=l1,
+                l2_squared=l2_squared,
             )
         for name, value in (("square", k), ("noise", noise), ("loss", loss)):
             object.__setattr__(self, name, value)
 
     def statistic(self, rows: Floats) -> tuple[Fraction, ...]:
         """The exact vector; a missing number counts as the middle of its bounds."""
-        n, found = len(rows), []
+        n = len(rows)
+        found: list[Fraction] = []
         if not self.asked.replace:
             rows = rows[~np.isnan(rows).all(axis=1)]
             n = len(rows)
         for j, bounds in enumerate(self.bounds):
             column = rows[:, j]
             points = bounds.lattice(np.where(np.isnan(column), float(bounds.middle), column))
-            found += [
-                Fraction(exact_sum(points), Bounds.steps),
-                self.square
-                * (Fraction(exact_sum_of_squares(points), Bounds.steps**2) - Fraction(n, 2)),
-            ]
+            found += first_moments(points, Bounds.steps, n, self.square)
         if not self.asked.replace:
             found.append(self.count * n)
         return tuple(found)

@@ -46,10 +46,9 @@ from dither.inference.engine._inputs import Bounds, Floats, Target, bounds_of, t
 from dither.inference.engine._release import (
     Noise,
     NoisyStatistic,
-    exact_sum,
-    exact_sum_of_squares,
-    fixed_noise,
+    first_moments,
     gaussian_is_better,
+    noise_of_either,
     rows_of,
     seen_at_best,
     spread_of,
@@ -119,11 +118,12 @@ class MeanRelease:
             l1, l2_squared = 2 + counts * c, 4 + counts * c**2
         else:
             l1, l2_squared = 1 + k / 2 + (1 + counts) * c, 1 + k**2 / 4 + (1 + counts) * c**2
-        noise, loss = fixed_noise(
+        noise, loss = noise_of_either(
+            gaussian,
             asked=asked,
             dimension=self.dimension,
-            l1=None if gaussian else l1,
-            l2_squared=l2_squared if gaussian else None,
+            l1=l1,
+            l2_squared=l2_squared,
         )
         found = {"gaussian": gaussian, "square": k, "count": c, "noise": noise, "loss": loss}
         for name, value in found.items():
@@ -138,12 +138,9 @@ class MeanRelease:
         """The exact vector; what is missing counts as the middle, or not at all (ADD_REMOVE)."""
         known = values[~np.isnan(values)]
         n = len(values) if self.asked.replace else len(known)
-        points = self.bounds.lattice(known)
-        steps = Bounds.steps
         scaled = self.bounds.scaled(known)
         found = [
-            Fraction(exact_sum(points), steps),
-            self.square * (Fraction(exact_sum_of_squares(points), steps**2) - Fraction(n, 2)),
+            *first_moments(self.bounds.lattice(known), Bounds.steps, n, self.square),
             self.count * int((scaled < -1).sum()),
             self.count * int((scaled > 1).sum()),
         ]

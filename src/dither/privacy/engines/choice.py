@@ -26,6 +26,7 @@ from dither.privacy.engines.balls.closed import (
 )
 from dither.privacy.engines.balls.contour import BallContour, laws_of
 from dither.privacy.engines.balls.responses import ResponsesProfile
+from dither.privacy.engines.capped_kinds import capped_kinds
 from dither.privacy.engines.closed import (
     Enumeration,
     LaplaceProfile,
@@ -49,6 +50,7 @@ from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.many_atoms import joined
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
@@ -100,7 +102,7 @@ class Chernoff:
     def __init__(
         self, moments: Sequence[Term], *, log_delta: float | None, epsilon: float | None
     ) -> None:
-        self._terms = moments
+        self._terms = joined(moments)
         atoms = [t for t in moments if isinstance(t, AtomTerm)]
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
@@ -210,11 +212,23 @@ def engine(
             balls = balled(laws, log_delta, epsilon, found, place)
             if balls is not None:
                 return balls
+        elif len(terms) == 1 and isinstance(terms[0], SampledGaussiansTerm):
+            capped = capped_kinds(terms[0], log_delta, epsilon)
+            if capped is not None and not (
+                found is not None and _width(capped, found.at) > found.high - found.low
+            ):
+                return capped
         else:
             found = found or settled(terms, log_delta, epsilon, True, DEAREST)
         if found is not None:
             return found.contour
     return _refined(terms, log_delta, epsilon)
+
+
+def _width(of: ProfileEngine, epsilon: float) -> float:
+    """What its bounds leave open there."""
+    low, high = of.bounds(epsilon)
+    return high - low
 
 
 def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:

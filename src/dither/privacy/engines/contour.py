@@ -38,7 +38,8 @@ import numpy as np
 
 from dither.privacy.engines.search import LOOSE, best_tilt, log_kappa
 from dither.privacy.laws.gaussian import GaussianTerm
-from dither.privacy.laws.term import EPS, Array, Term
+from dither.privacy.laws.many_atoms import joined
+from dither.privacy.laws.term import EPS, Array, Complex, Term
 
 __all__ = ["Contour"]
 
@@ -67,6 +68,9 @@ _WIDEST = 0.05
 _FADED = 9.5
 """Deviations after which a Gaussian factor is below the tolerance, with room to spare."""
 
+
+_NOTHING = -100.0
+"""Logarithms of parts of the largest node's modulus from which nodes are left out, and charged."""
 
 _ROW = 64
 """Summands of one plain sum; sums of rows are then added without error."""
@@ -118,10 +122,10 @@ class Contour:
         tilt: tuple[float, float] | None = None,
     ) -> None:
         self._dearest = dearest
-        self.terms = list(terms)
+        self.terms = joined(terms)
         self.certified = False
         self.smoothing = 0.0
-        reach = min(t.reach for t in terms)
+        reach = min(t.reach for t in self.terms)
         c, value = tilt or best_tilt(
             self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach
         )
@@ -142,13 +146,12 @@ class Contour:
                 break
         if last is None:
             return
-        terms = self.terms
         c = self.c
         u = self.step * np.arange(last + 1)
         base = 0.0
         value_at: Array = np.zeros(last + 1, dtype=complex)
         slack: Array = np.zeros(last + 1)
-        for term in terms:
+        for term in self.terms:
             b, v, wrong = term.along(c, u)
             base, value_at, slack = base + b, value_at + v, slack + wrong
         t = c + 1j * u
@@ -159,6 +162,24 @@ class Contour:
         bulk = np.abs(value_at) + abs(base) + 8.0
         self.slack = slack + 6 * EPS * bulk
         self.certified = bool(np.isfinite(self.exponent.real).all() and base < 1e15)
+        if self.certified:
+            self._leave_out()
+
+    def _leave_out(self) -> None:
+        """What nodes of no weight may add, at most, in parts of the largest one's modulus.
+
+        How an epsilon turns them adds to their slack, but moduli change alike at all nodes.
+        """
+        level = self.exponent.real
+        size = level + self.slack - float(level.max())
+        kept = size > _NOTHING
+        rest = np.exp(size[~kept])
+        self._rest, self._rest_priced, self._farthest = float(rest.sum()), 0.0, 0.0
+        if rest.size:
+            away = self.t[~kept]
+            self._rest_priced = float((rest * np.abs(self._unkernelled(away))).sum())
+            self._farthest = float(np.abs(away).max())
+        self.t, self.exponent, self.slack = self.t[kept], self.exponent[kept], self.slack[kept]
 
     def _prepare(self, log_size: float, smoothed: bool) -> int | None:
         """The period and the last node on the line Re t = self.c; None where there are too many."""
@@ -275,13 +296,16 @@ class Contour:
         total = _added(value.real)
         # The first is itself a sum of products of positive numbers, by far less than 10^6 of EPS.
         error = float(wrong.sum()) * (1 + 1e-9) + 2 * _ROW * EPS * float(np.abs(value).sum())
+        turned_most = 6 * EPS * (self._farthest * abs(epsilon) + abs(self.base))
+        spun = math.exp(min(turned_most, 700.0)) * (1 + 1e-9)
+        error += self._rest * spun
         lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon + self.rough
         cut = math.exp(min(lead - math.log(math.pi) + self._fade - scale, 700.0))
         alias = math.exp(min(self._log_alias(epsilon, self.period) - scale, 700.0))
         high = total + error + cut
         low = total - error - cut - alias
         if self.smoothing > 0:
-            low -= self._price(value, wrong) + 2 * cut
+            low -= self._price(value, wrong, self._rest_priced * spun) + 2 * cut
         # 1e-300 where all that is left has underflowed.
         lower, upper = (math.log(max(x, 1e-300)) for x in (low, max(high, error)))
         # Two logarithms, with two halves of EPS each and their arguments' few, and two sums.
@@ -291,14 +315,18 @@ class Contour:
             scale + upper + rough * (size + abs(upper)),
         )
 
-    def _price(self, value: Array, wrong: Array) -> float:
+    def _unkernelled(self, t: Complex) -> Complex:
+        """Back from delta's kernel 1/(t(1+t)) and the Gaussian loss's e^{t(t+1)s²/2}."""
+        result: Complex = t * (1 + t) * np.exp(-t * (self.smoothing**2 / 2))
+        return result
+
+    def _price(self, value: Array, wrong: Array, rest: float) -> float:
         """At least what smoothing has added, in the units of ``value``."""
         s, t = self.smoothing, self.t
-        # Back from delta's kernel 1/(t(1+t)) and the Gaussian loss's e^{t(t+1)s²/2}.
-        factor = t * (1 + t) * np.exp(-t * (s * s / 2))
+        factor = self._unkernelled(t)
         kernel = value * factor
         size = np.abs(factor)
-        error = float((wrong * size).sum())
+        error = float((wrong * size).sum()) + rest
         error += (len(value) + 40) * EPS * float((np.abs(kernel) * (1 + np.abs(t) * s * s)).sum())
         total = float(kernel.real.sum())
         # Seven roundings here, and the error's own sums in pairs: 50 halves of EPS.

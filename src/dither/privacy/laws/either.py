@@ -65,7 +65,48 @@ def either_way(part: Part) -> Part:
 
 
 @dataclass(frozen=True, slots=True)
-class EitherWay(Part):
+class _Either(Part):
+    """What is said of a part in either direction is what the part says of both."""
+
+    part: Part
+
+    def top(self, removal: bool) -> Ends | None:
+        """The larger of both."""
+        tops = [self.part.top(way) for way in (True, False)]
+        known = [top for top in tops if top is not None]
+        if len(known) < len(tops):
+            return None
+        return max(low for low, _ in known), max(high for _, high in known)
+
+    def grouped(self, size: int) -> Part:
+        """What the part says of groups, if it says it of both directions."""
+        found = self.part.grouped(size)
+        if not found.either:
+            raise ArgumentError(
+                f"no group bound of {self.describe()} is known where units are replaced; take the "
+                "group where they are added or removed, and convert it (to_replace)"
+            )
+        return found
+
+    def gdp(self) -> Amount:
+        """The part's, which is that of both directions."""
+        return self.part.gdp()
+
+    def rho(self) -> Amount:
+        """The part's."""
+        return self.part.rho()
+
+    def charge(self) -> Charge:
+        """The part's."""
+        return self.part.charge()
+
+    def describe(self) -> str:
+        """As the part is written."""
+        return self.part.describe()
+
+
+@dataclass(frozen=True, slots=True)
+class EitherWay(_Either):
     """A part that is met in either direction, each time anew.
 
     Parameters
@@ -73,8 +114,6 @@ class EitherWay(Part):
     part : Part
         Whose pair and swapped pair differ.
     """
-
-    part: Part
 
     @property
     def symmetric(self) -> bool:
@@ -132,43 +171,9 @@ class EitherWay(Part):
         ]
         return EitherMoment(found) if len(found) == len(both) else None
 
-    def top(self, removal: bool) -> Ends | None:
-        """The larger of both."""
-        tops = [self.part.top(way) for way in (True, False)]
-        known = [top for top in tops if top is not None]
-        if len(known) < len(tops):
-            return None
-        return max(low for low, _ in known), max(high for _, high in known)
-
-    def grouped(self, size: int) -> Part:
-        """What the part says of groups, if it says it of both directions."""
-        found = self.part.grouped(size)
-        if not found.either:
-            raise ArgumentError(
-                f"no group bound of {self.describe()} is known where units are replaced; take the "
-                "group where they are added or removed, and convert it (to_replace)"
-            )
-        return found
-
-    def gdp(self) -> Amount:
-        """The part's, which is that of both directions."""
-        return self.part.gdp()
-
-    def rho(self) -> Amount:
-        """The part's."""
-        return self.part.rho()
-
-    def charge(self) -> Charge:
-        """The part's."""
-        return self.part.charge()
-
     def tail(self) -> Fraction:
         """The part's."""
         return self.part.tail()
-
-    def describe(self) -> str:
-        """As the part is written."""
-        return self.part.describe()
 
 
 class EitherMoment(Term):
@@ -196,10 +201,8 @@ class EitherMoment(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class EitherPair(Part):
+class EitherPair(_Either):
     """The pair whose profile is the larger one of a pair's and the swapped pair's."""
-
-    part: Part
 
     def term(self, removal: bool, count: int) -> AtomTerm:
         """Its law, which is that of the swapped pair too."""
@@ -218,30 +221,6 @@ class EitherPair(Part):
             position=law.position,
             others=q,
         )
-
-    def top(self, removal: bool) -> Ends | None:
-        """The larger of both."""
-        return EitherWay(self.part).top(removal)
-
-    def grouped(self, size: int) -> Part:
-        """As of either."""
-        return EitherWay(self.part).grouped(size)
-
-    def gdp(self) -> Amount:
-        """As of either."""
-        return self.part.gdp()
-
-    def rho(self) -> Amount:
-        """As of either."""
-        return self.part.rho()
-
-    def charge(self) -> Charge:
-        """As of either."""
-        return self.part.charge()
-
-    def describe(self) -> str:
-        """As the part is written."""
-        return self.part.describe()
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,14 +346,9 @@ def of_scores(
     coins has at most 2√m·p given that they fell so. The loss is tested at a level that is smaller
     by this factor.
     """
-    found = [(x[None], m[None], g[None]) for x, m, g in (played, control, null)]
-    refuted, allowed = None, None if loss is None else Allowed.of(loss)
-    if loss is not None:
-        even = 1.0 / (2.0 * math.sqrt(played[1].sum()))
-        refuted = refuted_by_models([found[0]], loss, (1.0 - confidence) * even)
-    return _judged(
-        found[0], found[1], found[2], refuted, loss, allowed, attack, name, bare, confidence
-    )
+    even = 1.0 / (2.0 * math.sqrt(max(1, int(played[1].sum()))))
+    one, other, none = ((x[None], m[None], g[None]) for x, m, g in (played, control, null))
+    return _by_lot(one, other, none, even, attack, name, bare, loss, confidence)
 
 
 def of_runs(
@@ -365,11 +360,19 @@ def of_runs(
     Arrays are of shape (runs, people). In each run somebody was in, as is so of fair coins with
     probability 1 - 2^-people; the loss is tested at a level that is smaller by this factor.
     """
+    runs, people = played[1].shape
+    somebody = (1.0 - 0.5**people) ** runs
+    return _by_lot(played, control, null, somebody, attack, name, bare, loss, confidence)
+
+
+def _by_lot(
+    played: Played, control: Played, null: Played, chance: float, attack: str, name: str,
+    bare: str, loss: Loss | None, confidence: float,
+) -> Membership:  # fmt: skip
+    """The result where lots fell so that whatever fair coins do is at most 1/chance as likely."""
     refuted, allowed = None, None if loss is None else Allowed.of(loss)
     if loss is not None:
-        runs, people = played[1].shape
-        somebody = (1.0 - 0.5**people) ** runs
-        refuted = refuted_by_models([played], loss, (1.0 - confidence) * somebody)
+        refuted = refuted_by_models([played], loss, (1.0 - confidence) * chance)
     return _judged(played, control, null, refuted, loss, allowed, attack, name, bare, confidence)
 
 

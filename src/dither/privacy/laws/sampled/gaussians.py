@@ -20,7 +20,7 @@ from dither.errors import ArgumentError
 from dither.privacy.laws.sampled.gaussian import TOO_LITTLE_NOISE, SampledGaussianTerm
 from dither.privacy.laws.term import EPS, SHORT, Array, Complex, Term, erfc, faded, log_of
 
-__all__ = ["SampledGaussiansTerm"]
+__all__ = ["SampledGaussiansTerm", "turned_kinds"]
 
 
 _BLOCK = 64
@@ -152,11 +152,14 @@ class SampledGaussiansTerm(Term):
         if (high - low) * len(a) > _NODES * h:
             raise ArgumentError(TOO_LITTLE_NOISE)
         z = h * np.arange(math.floor(low / h), math.ceil(high / h) + 1)
-        ratio, error = self._ratio(z, a, g)
-        # A node's own rounding, times the slope of l.
-        slope = a * np.maximum(1 - (1 - g) * np.exp(-ratio), 0.0) + 8 * EPS * a
-        error = error + 6 * EPS * np.abs(ratio) + 2 * EPS * np.abs(z) * slope
+        ratio, error = self._at(z, a, g, 2 * EPS * np.abs(z))
         return _Nodes(z, ratio, error, h, quadrature)
+
+    def _at(self, z: Array, a: Array, g: Array, moved: Array) -> tuple[Array, Array]:
+        """l at nodes and its error, with their own rounding times the slope of l."""
+        ratio, error = self._ratio(z, a, g)
+        slope = a * np.maximum(1 - (1 - g) * np.exp(-ratio), 0.0) + 8 * EPS * a
+        return ratio, error + 6 * EPS * np.abs(ratio) + moved * slope
 
     def _sums(self, nodes: _Nodes, c: float) -> _Sums:
         """log M(c) of each kind.
@@ -230,7 +233,7 @@ class SampledGaussiansTerm(Term):
             kept = ((sums.logs - sums.top) > -60.0).any(axis=0)
             z, ratio, error = nodes.z[kept], nodes.ratio[:, kept], nodes.error[:, kept]
             weight = np.exp(sums.logs[:, kept] - sums.top) / sums.whole[:, None]
-            change = _turned(ratio if self.removal else -ratio, weight, u)
+            change = turned_kinds(ratio if self.removal else -ratio, weight, u)
             # As of one kind: each summand w·(e^{iul} - 1) errs as its weight and its angle do.
             short = min(len(z), SHORT) + len(z)
             each = abs(self._power(c)) * error + EPS * (2 * z * z + np.abs(sums.logs[:, kept]) + 4)
@@ -285,8 +288,7 @@ class SampledGaussiansTerm(Term):
         found, power = [], self._power(c)
         base, error = self._moments(c)
         for kinds, a, g, _ in self._blocks():
-            high = _MARGIN + ((1 + c) * float(a[0, 0]) if self.removal else 0.0)
-            z = np.linspace(-_MARGIN, high, _CELLS)
+            z = np.linspace(-_MARGIN, self._end(kinds, c), _CELLS)
             ratio, _ = self._ratio(z, a, g)
             with np.errstate(over="ignore"):
                 slope = a / (1 + (1 - g) / g * np.exp(0.5 * a * a - a * z[1:]))
@@ -299,6 +301,10 @@ class SampledGaussiansTerm(Term):
             masses, widths = _layers(density * (1 - _GUARD), ratio)
             found += [faded(m, w, u) for m, w in zip(masses, widths, strict=True)]
         return np.array(found)
+
+    def _end(self, kinds: slice, c: float) -> float:
+        """A place up to which a block's densities are looked at."""
+        return _MARGIN + ((1 + c) * float(self.a[kinds].max()) if self.removal else 0.0)
 
     def variation(self) -> float:
         """An upper bound of Σ g·(Phi(a/2) - Phi(-a/2)), the sum of the total variations.
@@ -355,7 +361,7 @@ def _less_one(angle: Array) -> Complex:
     return result
 
 
-def _turned(losses: Array, weights: Array, u: Array) -> Complex:
+def turned_kinds(losses: Array, weights: Array, u: Array) -> Complex:
     """Σ weights·(e^{i·u·losses} - 1) of each kind, u = 0, s, 2s, ...: `term.turned` in blocks."""
     block = max(1, math.isqrt(len(u)))
     step = float(u[1]) if len(u) > 1 else 0.0
@@ -363,13 +369,16 @@ def _turned(losses: Array, weights: Array, u: Array) -> Complex:
     coarse = (step * block * np.arange(-(-len(u) // block)))[None, :, None]
     value = np.zeros((len(losses), coarse.shape[1], block), dtype=complex)
     # Products that one thread does by itself: see `term`.
-    short = max(1, min(SHORT, _PRODUCT // (coarse.shape[1] * block)))
-    for first in range(0, losses.shape[1], short):
-        loss = losses[:, None, first : first + short]
-        weight = weights[:, None, first : first + short]
+    rows = max(1, _PRODUCT // (min(SHORT, losses.shape[1]) * block))
+    for first in range(0, losses.shape[1], SHORT):
+        loss = losses[:, None, first : first + SHORT]
+        weight = weights[:, None, first : first + SHORT]
         own = _less_one(fine * loss) * weight
         outer = _less_one(coarse * loss)
-        value += outer @ (own + weight).transpose(0, 2, 1) + own.sum(axis=2)[:, None, :]
+        right = np.ascontiguousarray((own + weight).transpose(0, 2, 1))
+        value += own.sum(axis=2)[:, None, :]
+        for i in range(0, outer.shape[1], rows):
+            value[:, i : i + rows] += outer[:, i : i + rows] @ right
     found: Complex = value.reshape(len(losses), -1)[:, : len(u)]
     return found
 
