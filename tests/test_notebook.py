@@ -72,7 +72,8 @@ def test_nothing_that_people_hold_is_an_address_in_memory() -> None:
         try:
             module = importlib.import_module(name)
         except ImportError as error:
-            assert not (error.name or "").startswith("dither"), name
+            if (error.name or "").startswith("dither"):
+                raise
             continue  # of an extra that is not installed
         wanted = HANDED_OUT.get(name, "").split() or [n for n in vars(module) if n[0] != "_"]
         things = [vars(module)[n] for n in wanted]
