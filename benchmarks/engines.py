@@ -420,7 +420,10 @@ def postgres_query(
         asked = text.format(table=table(path))
         connection = psycopg.connect(os.environ["BENCH_DSN"], autocommit=True)
         connection.execute(f"SET jit = {'on' if jit else 'off'}")
-        ask = lambda sql: connection.execute(sql.encode()).fetchall()  # noqa: E731
+
+        def ask(sql: str) -> list[tuple[Any, ...]]:
+            return connection.execute(sql.encode()).fetchall()
+
         return served(lambda: ask(asked), ask)
 
     return prepared
