@@ -1,14 +1,16 @@
 """Sides of a comparison, each in a process of its own, all of them in turn in every round.
 
 A benchmark names its sides as functions that take the table's path, prepare, and give the work that
-is timed. ``main`` runs them, prints seconds and peak memory, then the ratios, each the median of
-those of single rounds: what else the machine does then slows both sides of a pair.
+is timed. ``main`` runs them, prints seconds, the processors' time and peak memory, then the ratios,
+each the median of those of single rounds: what else the machine does then slows both sides of a
+pair, and their processors' time less than what the clock says.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -38,8 +40,8 @@ class Comparison:
     ----------
     sides : mapping of str to Side
         Given the table, each gives the work that is timed. A work whose attribute ``processes`` is
-        a function gives by it the ids of processes that it has others' memory in, such as a
-        server's.
+        a function gives by it the ids of processes that work for it, such as a server's: their
+        memory and their processors' time, and those of all that they start, are its own.
     ratios : sequence of (ours, peer, what is to be reached)
     rows, rounds : int
         How many, where the command line does not say.
@@ -81,6 +83,23 @@ def _resident(process: int) -> int:
     return (int(size) - int(shared)) * PAGE
 
 
+def _processors(others: Collection[int]) -> float:
+    """Seconds that processors have spent on this process, on others, and on all that they started.
+
+    Of one that has ended the process that started it says what it took.
+    """
+    ticks = 0
+    if Path("/proc/self").exists():
+        here = os.getpid()
+        for process in _tree([here, *others]):
+            try:
+                stat = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            ticks += sum(map(int, stat[13:15] if process == here else stat[11:15]))
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
 class _Memory:
     """The largest memory of this process's children, and of other processes that are named."""
 
@@ -104,31 +123,34 @@ class _Memory:
 
 
 def measure(side: Side, path: Path, *, once: bool = False) -> dict[str, float]:
-    """One side in this process: seconds of its second run, or with ``once`` of its only one, and
-    the peak memory of its own and of the processes that it started or names.
+    """One side in this process: seconds of its second run, or with ``once`` of its only one, by the
+    clock and of processors, and the peak memory of its own and of the processes that it started or
+    names.
 
     Those are watched in the first run: a thread that looks at them would hold up the second. What
     the first left to threads of its own, such as closing an engine, is no part of the second.
     """
     work = side(path)
-    memory = _Memory(getattr(work, "processes", lambda: ()))
+    processes: Callable[[], Collection[int]] = getattr(work, "processes", lambda: ())
+    memory = _Memory(processes)
     if once:
-        seconds = _seconds(work)
+        took = _seconds(work, processes)
         others = memory.stop()
     else:
         work()
         others = memory.stop()
         time.sleep(SETTLED)
-        seconds = _seconds(work)
+        took = _seconds(work, processes)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     own *= 1 if sys.platform == "darwin" else 2**10
-    return {"seconds": seconds, "megabytes": (own + others) / 2**20}
+    return took | {"megabytes": (own + others) / 2**20}
 
 
-def _seconds(work: Work) -> float:
-    start = time.perf_counter()
+def _seconds(work: Work, processes: Callable[[], Collection[int]]) -> dict[str, float]:
+    spent, start = _processors(processes()), time.perf_counter()
     work()
-    return time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "processors": _processors(processes()) - spent}
 
 
 def compare(
@@ -158,6 +180,14 @@ def compare(
             seconds = found[side][-1]["seconds"]
             print(f"round {number + 1}: {side}: {seconds:.3f} s", file=sys.stderr, flush=True)
     return found
+
+
+def _ratio(rounds: Sequence[tuple[dict[str, float], dict[str, float]]], what: str) -> str:
+    """The median of what two sides took in one round each, one by the other, and the extremes."""
+    found = [own[what] / other[what] for own, other in rounds if other[what] > 0]
+    if not found:
+        return "unknown"
+    return f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
 
 
 def main(
@@ -200,16 +230,17 @@ def main(
     )
     print(f"{options.rows:,} rows; of {options.rounds} rounds the median, and the least")
     for side, runs in found.items():
-        seconds = [run["seconds"] for run in runs]
+        seconds, spent = ([run[what] for run in runs] for what in ("seconds", "processors"))
         peak = max(run["megabytes"] for run in runs)
-        print(f"{side:28} {statistics.median(seconds):8.3f} s {min(seconds):8.3f} s {peak:7.0f} MB")
+        print(
+            f"{side:28} {statistics.median(seconds):8.3f} s {min(seconds):8.3f} s "
+            f"{peak:7.0f} MB  (processors {statistics.median(spent):.2f} s)"
+        )
     for ours, peer, reach in comparison.ratios:
         if ours in found and peer in found:
             # Rounds in which both were measured come first.
-            rounds = zip(found[ours], found[peer], strict=False)
-            pairs = [(own["seconds"], other["seconds"]) for own, other in rounds]
-            ratios = [own / other for own, other in pairs]
-            further = statistics.median(own - other for own, other in pairs)
-            shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-            shown += f", {further * 1000:+.0f} ms"
+            rounds = list(zip(found[ours], found[peer], strict=False))
+            shown = _ratio(rounds, "seconds")
+            further = statistics.median(own["seconds"] - other["seconds"] for own, other in rounds)
+            shown += f", {further * 1000:+.0f} ms; of processors {_ratio(rounds, 'processors')}"
             print(f"{ours} / {peer}: {shown}" + (f"  (reach: {reach})" if reach else ""))

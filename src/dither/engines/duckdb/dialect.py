@@ -80,6 +80,7 @@ class DuckDBDialect(Dialect):
     }
     wide = "HUGEINT"
     grouping_sets = True
+    counts_before_ranking = True
 
     def narrowed(self, value: exp.Expression) -> exp.Expression:
         return self.tried(value, "BIGINT")

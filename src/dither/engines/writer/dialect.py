@@ -113,6 +113,10 @@ class Dialect(ABC):
     grouping_sets: ClassVar[bool] = False
     """Whether rows are grouped by several sets of columns in one reading of them."""
 
+    counts_before_ranking: ClassVar[bool] = False
+    """Whether rows of units are counted first, so that those of units which have few enough are not
+    sorted: cheaper where the engine reads a query once that is named twice, and few have more."""
+
     repeats_narrowed: ClassVar[int] = 0
     """How many further times ``narrowed`` writes its operand."""
 

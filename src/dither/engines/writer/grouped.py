@@ -14,6 +14,7 @@ from math import prod
 
 from sqlglot import exp
 
+from dither.engines.writer.beyond import first_of_each
 from dither.engines.writer.dialect import LARGEST, Seeds
 from dither.engines.writer.forms import (
     binary,
@@ -219,7 +220,7 @@ class GroupedQuery:
     def _chooses_groups(self) -> bool:
         """Whether a unit can have rows in more groups than it may count in."""
         job = self._job
-        most = job.each if job.sets else job.max_groups
+        most = self._most_groups
         return any(self._groups_of(one) > most for one in job.sets or (range(len(job.keys)),))
 
     def _groups_of(self, keys: Sequence[int]) -> float:
@@ -233,16 +234,26 @@ class GroupedQuery:
         hashed = self._dialect.keyed_hash(self._seeds, group)
         return [hashed, *self._key_columns()]
 
-    def _ranked(self, parts: exp.Select, name: str, rank: exp.Expression) -> exp.Select:
-        """The parts of the groups of each unit, or of each and set, whose hash is smallest."""
+    def _ranked(self, rows: exp.Select, name: str) -> exp.Select:
+        """The rows in the groups of each unit, or of each and set, whose hash is smallest."""
         numbered = exp.Window(
-            this=rank,
+            this=call("DENSE_RANK"),
             partition_by=[identifier(UNIT), *self._set_column()],
             order=exp.Order(expressions=self._group_order()),
         )
-        most = self._job.each if self._job.sets else self._job.max_groups
-        rows = subquery(parts, name)
-        return self._dialect.ranked([exp.Star()], rows, numbered, most, "rank")
+        named_rows = subquery(rows, name)
+        return self._dialect.ranked([exp.Star()], named_rows, numbered, self._most_groups, "rank")
+
+    def _first_groups(self, parts: exp.Select, columns: Sequence[str]) -> exp.Select:
+        """As ``_ranked``, of parts of which each unit has one in each of its groups."""
+        within, order = [UNIT, *([SET] if self._job.sets else [])], self._group_order()
+        columns = [*self._keys, *within[1:], *columns]
+        return first_of_each(self._dialect, parts, columns, within, self._most_groups, order)
+
+    @property
+    def _most_groups(self) -> int:
+        """In how many groups a unit counts, or in how many of a set."""
+        return self._job.each if self._job.sets else self._job.max_groups
 
     def _times(self, whole: exp.Expression, parts: int) -> exp.Expression:
         """A whole number counted in parts."""
@@ -288,7 +299,7 @@ class DistinctQuery(GroupedQuery):
         values = selected(by, subquery(rows, "rows")).group_by(*(c.copy() for c in by), copy=False)
         if self._chooses_groups:
             # Before values that are NULL go: in which groups a unit counts is the same for all.
-            values = self._ranked(values, "values", call("DENSE_RANK"))
+            values = self._ranked(values, "values")
         known = selected([exp.Star()], subquery(values, "chosen"))
         known = known.where(*(is_not_null(v.copy()) for v in values_of), copy=False)
         hashed = self._dialect.keyed_hash(self._seeds, [c.copy() for c in by])
@@ -345,7 +356,7 @@ class HistogramQuery(GroupedQuery):
         """
         leaf, keys = identifier("leaf"), self._key_columns()
         if self._chooses_groups:
-            rows = self._ranked(rows, "rows", call("DENSE_RANK"))
+            rows = self._ranked(rows, "rows")
         valued = subquery(rows, "valued")
         within = [identifier(UNIT), *keys]
         total = exp.Window(this=exp.Count(this=exp.Star()), partition_by=within)

@@ -70,7 +70,8 @@ class SumsQuery(GroupedQuery):
             for name, m in zip(shares, wanted, strict=True)
         ]
         found = selected(
-            [*self._key_columns(), *sums], subquery(self._kept(self._parts(wanted, shares)), "kept")
+            [*self._key_columns(), *sums],
+            subquery(self._kept(self._parts(wanted, shares), list(shares)), "kept"),
         )
         return self._grouped(found)
 
@@ -200,8 +201,8 @@ class SumsQuery(GroupedQuery):
         shown = [named(share, name) for name, share in shares.items()]
         return selected([*(c.copy() for c in by), *shown], subquery(raw, "raw"))
 
-    def _kept(self, parts: exp.Select) -> exp.Select:
-        return self._ranked(parts, "parts", exp.RowNumber()) if self._chooses_groups else parts
+    def _kept(self, parts: exp.Select, shares: Sequence[str]) -> exp.Select:
+        return self._first_groups(parts, shares) if self._chooses_groups else parts
 
     def _shares(self, wanted: list[Measurement]) -> list[exp.Expression]:
         """What a unit contributes to each measurement in a group."""
