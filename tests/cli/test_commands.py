@@ -108,7 +108,7 @@ def test_init_refuses_to_protect_rows_in_silence(run, people: str) -> None:
 @pytest.mark.parametrize("answer", ["patient_id", "row"])
 def test_init_asks_whose_a_row_is(run, people: str, monkeypatch, answer: str) -> None:
     """On a terminal, and drafts what is answered."""
-    monkeypatch.setattr("dither.cli.owner.init_command._can_be_asked", lambda: True)
+    monkeypatch.setattr("dither.cli.policies.init_command._can_be_asked", lambda: True)
     found = run("init", people, "--out", "p.toml", input=f"nobody\n{answer}\n")
     assert found.exit_code == 0, found.output
     assert "may say whose a row is" in found.stderr

@@ -84,7 +84,7 @@ def test_refusals_cost_nothing(run, folder, line, says):
 
 CUT = """
 import os, signal, sys
-from dither.synth import _plans
+from dither.synth.model import _plans
 real = _plans.MethodRun.tell
 def tell(self, stage):
     real(self, stage)

@@ -13,7 +13,7 @@ import dither as dt
 from query.road import passed
 
 PAGE = Path(__file__).parents[2] / "docs" / "ideas" / "road.md"
-ROOMS = {"query", "plan", "sql", "ledger"}
+ROOMS = {"policy", "session", "query", "plan", "sql", "ledger"}
 """Rooms of which the page names the files; the others stand there by their own names."""
 
 Road = dict[tuple[str, str], int]

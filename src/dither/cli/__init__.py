@@ -17,19 +17,19 @@ from dither.cli._endings import FAILED, INTERRUPTED, AsJson, Ended, code_of, wan
 from dither.cli._options import Group
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
-from dither.cli.attack.attack_command import attack
+from dither.cli.attacks.attack_command import attack
 from dither.cli.audit_command import audit
 from dither.cli.example_commands import demo
-from dither.cli.local.local_command import local
-from dither.cli.owner.bounds_commands import bounds, check
-from dither.cli.owner.init_command import init
-from dither.cli.owner.ledger_commands import ledger, verify
-from dither.cli.owner.owner_commands import owner
+from dither.cli.policies.bounds_commands import bounds, check
+from dither.cli.policies.init_command import init
+from dither.cli.policies.ledger_commands import ledger, verify
+from dither.cli.policies.owner_commands import owner
 from dither.cli.questions.hierarchy_command import hierarchy
 from dither.cli.questions.infer_command import infer
 from dither.cli.questions.learn_command import learn
 from dither.cli.questions.query_commands import explain, preview, release
 from dither.cli.questions.synth_command import synth
+from dither.cli.surveys.local_command import local
 from dither.errors import DitherError
 
 __all__ = ["main"]

@@ -44,7 +44,7 @@ from dither.local._reports.hashing import bucket, words_of
 from dither.local.wire import unpack
 from local.laws import chi_square_passes
 
-CLIENT = Path(__file__).parents[2] / "clients" / "javascript" / "dither-local.mjs"
+CLIENT = Path(__file__).parents[3] / "clients" / "javascript" / "dither-local.mjs"
 VECTORS = Path(str(files("dither.local") / "vectors.json"))
 NODE = shutil.which("node")
 N = 200_000

@@ -29,7 +29,7 @@ from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled.line import SampledLineTerm
 from dither.privacy.laws.sampled.mixture import SampledTerm
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "sampled_gaussian_epsilons.csv"
+REFERENCE = Path(__file__).parents[4] / "shared" / "reference" / "sampled_gaussian_epsilons.csv"
 
 
 def integrated(flint, term, c, u):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither._format import half_width, interval, loss_text
 from dither.cli._terminal import console, new_table, waiting
-from dither.cli.owner.ledger_commands import show
+from dither.cli.policies.ledger_commands import show
 from dither.errors import BudgetError, DitherError
 from dither.examples.demo.attack import TwoCounts, attack, best_odds
 from dither.examples.demo.data import RATINGS, at, clear, fill, survey

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.lab.attack import uniqueness
 
-ADULT = Path(__file__).parents[4] / "shared" / "data" / "adult_binned" / "adult.csv"
+ADULT = Path(__file__).parents[5] / "shared" / "data" / "adult_binned" / "adult.csv"
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 4), min_size=1, max_size=25)
 
 

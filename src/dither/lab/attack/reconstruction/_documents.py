@@ -74,7 +74,11 @@ def census(*, note: bool = False) -> Statistics:
     >>> census().people, len(census().rows), census(note=True).rules[0].about
     (7, 14, 'married persons are 15 or over')
     """
-    text = resources.files("dither.lab.attack").joinpath("census.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files("dither.lab.attack.reconstruction")
+        .joinpath("census.toml")
+        .read_text(encoding="utf-8")
+    )
     found = read_statistics(text)
     return found if note else found.without("note")
 

@@ -19,8 +19,8 @@ from dither._format import count_text, level, percent
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount, Group, plot, seed
 from dither.cli._terminal import PATIENCE, leave_by, waiting
-from dither.cli.attack.linkage_commands import linkage
-from dither.cli.attack.people_commands import (
+from dither.cli.attacks.linkage_commands import linkage
+from dither.cli.attacks.people_commands import (
     differencing,
     gradients,
     membership,

@@ -47,7 +47,7 @@ def test_no_server_outlives_a_killed_process() -> None:
     if reason := missing():
         pytest.skip(reason)
     done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent)],
+        [sys.executable, "-c", code, str(Path(__file__).parents[2])],
         stdout=subprocess.PIPE,
         text=True,
         check=False,

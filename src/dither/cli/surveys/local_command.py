@@ -16,7 +16,7 @@ from dither.cli._endings import INTERRUPTED
 from dither.cli._files import check_targets
 from dither.cli._options import Group, LocalPath
 from dither.cli._terminal import waiting
-from dither.cli.local.report_commands import COMMANDS, FILE, OUT
+from dither.cli.surveys.report_commands import COMMANDS, FILE, OUT
 
 if TYPE_CHECKING:
     from dither.examples.paper import PaperClaim, PaperDiagram, PaperFigure
