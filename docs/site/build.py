@@ -14,66 +14,17 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from finding import write as write_search
 from links import dead_links
 from names import plain
 from rooms import LACKING, PUBLIC, Public, listed, of, others, rooms
+from sections import order
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 HIDDEN = re.compile(r"^<!-- *(?:setup|file|output varies|not run|needs)\b.*?-->\n", re.M | re.S)
 LINK = re.compile(r"(\]\()((?!https?://|#|mailto:)[^)#\s]+)")
-
-CAPTIONS = {
-    "Guide": [
-        "tutorial",
-        "install",
-        "policy",
-        "bounds",
-        "coming-from",
-        "csv",
-        "engines/*",
-        "sql",
-        "ledger",
-        "commands",
-        "guarantee",
-    ],
-    "How to": [
-        "local/survey",
-        "local/choosing",
-        "local/*",
-        "inference/*",
-        "synth",
-        "marginals",
-        "hierarchy",
-        "learn/*",
-        "anonymize",
-        "attacks/tour",
-        "attacks/*",
-    ],
-    "Concepts": ["ideas/attacker", "ideas/composition", "ideas/*"],
-    "Reference": ["reference/dither/index", "reference/*/index"],
-    "Decisions": ["decisions/*"],
-    "Project": ["contributing", "changelog"],
-}
-"""The order of the pages; a page that no pattern takes is an error."""
-
-
-def order(pages: set[str]) -> str:
-    """The hidden tables of contents of the first page."""
-    left = set(pages) - {"index"} - {p.page for p in PUBLIC}
-    parts = []
-    for caption, patterns in CAPTIONS.items():
-        names: list[str] = []
-        for pattern in patterns:
-            expression = re.compile(re.escape(pattern).replace(r"\*", "[^/]*"))
-            names += sorted(page for page in left if expression.fullmatch(page))
-            left -= set(names)
-        listed = "\n".join(names)
-        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n")
-    if left:
-        raise SystemExit(f"pages without a place in CAPTIONS: {', '.join(sorted(left))}")
-    return "\n".join(parts)
 
 
 class Source:
@@ -189,8 +140,34 @@ def module_text(public: Public) -> str:
     return module.__name__ if "\n\n" in (inspect.getdoc(module) or "") else ""
 
 
-def stage(folder: Path) -> None:
-    """Fill the folder that Sphinx reads."""
+def reference_page() -> str:
+    """All rooms, each with what it is for."""
+    parts = [
+        title("API reference"),
+        "Every public name, by the package that it is imported from.\n",
+    ]
+    parts.append(".. list-table::\n   :class: names\n   :widths: 30 70\n")
+    for room in rooms():
+        about = (inspect.getdoc(room) or "").split("\n\n")[0]
+        parts.append(f"   * - :doc:`{room.__name__} </reference/{room.__name__}/index>`")
+        parts.append("     - " + " ".join(plain(about).split()))
+    parts.append("\n.. toctree::\n   :hidden:\n")
+    parts += [f"   {room.__name__}/index" for room in rooms()]
+    return "\n".join(parts)
+
+
+def decisions_page(pages: dict[str, str]) -> str:
+    """All records of decisions."""
+    names = sorted(name for name in pages if name.startswith("decisions/"))
+    listed = "\n".join(Path(name).stem for name in names)
+    about = (
+        "Short records of what a newcomer would question: what was decided, why, and at what cost."
+    )
+    return f"# Decisions\n\n{about}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+
+
+def stage(folder: Path) -> dict[str, str]:
+    """Fill the folder that Sphinx reads; the text of its pages in Markdown, by their names."""
     source = Source(folder)
     pages = {}
     docs = sorted((ROOT / "docs").rglob("*.md"))
@@ -198,22 +175,27 @@ def stage(folder: Path) -> None:
         name = place(path)
         assert name is not None
         pages[name] = page(path, source)
+    prose = {name.removesuffix(".md"): text for name, text in pages.items()}
     for path in (ROOT / "docs" / "images").glob("*.png"):
         source.write(f"images/{path.name}", path.read_bytes())
+    pages["decisions/index.md"] = decisions_page(pages)
+    pages["reference/index.rst"] = reference_page()
     for room in rooms():
         pages[f"reference/{room.__name__}/index.rst"] = room_page(room)
     for public in PUBLIC:
         pages[f"{public.page}.rst"] = name_page(public)
-    pages["index.md"] += "\n" + order({name.rpartition(".")[0] for name in pages})
+    named = {public.page for public in PUBLIC}
+    pages["index.md"] += "\n" + order({name.rpartition(".")[0] for name in pages} - named)
     for name, text in pages.items():
         source.write(name, text)
     source.sweep()
+    return prose
 
 
 def main(folder: str = "out/site", *arguments: str) -> int:
     """Make the site and follow its links; the exit code of Sphinx, or 1 where a link is dead."""
     out = Path(folder).resolve()
-    stage(out / "source")
+    pages = stage(out / "source")
     # Pages are written anew, since each shows the list of all; what was read of them is kept.
     shutil.rmtree(out / "html", ignore_errors=True)
     paths = [str(out / "source"), str(out / "html")]
@@ -224,6 +206,7 @@ def main(folder: str = "out/site", *arguments: str) -> int:
             f"{library} is not installed: the reference lacks {len(set(names))} names that need it",
             file=sys.stderr,
         )
+    write_search(out / "html" / "_static" / "search-index.js", pages)
     dead = dead_links(out / "html")
     for link in dead:
         print(f"dead link: {link}", file=sys.stderr)

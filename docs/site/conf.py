@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from sections import SECTIONS, section_of
+from sphinx.application import Sphinx
 
 from dither import __version__
 
@@ -37,6 +41,9 @@ napoleon_use_rtype = False
 napoleon_use_admonition_for_notes = False
 
 html_theme = "furo"
+templates_path = [str(Path(__file__).parent / "templates")]
+html_additional_pages = {"search": "search.html"}
+html_use_index = False
 html_title = f"dither {release}"
 html_static_path = [str(Path(__file__).parent / "static")]
 html_css_files = ["site.css"]
@@ -56,3 +63,26 @@ html_theme_options = {
         "color-brand-content": "#8cc4ea",
     },
 }
+
+
+def _begun(app: Sphinx) -> None:
+    """The pages are searched in the index of `finding.py`: that of Sphinx is not made."""
+    app.builder.search = False
+
+
+def _sidebar(app: Sphinx, pagename: str, _: str, context: dict[str, Any], __: Any) -> None:
+    """The sections for the sidebar. The theme's tree of all pages, on every page, is not made."""
+    titles = app.env.titles
+    context["sections"] = [
+        (caption, [(page, titles[page].astext()) for page in pages if page in titles])
+        for caption, pages in SECTIONS.items()
+    ]
+    context["section"] = section_of(pagename) or next(iter(SECTIONS))
+    context["in_reference"] = pagename.startswith("reference/")
+    context["toctree"] = lambda **_: ""
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("builder-inited", _begun)
+    app.connect("html-page-context", _sidebar, priority=400)

@@ -1,0 +1,103 @@
+"""The order of the pages: sections of at most nine, which the sidebar folds and unfolds."""
+
+from __future__ import annotations
+
+MOST = 9
+"""Entries of a section, and sections: what a reader takes in at a glance."""
+
+SECTIONS = {
+    "Start": [
+        "tutorial",
+        "install",
+        "coming-from",
+        "learn/coming-from-opacus",
+        "commands",
+        "glossary",
+    ],
+    "Data and policies": [
+        "policy",
+        "bounds",
+        "ledger",
+        "engines/choosing",
+        "engines/files",
+        "csv",
+        "engines/postgres",
+        "engines/spark",
+    ],
+    "Queries and tables": ["sql", "synth", "marginals", "hierarchy", "anonymize"],
+    "Estimates and tests": [
+        "inference/difference",
+        "inference/median",
+        "inference/regression",
+        "inference/tests",
+        "inference/sample-size",
+        "inference/naive",
+    ],
+    "Machine learning": [
+        "learn/classifier",
+        "learn/forest",
+        "learn/deep",
+        "learn/running",
+        "learn/federated",
+        "learn/votes",
+        "learn/search",
+        "learn/epsilon",
+        "attacks/training",
+    ],
+    "Local privacy on devices": ["local/survey", "local/choosing", "local/sdldp", "local/wire"],
+    "Attacks and audits": [
+        "attacks/tour",
+        "attacks/linkage",
+        "attacks/differencing",
+        "attacks/reconstruction",
+        "attacks/subset-sums",
+        "attacks/membership",
+        "attacks/synthetic",
+        "attacks/gradients",
+        "attacks/audit",
+    ],
+    "Theory": [
+        "guarantee",
+        "ideas/attacker",
+        "ideas/composition",
+        "ideas/filters",
+        "ideas/amplification",
+        "ideas/mechanisms",
+    ],
+    "Project": [
+        "contributing",
+        "ideas/road",
+        "ideas/inference",
+        "decisions/index",
+        "changelog",
+    ],
+}
+"""Every page of the guide, each in one section. The reference has a link of its own."""
+
+
+def section_of(page: str) -> str:
+    """The section in which a page stands; pages of the reference and of decisions, too."""
+    if page.startswith("reference/"):
+        return "API reference"
+    page = "decisions/index" if page.startswith("decisions/") else page
+    return next((caption for caption, pages in SECTIONS.items() if page in pages), "")
+
+
+def order(pages: set[str]) -> str:
+    """The hidden tables of contents of the first page.
+
+    Raises
+    ------
+    SystemExit
+        Where a page has no section: nobody would find it.
+    """
+    astray = sorted(page for page in pages if page != "index" and not section_of(page))
+    if astray:
+        raise SystemExit(f"pages without a place in SECTIONS: {', '.join(astray)}")
+    listed = {caption: [p for p in names if p in pages] for caption, names in SECTIONS.items()}
+    listed["API reference"] = sorted(pages & {"reference/index"})
+    return "\n".join(
+        f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(names) + "\n```\n"
+        for caption, names in listed.items()
+        if names
+    )
