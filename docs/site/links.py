@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -29,22 +31,24 @@ def dead_links(site: Path) -> list[str]:
     """Each link to a file or a place of the site that is not there, as 'page: link'."""
     pages = {}
     for path in sorted(site.rglob("*.html")):
-        pages[path] = _Page()
-        pages[path].feed(path.read_text(encoding="utf-8"))
-    found = site / "_static" / "search-index.js"
-    if found.exists():  # what is found there counts as links of the page that searches
-        made = json.loads(
-            found.read_text(encoding="utf-8").removeprefix("const INDEX =").rstrip(";\n")
-        )
-        pages.setdefault(site / "search.html", _Page()).targets |= {e[0] for e in made["entries"]}
+        pages[str(path)] = _Page()
+        pages[str(path)].feed(path.read_text(encoding="utf-8"))
+    index = site / "_static" / "search-index.js"
+    if index.exists():  # what is found in it counts as links of the page that searches
+        text = index.read_text(encoding="utf-8").removeprefix("const INDEX =").rstrip(";\n")
+        addresses = {entry[0] for entry in json.loads(text)["entries"]}
+        pages.setdefault(str(site / "search.html"), _Page()).targets |= addresses
+    is_file = cache(os.path.isfile)
     dead = []
     for path, page in pages.items():
+        folder = os.path.dirname(path)
         for target in sorted(page.targets):
             url = urlsplit(target)
             if url.scheme or url.netloc:
                 continue
-            goal = (path.parent / unquote(url.path)).resolve() if url.path else path
-            there = goal in pages or goal.is_file()
+            # Without asking the disk for each link: there are tens of thousands, to few files.
+            goal = os.path.normpath(os.path.join(folder, unquote(url.path))) if url.path else path
+            there = goal in pages or is_file(goal)
             if not there or (goal in pages and unquote(url.fragment) not in pages[goal].anchors):
-                dead.append(f"{path.relative_to(site)}: {target}")
+                dead.append(f"{os.path.relpath(path, site)}: {target}")
     return dead

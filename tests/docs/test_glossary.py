@@ -1,4 +1,4 @@
-"""The glossary: terms that are used, each once, in the order of the alphabet, with links that hold."""
+"""The glossary: terms that are used, each once, in alphabetical order, with links that hold."""
 
 from __future__ import annotations
 
