@@ -41,13 +41,13 @@ def dead_links(site: Path) -> list[str]:
     is_file = cache(os.path.isfile)
     dead = []
     for path, page in pages.items():
-        folder = os.path.dirname(path)
+        folder = str(Path(path).parent)
         for target in sorted(page.targets):
             url = urlsplit(target)
             if url.scheme or url.netloc:
                 continue
             # Without asking the disk for each link: there are tens of thousands, to few files.
-            goal = os.path.normpath(os.path.join(folder, unquote(url.path))) if url.path else path
+            goal = os.path.normpath(f"{folder}/{unquote(url.path)}") if url.path else path
             there = goal in pages or is_file(goal)
             if not there or (goal in pages and unquote(url.fragment) not in pages[goal].anchors):
                 dead.append(f"{os.path.relpath(path, site)}: {target}")
