@@ -63,7 +63,10 @@ class Lost:
 
 
 class Engine(ABC):
-    """Runs the exact part of a plan. Only ``dither.query`` may call ``run``."""
+    """Runs the exact part of a plan.
+
+    Only ``dither.query`` may call ``run``, and the owner's report, ``dither.policy._owner_report``.
+    """
 
     @abstractmethod
     def describe(self, table: str) -> Mapping[str, Kind | None]:

@@ -12,6 +12,13 @@ over units of vectors with at most k entries that are not zero, each of size at 
   ‖u - v‖₂² <= j w² + 2 (k - j) m² <= k max(w², 2 m²). In a query with a single group the norms are
   at most w and w².
 
+A mean is two measurements (``PlannedMeasurements``): a ``Total`` of what values are above a centre
+between their bounds, and the number of them, ``Rows`` or ``Values``. One row's integer in the total
+lies within M = ``magnitude`` of 0: half of the bounds' width in steps of the lattice, rounded up,
+times ``parts``. A unit of more than ``max_rows`` rows in a group counts there as ``max_rows`` rows
+of its own mean. So m is ``max_rows * M`` for the total and ``max_rows`` for the number, and the
+bounds above hold for each; the two get noise, and are charged, as two measurements.
+
 ``Distinct`` is not a sum over units: it is the size of the union of a set S_u of each unit, of at
 most m = ``max_rows`` values, which depends on the unit's own rows and on the key alone, and on
 nobody else's. With A the union of all others', adding S to it adds |S - A|, between 0 and m;
