@@ -1,4 +1,4 @@
-"""Engines run the exact part of a plan and hand over integers; only ``dither.query`` calls them.
+"""Engines run the exact part of a plan and hand over integers; ``dither.query`` adds the noise.
 
 - here: what every engine offers, and which engines a policy can name.
 - ``sql_engine``: what engines that are asked in SQL do alike.
