@@ -1,4 +1,4 @@
-"""The map in CONTRIBUTING.md tells the truth: the files that it names are there, with these names."""
+"""The map in CONTRIBUTING.md tells the truth: its files are there, and have these names in them."""
 
 from __future__ import annotations
 
