@@ -28,7 +28,7 @@ LINK = re.compile(r"!?\[([^\]]*)\]\(([^)]*)\)")
 
 TITLE, TREATED, HEAD, BODY = 24.0, 60.0, 5.0, 0.6
 """What a word weighs in a title (divided among its words), as a term of the glossary that is
-treated on a page, in a heading, and each time in the text."""
+treated on a page (divided, too), in a heading, and each time in the text."""
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Entry:
 
     def add(self, text: str, weight: float) -> None:
         """Let each word of the text weigh this much more."""
-        for word in words(text):
-            self.weights[word] += weight
+        for word, share in words(text):
+            self.weights[word] += weight * share
 
 
 def joined(word: str) -> str:
@@ -56,13 +56,13 @@ def joined(word: str) -> str:
     return letters[:-1] if len(letters) > 3 and re.search("[^s]s$", letters) else letters
 
 
-def words(text: str) -> Iterator[str]:
-    """Each word, and of one with a hyphen or capitals inside also its parts."""
+def words(text: str) -> Iterator[tuple[str, float]]:
+    """Each word, and of one with a hyphen or capitals inside also its parts, at half the weight."""
     for whole in COMPOUND.findall(text):
-        yield joined(whole)
+        yield joined(whole), 1.0
         parts = [p for piece in re.split(r"[-_.'’]", whole) for p in CAMEL.split(piece)]
         if len(parts) > 1:
-            yield from map(joined, parts)
+            yield from ((joined(part), 0.5) for part in parts)
 
 
 def said(markdown: str) -> str:
@@ -94,14 +94,14 @@ def page_entry(name: str, text: str) -> Entry:
     title = said(HEADING.search(text)[2]) if HEADING.search(text) else name
     after = body.partition("\n")[2] if body.lstrip().startswith("#") else body
     entry = Entry(f"{name}.html", title, section_of(name), first_words(after))
-    # What changed, and what is on every page, is not what is looked for.
-    scale = 0.2 if name in ("changelog", "index", "glossary") else 1.0
-    title_words = list(words(title))
-    entry.add(title, scale * (TITLE / 2 + TITLE / 2 / len(title_words)))
+    # Tasks come before what is for contributors, and before pages that name everything.
+    scale = 0.5 if entry.section == "Project" else 1.0
+    scale = 0.2 if name in ("changelog", "index", "glossary") else scale
+    entry.add(title, scale * (TITLE / 2 + TITLE / 2 / len(title.split())))
     for _, heading in HEADING.findall(body)[1:]:
         entry.add(heading, scale * HEAD)
-    for word, times in Counter(words(body)).items():
-        entry.weights[word] += scale * BODY * min(times, 8)
+    for (word, share), times in Counter(words(body)).items():
+        entry.weights[word] += scale * BODY * share * min(times, 8)
     return entry
 
 
@@ -110,7 +110,7 @@ def name_entries() -> Iterator[Entry]:
     for public in PUBLIC:
         summary = re.sub(r"[`*\\]|:\w+:| \[\d+\]_", "", plain(public.summary))
         entry = Entry(f"{public.page}.html", public.name, public.room, summary)
-        entry.add(public.name, TITLE * 0.75)
+        entry.add(public.name, TITLE / 2)
         entry.add(f"{public.room} {summary}", BODY * 2)
         yield entry
 
@@ -126,7 +126,8 @@ def entries(pages: Mapping[str, str]) -> list[Entry]:
         for _, link in LINK.findall(text)[:1]:
             treated = found.get(link.partition(".md")[0])
             if treated is not None:
-                treated.add(term, TREATED)
+                for name in filter(None, re.split(r" \(|, |\)", term)):
+                    treated.add(name, TREATED / len(name.split()))
     return [*found.values(), *defined, *name_entries()]
 
 
