@@ -2,11 +2,11 @@
 
 Tests marked ``slow`` are left out unless ``--slow`` is given, ``-m`` names them, or one is asked
 for by its own name. ``slow.txt`` marks more of them, by what they were seen to take: a run with
-``--slow --note-slow=tests/slow.txt`` writes it anew. A file that needs a library of an extra is not
-even imported without it. And where the same tests run in two environments, the first notes what
-passed (``--note-passed FILE``) and the second leaves that out (``--not-again FILE``): the packages
-of a test that passed are the same in both. Tests marked ``extras`` look at whatever is installed,
-and are run in both.
+``--slow --note-slow=tests/slow.txt`` writes it anew (``--note-times=FILE``: what each took). A file
+that needs a library of an extra is not even imported without it. And where the same tests run in
+two environments, the first notes what passed (``--note-passed FILE``) and the second leaves that
+out (``--not-again FILE``): the packages of a test that passed are the same in both. Tests marked
+``extras`` look at whatever is installed, and are run in both.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--slow", action="store_true", help="run tests marked slow, too")
     group.addoption("--note-passed", metavar="FILE", help="write the names of tests that passed")
     group.addoption("--note-slow", metavar="FILE", help="write the names of tests that take long")
+    group.addoption("--note-times", metavar="FILE", help="write what each test took, longest first")
     group.addoption("--not-again", metavar="FILE", help="leave out tests that a FILE names")
 
 
@@ -175,6 +176,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         Path(into).write_text(json.dumps(sorted(config.stash[PASSED])))
     if into := config.option.note_slow:
         Path(into).write_text("".join(f"{n}\n" for n in listed_as_slow(config.stash[TOOK])))
+    if into := config.option.note_times:
+        longest = sorted(config.stash[TOOK].items(), key=lambda one: -one[1])
+        Path(into).write_text("".join(f"{seconds:8.2f} {name}\n" for name, seconds in longest))
 
 
 @pytest.hookimpl(optionalhook=True)
