@@ -109,6 +109,8 @@ class CellsQuery(GroupedQuery):
         # Places follow each other as the values do, and need no list.
         low, high = (self._dialect.integer(n) for n in (first, first + len(key.values) - 1))
         inside = exp.Between(this=value, low=low, high=high)
+        # Held within the run although only those inside it get here: an engine may compute a branch
+        # of every row, and elsewhere the difference could leave 64 bits.
         near = self._dialect.greatest(self._dialect.least(value.copy(), high.copy()), low.copy())
         place = self._dialect.arithmetic("-", near, low.copy())
         return found, case((inside, place), otherwise=last)
@@ -149,4 +151,5 @@ def _first_of_run(key: GroupKey) -> int | None:
     if not all(isinstance(v, int) and v == first + i for i, v in enumerate(values)):  # type: ignore[operator]
         return None
     assert isinstance(first, int)
+    # So far from the ends of 64 bits, the last of the run and every difference fit them too.
     return first if -(2**62) <= first <= 2**62 else None

@@ -138,7 +138,7 @@ class Dialect(ABC):
 
     def type_of(self, name: str) -> exp.DataType:
         """A type by its name."""
-        # TextReading a type takes sqlglot longer than all else that makes a constant.
+        # Reading a type takes sqlglot longer than all else that makes a constant.
         return _parsed(name, self.name).copy()
 
     def cast(self, value: exp.Expression, kind: Kind) -> exp.Expression:
@@ -174,8 +174,10 @@ class Dialect(ABC):
     def real(self, value: float | Fraction) -> exp.Expression:
         """The double nearest to the value: an exponent makes an engine read a double exactly."""
         if isinstance(value, Fraction):
+            # A fraction beyond the doubles has no float at all: Python raises.
             value = float(max(-LARGEST_DOUBLE, min(LARGEST_DOUBLE, value)))
         shown = repr(value)
+        # Infinity and NaN have no literal in SQL; as text they do.
         if "n" in shown:
             return self.cast_to(exp.Literal.string(shown), self.types[Kind.REAL])
         return self.cast_to(_digits(shown if "e" in shown else shown + "e0"), self.types[Kind.REAL])
@@ -328,6 +330,7 @@ class Dialect(ABC):
 
     def substring(self, value: exp.Expression, start: int, length: int) -> exp.Expression:
         """So many characters (code points) from position ``start``, 1 being the first."""
+        # No text is longer, and an engine may raise at a larger position.
         ends = (self.integer(min(n, 2**31 - 1)) for n in (start, length))
         return call("SUBSTRING", value, *ends)
 
@@ -341,6 +344,7 @@ class Dialect(ABC):
         """The nearest whole number to a double, halves away from zero, as a double."""
         one, zero, half = (self.real(n) for n in (1.0, 0.0, 0.5))
         size = self.absolute(value.copy())
+        # Not floor(size + 0.5): for the double just below a half that sum is rounded to 1.
         low = self.cast(self.floor(size.copy()), Kind.REAL)
         up = case((binary(">=", binary("-", size.copy(), low.copy()), half), one), otherwise=zero)
         near = binary("+", low, up)

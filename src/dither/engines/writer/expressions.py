@@ -221,11 +221,15 @@ class Emitter:
         least, most = (dialect.cast_to(dialect.integer(end), kind) for end in (lower, upper))
         nearest = dialect.nearest(self._again(value), kind)
 
+        # Engines that give NaN an order put it above every number: untested it would be the upper
+        # end.
         def beyond(op: str, end: int) -> exp.Expression:
             condition = binary(op, self._again(value), dialect.real(Fraction(end)))
             return all_of("AND", [condition, self._is_number(value)]) if nan else condition
 
         return case(
+            # A double that no integer of the type is near to is in no range: its side is asked of
+            # the double.
             (exp.Between(this=self._again(nearest), low=least, high=most), nearest),
             (beyond("<=", lower), least.copy()),
             (beyond(">=", upper), most.copy()),
@@ -389,6 +393,7 @@ class Emitter:
         dialect = self._dialect
         if kind is Kind.INTEGER:
             low, high = dialect.nearest_integer(ceil(first)), dialect.nearest_integer(floor(last))
+            # A whole number is below an edge just where it is below the next whole number.
             cuts = [dialect.nearest_integer(ceil(e)) for e in inner]
         else:
             low, high = dialect.real(first), dialect.real(last)
@@ -454,6 +459,7 @@ def _scale(step: Fraction) -> tuple[str | None, float]:
     """How to divide by a step in doubles: the operator and its right side."""
     if step == 1:
         return None, 1.0
+    # Times a whole number is rounded once; by its inverse, which is a rounded double itself, twice.
     if step.numerator == 1 and step.denominator <= EXACT:
         return "*", float(step.denominator)
     divisor = float(step)

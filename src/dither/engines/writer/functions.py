@@ -39,6 +39,7 @@ def _round(dialect: Dialect, values: Values, kinds: Kinds, places: int) -> exp.E
         return x if places >= 0 else _round_integer(dialect, x, unit)
     if places > 0:
         scaled = dialect.real_arithmetic("*", x.copy(), dialect.real(float(unit)))
+        # From there on all doubles are whole, and to scale back would only move the value.
         small = binary("<", dialect.absolute(scaled.copy()), dialect.real(WHOLE))
         near = dialect.half_away(scaled)
         return case(
@@ -74,6 +75,7 @@ def _short(dialect: Dialect, value: exp.Expression) -> exp.Expression:
     def carried() -> exp.Expression:
         return binary("*", value.copy(), dialect.real(SPLITTER))
 
+    # Veltkamp's split: with 2^9 + 1 it leaves 53 - 9 bits, rounded to the nearest.
     return binary("-", carried(), binary("-", carried(), value.copy()))
 
 
@@ -89,7 +91,7 @@ def _log(
     found = dialect.elementary("LN", x.copy())
     if base is not None:
         divisor = dialect.real(math.log(float(base)))
-        # Between 1e-13 and 1e12 in size, or 0.
+        # Between 1e-19 and 1e12 in size, or 0: no step of the split leaves the doubles.
         found = binary("/", found, divisor)
     known = [
         binary(">", x.copy(), dialect.real(0.0)),
@@ -148,6 +150,7 @@ def _replace(dialect: Dialect, values: Values, kinds: Kinds, old: str, new: str)
     found = dialect.replaced(x.copy(), old, new)
     if len(new) <= len(old):
         return found
+    # At worst the text is made of `old` alone, and grows as `new` is longer.
     most = LONGEST * len(old) // len(new)
     return case((binary("<=", dialect.length(x.copy()), dialect.integer(most)), found))
 
@@ -196,6 +199,7 @@ def _period(
             year = dialect.date_part("year", value.copy())
             return mixed(4 if part == "quarter" else 12, year, part)
         case "week":
+            # Day 0, the first of January of the year 1, was a Monday.
             return dialect.arithmetic("//", dialect.day_number(value), dialect.integer(7))
         case "day":
             return dialect.day_number(value)
@@ -223,6 +227,7 @@ def _interval(
     goal = Kind.TIMESTAMP if unit == "second" else kind
     if kind is Kind.DATE and goal is Kind.TIMESTAMP:
         x, kind = dialect.cast(x, goal), goal
+    # Outside of these ends the result is beyond the years 1 to 9999, where an engine may raise.
     low, high = (dialect.constant(end, kind) for end in ends)
     found = dialect.shifted(x.copy(), amount, unit, goal)
     return case((exp.Between(this=x.copy(), low=low, high=high), found))
@@ -269,6 +274,7 @@ def _cast(dialect: Dialect, values: Values, kinds: Kinds, target: str) -> exp.Ex
             )
         case Kind.TEXT, _:
             trimmed = dialect.trimmed(x, "both", " ")
+            # A cast of a text raises on what has not its form, so that no other text may get there.
             form = Sequence_((Edge(end=False), of_regexp(TEXT_FORMS[goal]), Edge(end=True)))
             known = dialect.matches(trimmed.copy(), form)
             return case((known, dialect.parsed(trimmed, goal)))

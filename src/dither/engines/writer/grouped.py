@@ -208,6 +208,7 @@ class GroupedQuery:
             other = None if listed is None else dialect.integer(NOT_IN_SET)
             columns.append(named(case((inside, identifier(name)), otherwise=other), name))
             if listed is not None:
+                # A key that is not public puts a row out of the sets that have it, and of no other.
                 held.append(is_not_null(identifier(name)))
         columns += [named(at, SET), *(identifier(name) for name in kept)]
         numbers: list[tuple[int, Value]] = [(i, i) for i in range(len(job.sets))]
@@ -428,6 +429,8 @@ class HistogramQuery(GroupedQuery):
                 return dialect.arithmetic("//", times, total.copy())
             return dialect.wide_quotient(times, total.copy())
 
+        # Differences of one rounded running total: however each is rounded, they add up to the
+        # limit.
         before = dialect.arithmetic("-", place.copy(), whole(1))
         limit = dialect.integer(self._job.max_rows)
         return case(

@@ -301,6 +301,8 @@ class RowSource:
         for one in elements:
             zero, held = self.dialect.integer(0), self._lists[ex.Column(one.table, one.column)]
             length = call("COALESCE", self.dialect.number_of_items(identifier(held)), zero.copy())
+            # No more than counts of each list: so the product of all is at most max_unnest_rows,
+            # and no list however long can make it, or the sum, overflow.
             counted = self.dialect.integer(self._items[one.alias])
             sizes.append(self.dialect.least(self.dialect.greatest(length, zero), counted))
         size = reduce(lambda a, b: self.dialect.arithmetic("*", a, b), sizes)
@@ -452,6 +454,7 @@ class RowSource:
         """
         columns = [c for named in visible(relation) for c in self._own(named.alias)]
         read = [identifier(name) for name in (*(self._names[c] for c in columns), *lists)]
+        # Copies of a row are numbered, so that no two places of the order are alike.
         place = self.dialect.row_number([c.copy() for c in read])
         numbered = selected([exp.Star(), named(place, "occurrence")], subquery(rows, "w"))
         numbered = numbered.where(is_not_null(self.emitter.value(unit)), copy=False)

@@ -55,6 +55,8 @@ class Sizes:
             case ex.Arithmetic(op=op, left=left, right=right) if self._is_real(node):
                 if self.may_be_nan(left) or self.may_be_nan(right):
                     return True
+                # NaN is infinity times 0, and infinity less or by infinity; a zero divisor was
+                # taken out before.
                 infinite = [self.of(x) is None for x in (left, right)]
                 if op == "*":
                     return any(infinite) and not any(map(_is_nonzero, (left, right)))
@@ -116,6 +118,7 @@ class Sizes:
                 return left + right
             case "*":
                 return left * right
+            # Towards zero, neither is larger than what is divided.
             case "//" | "%":
                 return left
             case "/" if _is_nonzero(node.right):

@@ -342,6 +342,7 @@ def _count_of(name: str) -> exp.Expression:
 def _is_centred_by_row(total: Total) -> bool:
     """Whether each row's centre is taken off before rows are added, so that nobody counts them."""
     centred = total.null_as_centre and not total.square and total.centre != 0
+    # A row less its centre stays within 64 bits.
     return centred and _furthest(total) < 2**62
 
 
@@ -370,6 +371,7 @@ def _sum_of(dialect: Dialect, total: Total, name: str, *, by_row: bool = True) -
         return dialect.summed_of_size(value, max(abs(total.lower), abs(total.upper)))
     distance = dialect.arithmetic("-", value, dialect.integer(total.centre))
     furthest = _furthest(total)
+    # Up to there a square is at most 2^62, which 64 bits hold.
     if furthest > 2**31:
         distance = dialect.widened(distance)
     square = dialect.arithmetic("*", distance, distance.copy())
@@ -415,6 +417,7 @@ def check_overflow(dialect: Dialect, measurement: Measurement, max_rows: int) ->
         return
     ends = (measurement.lower, measurement.upper, measurement.centre)
     centre = measurement.square_centre
+    # Two ends are at most twice the larger apart: a square is at most four times that of an end.
     largest = max(*(abs(e) for e in ends), 1) ** (2 if measurement.square else 1) * 4 + abs(centre)
     largest = max(largest, measurement.magnitude)
     rows = dialect.most_rows * max(max_rows, 1)

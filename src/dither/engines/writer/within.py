@@ -135,6 +135,7 @@ class QuerySource(RowSource):
 
     def _check_overflow(self, value: UnitValue) -> None:
         """Refuse a sum that could leave the engine's widest integers, whatever its rows hold."""
+        # What is summed without bounds is a 64-bit integer.
         most = 2**63
         if value.lower is not None and value.upper is not None:
             most = max(abs(value.lower), abs(value.upper), 1)
