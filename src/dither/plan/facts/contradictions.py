@@ -140,11 +140,15 @@ def _listed(operand: Part, scope: Scope) -> Sequence[Value] | None:
 def _impossible(tests: Sequence[Test], listed: Sequence[Value] | None) -> bool:
     """Whether no value meets all tests; NULL meets none but IS NULL."""
     compared = [test for test in tests if test[0] != "IS NULL"]
+    # IS NULL beside any comparison, which NULL never meets; by itself it can be met.
     if len(compared) < len(tests):
         return bool(compared)
     candidates = list(listed) if listed is not None else _candidates(compared)
     return candidates is not None and not any(
-        all(_holds(value, test) is not False for test in compared) for value in candidates
+        # What engines might not agree about may be so: only what is false to all of them is
+        # refused.
+        all(_holds(value, test) is not False for test in compared)
+        for value in candidates
     )
 
 
@@ -162,6 +166,8 @@ def _candidates(tests: Sequence[Test]) -> list[Value] | None:
     for low in least:
         for high in most:
             order = _order(low, high)
+            # Beyond one another, or on one point: where any value meets all tests, one of these
+            # ends does.
             if order is not None and order >= 0:
                 return [low, high]
     return None
@@ -189,6 +195,7 @@ def _order(first: Value, second: Value) -> int | None:
         if isinstance(first, bool) is not isinstance(second, bool):
             return None
         doubles = _double(first), _double(second)
+        # To an engine these two are one number, or none.
         if None in doubles or (doubles[0] == doubles[1] and first != second):
             return None
         return (first > second) - (first < second)

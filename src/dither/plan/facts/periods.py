@@ -38,6 +38,7 @@ def truncated_facts(part: str, facts: Facts) -> Facts:
     while day < last and len(days) <= LONGEST_LIST:
         day = _truncated(day + dt.timedelta(days=_REACH[part]), part)
         days.append(day)
+    # A list that was cut short is none: keys would miss what lies beyond.
     domain = tuple(days) if day >= last else None
     return Facts(Kind.DATE, first, last, domain, None, facts.nullable)
 

@@ -102,6 +102,7 @@ def listed_values(facts: Facts) -> tuple[Value, ...] | None:
         # FLOOR(x / 100) * 100 is a multiple of 100.
         step = max(int(facts.step or 1), 1)
         if high - low < LONGEST_LIST * step:
+            # From the least multiple that is not below the lower end.
             return tuple(range(-(int(-low) // step) * step, int(high) + 1, step))
     if facts.kind is Kind.DATE and isinstance(facts.lower, dt.date):
         assert isinstance(facts.upper, dt.date)
@@ -117,6 +118,7 @@ def power_of_two(size: Fraction) -> Fraction:
         return Fraction(1)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     power = Fraction(2) ** exponent
+    # The difference of lengths is the exponent, or one more: of 3/2 it is 0, of 4/3 it is 1.
     return power if power <= size else power / 2
 
 
@@ -131,6 +133,7 @@ def lattice_step(low: Fraction, high: Fraction, declared: Fraction | None, cells
     step = declared or power_of_two((high - low) / DEFAULT_CELLS)
     if (high - low) / step >= cells:
         times = (high - low) / step / (cells - 1)
+        # By a power of two, rounded up: the coarser lattice is within the declared one.
         power = power_of_two(times)
         step *= power if power == times else power * 2
     return step
@@ -210,6 +213,7 @@ def _spacing(facts: Facts) -> Fraction:
 def _product(left: Range, right: Range, *, same: bool) -> Range:
     products = [x * y for x in left for y in right]
     if same:
+        # A square is never negative, whatever corner products say.
         squares = [x * x for x in left]
         return Fraction(0) if left[0] <= 0 <= left[1] else min(squares), max(squares)
     return min(products), max(products)
@@ -223,12 +227,14 @@ def _quotient(left: Facts, right: Facts) -> Facts:
     if low <= 0 <= high and right.kind is not Kind.INTEGER and low < high:
         # A divisor may come as near to zero as it likes.
         return Facts(Kind.REAL, nullable=nullable)
+    # On either side of 0 a quotient is monotone in both operands, and so is extreme at corners.
     ends = [t / d for t in left.range for d in _divisors(low, high)] or [Fraction(0)]
     step = left.step / abs(low) if left.step is not None and low == high != 0 else None
     return _number(Kind.REAL, (min(ends), max(ends)), step, nullable)
 
 
 def _whole_quotient(top: Range, bottom: Range) -> Range:
+    # Towards zero as engines divide, which keeps the order of quotients: corners stay extreme.
     ends = [Fraction(int(t / d)) for t in top for d in _divisors(*bottom)] or [Fraction(0)]
     return min(ends), max(ends)
 
@@ -278,6 +284,7 @@ def extreme(parts: Sequence[Facts], kind: Kind | None, *, largest: bool) -> Fact
     near = [_end(p, sign) for p in parts]
     held = [e for p, e in zip(parts, near, strict=True) if e is not None and not p.nullable]
     out = _least(far, sign)
+    # If all may be NULL, any of them may be the only one left, so that the furthest end counts.
     back = _least(held, sign) if held else _least(near, -sign)
     lower, upper = (out, back) if sign > 0 else (back, out)
     step = common_step(p.step for p in parts)
@@ -307,6 +314,7 @@ def reshaped(facts: Facts, turn: Callable[[str], str]) -> Facts:
 
 def clamped(facts: Facts, lower: Fraction, upper: Fraction) -> Facts:
     """A number moved into bounds; a bound that moves values adds itself to the lattice."""
+    # Of values without bounds each end may move some.
     low, high = facts.range or (lower - 1, upper + 1)
     moved = [bound for bound, moves in ((lower, low < lower), (upper, high > upper)) if moves]
     ends = min(max(lower, low), upper), max(min(upper, high), lower)

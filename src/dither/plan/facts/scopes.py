@@ -247,6 +247,7 @@ def value_facts(value: UnitValue, scope: Scope, most: int) -> Facts:
     low, high = value.lower * value.step, value.upper * value.step
     if value.function == "mean":
         return Facts(Kind.REAL, low, high, None, None, facts.nullable)
+    # One row, or all of them: which reaches further depends on the sign.
     ends = min(low, low * rows), max(high, high * rows)
     whole = facts.kind is Kind.INTEGER
     step = facts.step if whole else value.step

@@ -264,6 +264,8 @@ def declared_limits(relation: Relation, schema: Schema) -> tuple[int, int]:
     them, in the groups of the one that has most.
     """
     found = _declared(relation, schema).values()
+    # The limits are caps of what counts, so that a unit with rows in more groups loses accuracy
+    # alone.
     return max(groups for groups, _ in found), sum(rows for _, rows in found)
 
 

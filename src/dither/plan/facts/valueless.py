@@ -40,6 +40,7 @@ def valueless(node: ex.Expression, scope: Scope) -> ex.Expression | None:
             return node if by_zero else _any((left, right), scope)
         case ex.Compare(left=left, right=right):
             return _any((left, right), scope)
+        # NULL AND false is false, and NULL OR true is true: it takes every operand.
         case ex.And(operands=xs) | ex.Or(operands=xs) | ex.Coalesce(operands=xs):
             return _all(xs, scope)
         case ex.Least(operands=xs) | ex.Greatest(operands=xs):

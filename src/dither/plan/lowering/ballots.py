@@ -74,6 +74,7 @@ class Ballot:
                 f"{MOST_CANDIDATES:,}; ask for the mode of something coarser"
             )
         if facts.kind is Kind.INTEGER and isinstance(values[0], int) and _consecutive(values):
+            # Values in a row are their own places: one comparison, and not one for each.
             within = ex.Between(operand, ex.Literal(values[0]), ex.Literal(values[-1]))
             vote = ex.Case(((within, operand),), ex.Literal(None))
             return cls(vote, values[0], values, facts.kind)

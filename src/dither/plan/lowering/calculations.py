@@ -115,6 +115,7 @@ def _multiple(recipe: Recipe, factor: Fraction | None) -> Linear | None:
     if not isinstance(recipe, Linear) or not factor:
         return None
     lower, upper = (None if e is None else e * factor for e in (recipe.lower, recipe.upper))
+    # What the value cannot be below becomes what it cannot be above.
     if factor < 0:
         lower, upper = upper, lower
     terms = tuple((place, c * factor) for place, c in recipe.terms)
@@ -151,6 +152,7 @@ def _quotient(left: Recipe, right: Recipe) -> Recipe | None:
     first = _linear(left)
     if first is None or not isinstance(right, Linear):
         return None
+    # Of two that cannot be negative the ratio cannot be either.
     positive = all(x.lower is not None and x.lower >= 0 for x in (first, right))
     return RatioRecipe(first, right, Fraction(0) if positive else None)
 

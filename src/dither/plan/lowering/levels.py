@@ -131,6 +131,7 @@ class Levels:
         for one in self.sets:
             level = np.zeros([self.sizes[i] if i in one else 1 for i in axes])
             for part in _subsets(one):
+                # λ is not 0: the part lies within this level, which is among those that see it.
                 level = level + parts[part] * (self.inside(one) / self._weight(part))
             found.append(level.ravel())
         return np.concatenate(found)
@@ -202,14 +203,20 @@ def sensitivity_of_levels(
     for one in levels.sets:
         inside = levels.inside(one)
         whole, rest = divmod(k, inside)
+        # Convex in how the unit's entries are spread over cells: as many full cells as there can
+        # be.
         squares = whole * inside * inside + rest * rest
         if not replace_one:
             l1, l2_squared = l1 + k * size, l2_squared + squares * size * size
+        # Both units' sums meet in one cell, where they differ by the width of what each can add up
+        # to.
         elif levels.cells(one) == 1:
             l1, l2_squared = l1 + k * width, l2_squared + (k * width) ** 2
         else:
             spread = 2 * squares * (size * size + other * other)
             if inside == 1:
+                # A cell of the level is one of the table's: the bound of `sensitivity`, which is
+                # smaller.
                 spread = k * max(width * width, 2 * size * size)
             l1, l2_squared = l1 + 2 * k * size, l2_squared + spread
     largest = size * min(k, max(levels.inside(one) for one in levels.sets))

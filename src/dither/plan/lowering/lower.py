@@ -172,6 +172,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         groups = min(groups, prod(levels.sizes))
         notes.append(ADD_UP)
     elif query.sets:
+        # A unit counts in so many groups of every set, and in all of them together.
         each, groups = groups, sum(groups if size is None else min(groups, size) for size in sizes)
         notes.append(
             f"the {len(sizes)} sets of keys share one budget, so that each is noisier than alone"
@@ -204,11 +205,14 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     if having is not None:
         notes.append(CHOSEN)
     if public_keys is None:
+        # Whether a discovered key is shown is decided by the noisy number of units in its group.
         made.measure(Units() if unit is not None else Rows(), Fraction(1))
     sets = () if levels is not None else query.sets
     job = Job(query.relation, unit, keys, tuple(made.weights), groups, rows, sets, each)
     if levels is not None:
         check_sums(job)
+    # A row that is replaced is still a row: no neighbour has another number of them, as long as
+    # neither a WHERE nor a group leaves any out.
     public_size = (
         schema.replace_one
         and table.complete

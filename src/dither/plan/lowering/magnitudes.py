@@ -102,6 +102,7 @@ class MagnitudeGrid:
 
     def _next(self, step: Fraction) -> Fraction:
         """Where the cell above a step begins: at the next number that there is."""
+        # Bins hold their lower ends; cells are to hold their far ends, and so end just above them.
         return step + 1 if self.whole else Fraction(math.nextafter(float(step), math.inf))
 
 
@@ -113,6 +114,7 @@ MONTHS = (1, 2, 3, 4, 6, 9, 12, 18)
 YEARS = (2, 3, 4, 5, 7, 10, 15, 20, 25, 30, 40, 50, 70, 100, 150, 200, 300, 500)
 """Where cells end, on either side of the origin. Dates further away lie outside of any bounds."""
 
+# 9,999 years of 365.2425 days are 3.65 million.
 BEYOND = 4_000_000
 """More days than there are in the years 1 to 9999."""
 

@@ -240,6 +240,7 @@ class PlannedMeasurements:
             _, step, low, high = self._lattice(operand, "SUM", SQUARE_CELLS)
             totals.append(self._in_parts(Total(operand, step, low, high)))
         first, second = totals
+        # A product with itself is never negative, and less its middle reaches half as far.
         centre = first.magnitude**2 // 2 if first == second else 0
         scale = first.step * second.step / (first.parts * second.parts)
         place = self.measure(UnitProducts(first, second, centre), weight)
@@ -268,6 +269,7 @@ class PlannedMeasurements:
             )
         plain = self._centred(aggregate.operand, facts, step, low, high)
         half, parts = plain.magnitude // plain.parts, plain.parts
+        # Squares lie in [0, half²]: less half of that they reach half as far, for half the noise.
         square = replace(plain, square=True, square_centre=half * half // 2, parts=parts * parts)
         return VarianceRecipe(
             total=self.measure(plain, weight / 4),
@@ -296,6 +298,7 @@ class PlannedMeasurements:
         if bins <= ONE_TREE:
             first, below = self.measure(leaves, weight), None
         else:
+            # Rounded up: no more stretches than that.
             fine = replace(leaves, within=-(-bins // STRETCHES))
             first = self.measure(fine.above, weight * (1 - BELOW))
             below = self.measure(fine, weight * BELOW)
@@ -386,6 +389,7 @@ class PlannedMeasurements:
     def _centred(
         self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int
     ) -> Total:
+        # About the middle of its bounds a value reaches half as far, for half the noise.
         centre = (low + high) // 2
         return self._in_parts(
             Total(operand, step, low, high, centre, null_as_centre=not facts.nullable)
@@ -393,6 +397,7 @@ class PlannedMeasurements:
 
     def _in_parts(self, total: Total) -> Total:
         """Where a unit's sum may be scaled down, on a lattice fine enough for it."""
+        # A lattice that is fine already loses less than one part in `PARTS` where sums are cut.
         if not self.has_unit or not total.lower < total.upper or total.magnitude >= PARTS:
             return total
         return replace(total, parts=int(power_of_two(Fraction(PARTS, total.magnitude))))
@@ -415,6 +420,7 @@ class PlannedMeasurements:
         step = lattice_step(low, high, declared, cells)
         if step != declared and low < high:
             self.notes.append(f"{show(operand)} is rounded to multiples of {number(step)}")
+        # Outwards, so that rounding moves no value that is within the bounds beyond these ends.
         return facts, step, int(low // step), int(-(-high // step))
 
 

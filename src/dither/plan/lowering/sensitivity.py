@@ -145,10 +145,13 @@ def sensitivity(
     if (
         replace_one
         and one_group
+        # These are vectors over leaves or cells even of one group: two units may lie in different
+        # ones.
         and not isinstance(measurement, Leaves | UnitSizeHistogram | Cells)
     ):
         l1, l2_squared = Fraction(width), Fraction(width * width)
     elif replace_one and isinstance(measurement, VoteHistogram):
+        # A choice loses by the range of the change, -m to m, and not by its size.
         l1, l2_squared = 2 * l1, 4 * l2_squared
     elif replace_one:
         l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))

@@ -62,6 +62,7 @@ def items(relation: Relation, schema: Schema) -> dict[str, int]:
     table = schema.table(base(relation).table)
     most = table.max_unnest_rows
     declared = {one.alias: one.most for one in lists if one.most is not None}
+    # Rounded down, here and in the root: the product of all shares is then never above the limit.
     left, others = most // prod(declared.values()), len(lists) - len(declared)
     if not left:
         shown = " times ".join(f"{n:,}" for n in declared.values())
