@@ -75,6 +75,8 @@ class Consistency:
             shares.append(np.divide(s, over, out=np.zeros_like(s), where=over > 0))
             # Of two exact measurements, which agree, the own one is taken.
             made = np.isfinite(v)
+            # Infinity times the 0 that is its weight would be NaN; what stands here is masked
+            # below.
             v = np.where(made, v, 1.0)
             w = np.divide(summed, v + summed, out=np.ones_like(v), where=v + summed > 0)
             w = np.where(made, w, 0.0)

@@ -171,6 +171,7 @@ class HierarchyPlan:
                 found.append(1.0)
                 continue
             cells, total = self.cells * level.cells.variance, level.total.variance
+            # By inverse variances; of two exact numbers, which agree, either would do.
             found.append(total / (cells + total) if cells + total > 0 else 0.5)
         return found
 
@@ -220,6 +221,8 @@ class HierarchyPlan:
         cubes = None
         if self.laplace:
             # Both parts are sums over the same noises, so their cubes' roots add up (Minkowski).
+            # Less its share of all cells, the sum has 1 - of/C on its own cells and of/C on the
+            # others.
             each = of * (1 - of / c) ** 3 + (c - of) * (of / c) ** 3
             root = np.cbrt(cells[2][level] * each) + outer * np.cbrt(totals[2][level])
             cubes = root**3
@@ -362,6 +365,7 @@ def _shares(spine: Spine, division: Division, family: str) -> list[Fraction]:
     else:
         check.choice("division", division, ("cells", "levels"))
         power = 0.0 if division == "levels" else 1 / 3 if family == "laplace" else 1 / 2
+        # Any shares are valid: short ones near the best keep parameters short.
         given = [Fraction(max(1, round(n**power * 1000)), 1000) for n in spine.sizes]
     return [each / sum(given) for each in given]
 

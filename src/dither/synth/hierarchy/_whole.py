@@ -122,6 +122,7 @@ def whole(values: Floats, totals: Integers, most: Integers | None = None) -> Int
     >>> whole(np.array([[2.5], [0.0], [1.5]]), np.array([4])).ravel().tolist()
     [3, 0, 1]
     """
+    # What roundings left just below a whole number is that number.
     found = np.floor(values + 1e-7).astype(np.int64)
     if most is not None:
         found = np.minimum(found, most)

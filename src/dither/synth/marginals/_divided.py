@@ -105,6 +105,7 @@ def _gaussian(
 
     # zCDP's own conversion proves factor 1; laws composed say more.
     best, (noises, loss) = Fraction(1), made(Fraction(1))
+    # Only what was found to hold is ever taken: the search decides how near, and not whether.
     low, high = (1.0, -math.inf), (float(LARGEST_FACTOR), math.inf)
     for _ in range(_STEPS if _COMPOSED[0] <= epsilon <= _COMPOSED[1] else 0):
         # The logarithm of delta grows almost evenly with the factor.

@@ -206,9 +206,11 @@ def nearest(
     for shape, values in cells.items():
         lowest = -float(values.min(initial=0.0))
         even = total / prod(shape)
+        # A part m towards even tables leaves -(1 - m)·lowest + m·even, which is 0 at this m.
         moved = max(moved, 1.0 if lowest and not even else lowest / (lowest + even or 1.0))
     made: dict[Clique, Floats] = {}
     for shape, group in layout.tables.items():
+        # One part for all tables, or they would no longer agree.
         values = cells[shape] * (1 - moved) + moved * total / prod(shape)
         made |= dict(zip(group, np.maximum(values, 0.0), strict=True))
     whole = {table: _with_axes(made, table, sizes, wanted) for table in maximal(tables)}
@@ -232,6 +234,7 @@ def _stands_out(
     first, second = found.table(pair[:1]), found.table(pair[1:])
     apart = np.outer(first - first.mean(), second - second.mean()) / (found.rows or 1.0)
     square = float(((centred(residual) - apart) ** 2).sum())
+    # Noise alone would be a chi-square of so many degrees: its mean, and three of its deviations.
     return square > variance * (free + 3 * math.sqrt(2 * free))
 
 

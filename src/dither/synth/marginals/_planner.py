@@ -192,6 +192,7 @@ def plan(
     if largest:
         problem, gap = problem.levelled(law.costs(law.projected))
         law = replace(law, problem=problem)
+    # The xi of all axes and softenings add up to no more than what is lost, of delta as of rho.
     mu = gaussian_mu(epsilon, delta - lost)
     rho = rho_of_epsilon(epsilon, delta) - lost
     closely = True
@@ -207,6 +208,7 @@ def plan(
         loss = Loss((), neighbours)
         exact_rho = Fraction(0)
     elif closely:
+        # The deviation is rounded down, so that the loss is rounded up.
         far = gaussian(sqrt_lower(1 / spent, 96), neighbours=neighbours)
         loss = compose(far, approximate(0, lost, neighbours=neighbours))
     else:
@@ -340,6 +342,7 @@ class _Law:
                 soft = Fraction(0)
                 if closely:
                     soft = self.allowance.softening(cells[a], len(counted[a]))
+                # Rounded up: wider noise costs less, and short numbers draw faster.
                 sigma2 = shortened(scale * Fraction(relative) + soft, 40, up=True)
                 noise[a] = Noise(sigma2, counted[a], soft)
             if max((n.sigma2 for n in noise.values()), default=0) > _LARGEST_SIGMA2:
@@ -370,5 +373,6 @@ class _Law:
                 left = one.sigma2 - one.soft if closely else one.sigma2
                 moved = self.rows**2 * self.cost(a, one.counted)
                 bottom = moved.denominator * left.numerator
+                # A floor of the negative: each cost is rounded up to 2^-160.
                 units -= -moved.numerator * left.denominator * _GRAIN // bottom
         return Fraction(units, _GRAIN)

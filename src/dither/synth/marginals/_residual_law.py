@@ -83,6 +83,8 @@ def cost(sizes: tuple[int, ...], *, replace: bool) -> Fraction:
     """
     kept = sorted(sizes)
     if replace:
+        # Furthest apart are rows that differ along one axis alone, the one of fewest values: 2
+        # along it.
         return 2 * prod((Fraction(n - 1, n) for n in kept[1:]), start=Fraction(1))
     return prod((Fraction(n - 1, n) for n in kept), start=Fraction(1))
 
@@ -106,6 +108,7 @@ class Allowance:
     def softening(self, cells: int, axes: int) -> Fraction:
         """A t² whose xi' is at most ``each``, where so many axes are counted on."""
         least = self._least_exponent(_rounded(cells), 2**axes)
+        # Divided by less than 2·pi², and rounded up: more softening than need be.
         return shortened(least / _TWO_PI_SQUARED, 24, up=True)
 
     def _least_exponent(self, numbers: int, norm: int) -> Fraction:
@@ -124,6 +127,7 @@ def _least_exponent(each: Fraction, numbers: int, norm: int) -> Fraction:
     d bounds Σ exp(-c·|v|²) over the vectors v of so many whole numbers but 0. Of those with
     |v|² >= ``norm``, half of the exponent is at least c·norm/2, and the other half is summed.
     """
+    # Half of the exponent sums over all v; in the other half |v|² is at least the norm.
     half = Fraction(1, 2) if norm else Fraction(1)
     needed = -log_of(each) / (half + Fraction(norm, 2))
     c = Fraction(max(1, math.floor(2 * needed)), 2)

@@ -197,6 +197,7 @@ def _divide(
         return
     middle = (low + high) // 2
     left, right = (max(float(below[j] - below[i]), 0.0) for i, j in ((low, middle), (middle, high)))
+    # Not 0/0: together they are at least what lies inside, which is clear of 0.
     part = left / (left + right)
     _divide(shares, low, middle, weight * part, below, widths, tree, variances)
     _divide(shares, middle, high, weight * (1 - part), below, widths, tree, variances)

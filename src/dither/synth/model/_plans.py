@@ -136,6 +136,7 @@ def candidates_of(workload: Mapping[Clique, int]) -> dict[Clique, int]:
 
 def total_of(measured: Iterable[MeasuredTable]) -> tuple[float, float]:
     """The rows that measurements say there are, and the deviation of that."""
+    # A table's sum has the noise of all of its cells.
     weights = [1 / (m.values.size * float(m.sigma2)) for m in measured]
     sums = [float(m.values.sum()) for m in measured]
     if not weights:
@@ -396,6 +397,7 @@ class MethodRun:
         stale: set[int] = set(range(len(self.sizes)))
         while True:
             left = self.spending.left
+            # What would not do for one more round is spent in this one.
             last = left < 2 * (cost + choosing)
             if last:
                 cost, choosing = left * (1 - CHOOSING), left * CHOOSING
@@ -426,6 +428,8 @@ class MethodRun:
             if last:
                 break
             if float(np.abs(model.marginal(new) - before).sum()) <= _MEAN * sigma * before.size:
+                # The table was as the model had it, but for noise: from now on with half the
+                # deviation.
                 cost, choosing = 4 * cost, 4 * choosing
         return self.found
 
@@ -440,6 +444,8 @@ class MethodRun:
         self, offers: Mapping[Clique, int], model: GraphModel, max_cells: float, sigma: float
     ) -> list[Clique]:
         """The tables that the model has room for, and whose noise is not larger than any table."""
+        # Two tables of as many rows differ by twice them at most, and noise of more cells than so
+        # is more.
         most = 2 * self.total / (_MEAN * sigma)
         small = [c for c in offers if prod(self.sizes[v] for v in c) <= most]
         small = small or [c for c in offers if len(c) == 1]
@@ -467,6 +473,7 @@ def projected(values: Floats, total: float) -> Floats:
     """
     down = np.sort(values)[::-1]
     over = (np.cumsum(down) - total) / np.arange(1, len(down) + 1)
+    # The largest number always is: it is compared with itself less the total, which is above 0.
     last = int(np.flatnonzero(down > over)[-1])
     found: Floats = np.maximum(values - over[last], 0.0)
     return found

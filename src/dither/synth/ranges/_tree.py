@@ -190,6 +190,7 @@ def _share(summed: float, own: float) -> float:
 
 def _square(i: Integers, j: Integers, size: int) -> Floats:
     """|Q q|² of the leaves i .. j - 1 in nodes of so many leaves."""
+    # Leaves of q in the two nodes that it does not fill: all others are whole, or empty.
     left, right = -i % size, j % size
     same = i // size == (j - 1) // size
     whole = (j - i - left - right).astype(float)
