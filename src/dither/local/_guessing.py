@@ -164,6 +164,7 @@ def _binomial(n: int, p: float) -> Array:
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
     i = np.arange(n + 1)
     if p <= 0 or p >= 1:
+        # A sure coin: its logarithm is infinite.
         return np.asarray((i == n * p).astype(np.float64))
     exponent = logs[n] - logs[i] - logs[n - i] + i * np.log(p) + (n - i) * np.log1p(-p)
     return np.asarray(np.exp(exponent))
@@ -172,6 +173,7 @@ def _binomial(n: int, p: float) -> Array:
 @lru_cache(maxsize=64)
 def _nodes(degree: int) -> tuple[Array, Array]:
     """Nodes and weights on [0, 1]: exact for the degree, or to rounding where it is large."""
+    # So many nodes are exact up to twice their number, less 1.
     nodes, weights = np.polynomial.legendre.leggauss(min(degree, _EXACT) // 2 + 1)
     nodes, weights = (nodes + 1) / 2, weights / 2
     if degree <= _EXACT:

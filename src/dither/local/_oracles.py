@@ -144,6 +144,7 @@ def worst_pair(
         whichever of the codes was held. Without it, every report stands for itself.
     """
     counted = dict.fromkeys(range(channel.outputs), 1) if reports is None else reports
+    # A lower bound of e^epsilon takes less from p, so that delta is never too small.
     low, _ = exp_bounds(epsilon)
     delta, ratio = Fraction(0), 0.0
     rows = {x: [channel.exact(x, y) for y in counted] for x in {*xs.tolist(), *others.tolist()}}

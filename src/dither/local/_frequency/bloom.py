@@ -325,6 +325,7 @@ class BloomRAPPOR(Remembered):
         whole = self._regression(present)
         selected = not whole.determined
         if selected:
+            # Half of the cohorts choose, the other half test: so the choice costs no confidence.
             half = present & (np.cumsum(present) % 2 == 1)
             present = present & ~half
             first = self._regression(half)
@@ -332,6 +333,7 @@ class BloomRAPPOR(Remembered):
             likely = nonnegative(first.gram, first.moments(table), most)
             chosen = np.flatnonzero(likely > 0)
             whole = self._regression(present, chosen)
+        # Bonferroni: the chances of all that are tested add up to alpha.
         z = -normal_quantile(alpha / max(1, chosen.size))
         shares, errors = np.zeros(len(self.domain)), np.full(len(self.domain), np.nan)
         raw, found = np.full(len(self.domain), np.nan), chosen[:0]

@@ -68,6 +68,7 @@ class GRR(PureChannel, FiniteChannel):
     def truth(self) -> int:
         """Out of 2**64: how often the report is the true value."""
         low, _ = exp_bounds(self.epsilon)
+        # Of a lower bound of e^epsilon, and rounded down: p over q never exceeds e^epsilon.
         return threshold(low / (low + len(self.domain) - 1))
 
     @property

@@ -97,6 +97,7 @@ class Hadamard(FiniteChannel):
     def truth(self) -> int:
         """Out of 2**64: how often the report is in the value's set."""
         (low, _), mine = exp_bounds(self.epsilon), Fraction(self.width, 2)
+        # Of a lower bound of e^epsilon, and rounded down: a over c never exceeds e^epsilon.
         return threshold(mine * low / (mine * (low - 1) + self.outputs))
 
     @property

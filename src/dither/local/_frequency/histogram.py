@@ -82,6 +82,7 @@ class SHE(Channel):
     def __init__(self, domain: DomainLike, epsilon: Any, *, clamp: int | None = None) -> None:
         checked = checked_epsilon(epsilon)
         if clamp is None:
+            # exp(-epsilon·C/2) is 2^-40 there: so rare a clamp moves no estimate.
             clamp = min(_MAX_CLAMP, math.ceil(80 * math.log(2) / float(checked)))
         most = _checks.whole("clamp", clamp, 1, _MAX_CLAMP)
         bind(self, domain=Domain(domain), epsilon=checked, clamp=most)
@@ -258,6 +259,7 @@ def best_threshold(epsilon: Fraction) -> Fraction:
 def _chances(epsilon: Fraction, t: Fraction) -> tuple[int, int]:
     missed = directed.exp_upper(-epsilon * (1 - t) / 2, 192) / 2
     other = directed.exp_upper(-epsilon * t / 2, 192) / 2
+    # p is rounded down and q up, which brings both laws together.
     return threshold(1 - missed), ONE - threshold(1 - other)
 
 

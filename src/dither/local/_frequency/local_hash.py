@@ -59,6 +59,7 @@ class _Hashed(PureChannel):
     def truth(self) -> int:
         """Out of 2**64: how often the report is the bucket of the true value."""
         low, _ = exp_bounds(self.epsilon)
+        # Of a lower bound of e^epsilon, and rounded down: p over q0 never exceeds e^epsilon.
         return threshold(low / (low + self.buckets - 1))
 
     @property

@@ -197,6 +197,7 @@ class LOLOHA(OLH):
         """The permanent answer to each bucket, from two words each."""
         g = np.uint64(self.buckets - 1)
         low = second & np.uint64(0xFFFFFFFF)
+        # floor(second·g / 2^64), in halves, since the product itself does not fit 64 bits.
         step = (((second >> np.uint64(32)) * g + (low * g >> np.uint64(32))) >> np.uint64(32)) + 1
         others = right + step.astype(np.int64)
         others -= self.buckets * (others >= self.buckets)
@@ -230,6 +231,8 @@ def _thresholds(one: Fraction, ever: Fraction, g: int) -> tuple[int, int]:
     report is (A·p2 + (1-A)·q2)/(B·p2 + (1-B)·q2), which is at most e where p2·((A - e·B)(g-1) +
     e(1-B) - (1-A)) <= e(1-B) - (1-A).
     """
+    # Each other answer has so many of the 2^64 words, or one more: the least chance is the safe
+    # one.
     m = Fraction(ONE // (g - 1), ONE)
     forever, _ = exp_bounds(ever)
     permanent = threshold(forever * m / (1 + forever * m))

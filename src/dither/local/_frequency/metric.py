@@ -347,6 +347,8 @@ def _steps(epsilon: Fraction, k: int) -> tuple[list[int], list[int], WeightedOut
     ends, inside = [_BASE], [math.floor((e - 1) * _BASE)]
     ends.append(ends[-1] + inside[-1])
     for _ in range(k - 2):
+        # Rounded down, neither u nor E = E + u grows by more than e^epsilon from one step to the
+        # next.
         inside.append(min(math.floor((e - 1) * ends[-1]), math.floor(e * inside[-1])))
         ends.append(ends[-1] + inside[-1])
     inside, ends = inside[::-1], ends[::-1]
@@ -362,6 +364,8 @@ def _plane(budget: Fraction, reach: int) -> tuple[list[list[int]], int, Weighted
     """
     c = budget * _SLACK
     rate = _DECIMALS.divide(c.numerator, c.denominator)
+    # The least weight is about 2^31, so that cutting it to an integer moves it by far less than
+    # what the slack leaves: 2^-16 of 2^-8 at least, from one cell to the next.
     bits = math.ceil(float(c) * math.sqrt(2) * reach / math.log(2)) + 31
     scale = _DECIMALS.power(2, bits)
     table = [[0] * (reach + 1) for _ in range(reach + 1)]

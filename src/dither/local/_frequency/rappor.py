@@ -288,11 +288,13 @@ class Layers:
         a is rounded up and q down, with p = 1 - q, so that both promises hold of the rationals.
         """
         s, _ = exp_bounds(epsilon / differing)
+        # Each bit in which two values differ has its part of epsilon; the chance is rounded down.
         keep = threshold(s / (s + 1))
         if once is None:
             return cls(ONE - keep, 0, ONE)
         s, _ = exp_bounds(once / differing)
         a = 1 - Fraction(keep, ONE)
+        # Of both layers together a bit is then kept with chance a + (1 - 2a)·q, that of `once`.
         high = threshold(max(Fraction(0), (s / (s + 1) - a) / (1 - 2 * a)))
         return cls(ONE - keep, ONE - high, high)
 

@@ -67,6 +67,7 @@ class _Sketch(Channel):
     def truth(self) -> int:
         """Out of 2**64: how often a bit or sign is kept."""
         low, _ = exp_bounds(self.epsilon * self.spent)
+        # Of a lower bound of the exponential, and rounded down: the odds never exceed it.
         return threshold(low / (1 + low))
 
     def privatize(self, values: Any) -> Any:

@@ -104,6 +104,8 @@ class SubsetSelection(PureChannel):
     def truth(self) -> int:
         """Out of 2**64: how often the set holds the true value."""
         (low, _), w = exp_bounds(self.epsilon), self.size
+        # Of a lower bound of e^epsilon, and rounded down: no set is more than e^epsilon times as
+        # likely.
         return threshold(w * low / (w * low + len(self.domain) - w))
 
     def exact(self, x: int, chosen: frozenset[int]) -> Fraction:

@@ -193,6 +193,7 @@ class SUE(UnaryChannel):
     def truth(self) -> int:
         """Out of 2**64: how often a bit stays as it is."""
         s, _ = exp_bounds(self.epsilon / 2)
+        # Two values differ in two bits, each of which has half of epsilon, rounded down.
         return threshold(s / (s + 1))
 
     @property

@@ -117,6 +117,7 @@ class Duchi(NumericChannel):
     def law(self) -> EndsLaw:
         """To an end at random, which is reported truthfully or not."""
         low, _ = exp_bounds(self.epsilon)
+        # Of a lower bound of e^epsilon, rounded down: truth over lie never exceeds e^epsilon.
         return EndsLaw(self.interval.steps, threshold(low / (low + 1)))
 
     @property
@@ -245,6 +246,7 @@ class Hybrid(NumericChannel):
         if self.epsilon <= SWITCH:
             return ends
         half, _ = exp_bounds(self.epsilon / 2)
+        # PM's part of least worst-case variance; either arm keeps the promise by itself.
         return ArmsLaw(PM(self.interval, self.epsilon).law, ends, threshold(1 - 1 / half))
 
     @property

@@ -126,6 +126,7 @@ class Interval:
         base, part = self._places(column(values))
         up = words.words(base.size) < part
         if apart is not None:
+            # Beside a class, rounding goes away from it whatever the word says: it never joins it.
             between = part > 0
             up &= ~(between & (base == apart[0] - 1))
             up |= between & (base == apart[1])
@@ -170,6 +171,7 @@ class Interval:
         place[near] = 0.0
         near |= np.abs(place - np.rint(place)) < _NEAR
         base = np.floor(place).astype(np.int64)
+        # All that is left is 2^-32 or more from a point, so that no product reaches 2^64.
         part = ((place - np.floor(place)) * 2.0**64).astype(np.uint64)
         if near.any():
             distinct, inverse = np.unique(given[near], return_inverse=True)

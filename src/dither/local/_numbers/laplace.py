@@ -112,6 +112,7 @@ class LaplaceLaw(NumericLaw):
         """Chances of the positions beyond an end, from the end outwards, of the point at it."""
         rate = 1 / float(self.scale)
         found = np.exp(-rate * np.arange(1.0, self.reach + 1)) / (1 + math.exp(-rate))
+        # The outermost position holds all that is clamped to it, a whole tail.
         found[:-1] *= -math.expm1(-rate)
         return np.asarray(found)
 

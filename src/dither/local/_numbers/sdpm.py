@@ -267,6 +267,7 @@ def _window(steps: int, epsilon: Fraction) -> WindowLaw:
     width = max(1, round(steps / (s - 1)))
     # With e rounded down, (e-1)W(N+W)/((e-1)W-N) is rounded up: it falls as e grows.
     outputs = math.ceil((e - 1) * width * (steps + width) / ((e - 1) * width - steps))
+    # As many positions beyond one end as beyond the other.
     outputs += (outputs - 1 - steps) % 2
     if outputs > MAX_OUTPUTS:
         raise too_many_positions()

@@ -116,6 +116,7 @@ def _leap(f: Array, once: Array, twice: Array) -> Array:
     length = max(1.0, float(np.sqrt(r @ r)) / size)
     if not math.isfinite(length):
         return twice
+    # Above 0, from which no round of EM ever moves a share away.
     found = np.maximum(f + 2 * length * r + length**2 * v, 1e-3 * twice)
     return np.asarray(found / found.sum())
 

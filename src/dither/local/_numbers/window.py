@@ -129,6 +129,7 @@ class WindowProducts:
             moved -= np.bincount(self.stops_next, there, size)
         else:
             moved = np.bincount(self.begins, f, size) - np.bincount(self.stops, f, size)
+        # Running sums of differences may leave a rounding below 0, and chances have logarithms.
         within = np.maximum(np.cumsum(moved[:-1]), 0.0)
         return np.asarray((self.q * f.sum() + self.lift * within) * self.widths)
 
@@ -219,6 +220,7 @@ def window_law(steps: int, width: int, epsilon: Fraction) -> WindowLaw:
     """The window law of this width that is epsilon-local DP and as informative as that allows."""
     width = min(max(width, 1), steps)
     low, _ = exp_bounds(epsilon)
+    # Of a lower bound of e^epsilon, and rounded down: p over q never exceeds e^epsilon.
     chance = threshold(low * width / (low * width + steps))
     return WindowLaw(steps, steps + width, width, Fraction(chance, ONE))
 
