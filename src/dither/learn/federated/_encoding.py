@@ -69,8 +69,12 @@ class UpdateEncoding:
         width = 1 << (self.dimension - 1).bit_length() if self.rotated else self.dimension
         square = self.units**2
         if self.rotated:
+            # √width, rounded up: what rounding every coordinate by less than 1 adds to a length, at
+            # most.
             root = math.isqrt(width - 1) + 1
             longest = (self.units + root) ** 2
+            # Theirs has √(2·log(1/beta)) before units and root, which is 1; each term is rounded
+            # up.
             likely = square + -(-width // 4) + self.units + -(-root // 2)
             square = min(longest, likely)
         object.__setattr__(self, "width", width)
@@ -147,6 +151,7 @@ class UpdateEncoding:
             again = uniform(words, (long.size, self.width)) < part[long]
             found[long] = down[long].astype(np.int64) + again
         long = np.flatnonzero(self._too_long(found))
+        # Towards 0 no coordinate grows, so that the vector is as short as before it was rounded.
         found[long] = np.trunc(rows[long]).astype(np.int64)
         return found
 

@@ -215,6 +215,7 @@ class NoiseShare:
                     "Skellam noise of sampled clients is accounted for clients added or removed: "
                     "take law='discrete gaussian', a rate of 1, or neighbours='add_remove'"
                 )
+            # Two vectors in place of one: twice the length.
             square = 4 * l2_squared if replaced else l2_squared
             orders = skellam_orders(self.variance * shares, square, rate)
             return privacy.renyi(orders, neighbours=neighbours)
@@ -264,10 +265,13 @@ def _spread(variance: Fraction) -> Fraction:
 
     It is 2·Σ h^(2k+1)/(2k+1) over k >= 0, which from k = 1 on is at most 2·h³/(3·(1 - h²)).
     """
+    # A smaller pi, and an exponential rounded up: q is never too small.
     q = exp_upper(-2 * _PI_BELOW**2 * variance)
     h = 2 * q / (1 - q**3) if q < 1 else Fraction(1)
+    # Whoever adds up to 1 or more is refused, so that no larger number is needed.
     if h >= Fraction(1, 3):
         return Fraction(1)
+    # 2·(h + h³/3 + h⁵/5 + ...), whose tail is below a geometric series from h³/3 on.
     found = 2 * h + 2 * h**3 / (3 * (1 - h * h))
     return Fraction(math.ceil(found * 2**200), 2**200)
 
@@ -293,6 +297,7 @@ def skellam_orders(variance: Fraction, l2_squared: int, rate: float) -> dict[flo
         found = {}
         for a in (order for order in _ORDERS if order in every):
             # E of (1 - q + q·P/Q)^a under Q.
+            # The first two powers of P/Q have the mean 1 each.
             total = (1 - q) ** a + a * q * (1 - q) ** (a - 1)
             for j in range(2, a + 1):
                 moment = ((j - 1) * flint.arb(every[j])).exp()

@@ -72,6 +72,7 @@ class Balls:
         """How far a row moves them; see the module."""
         s, d = self.steps, self.size
         if not replace:
+            # S of the count and S of q, and twice the root of d times S, rounded up.
             return Moved(2 * s + 2 * (math.isqrt(d * s * s - 1) + 1), 6 * s * s, d + 2)
         l1 = 2 * (2 * s + 2 * (math.isqrt(d * s * s - 1) + 1))
         return Moved(l1, 16 * s * s + 4 * s + 1, 2 * (d + 2))

@@ -181,6 +181,7 @@ class Boosting:
 
     def __post_init__(self) -> None:
         share = float(_COUNTS / (1 - _COUNTS)) * self.rounds * self._longest
+        # d·w² is then `_COUNTS` of itself and T·d·B²·UNIT² together.
         object.__setattr__(self, "weight", max(1, round(UNIT * math.sqrt(share))))
         square, moved = self.l2_squared, self.coordinates
         asked = Asked(self.epsilon, self.delta, self.neighbours)
@@ -266,6 +267,7 @@ class Boosting:
             self.counted(cells, column.cells, kept)
             for column, cells in zip(self.columns, places, strict=True)
         ]
+        # Each column counts every row, so that all of them tell the same total.
         total = float(np.median([found.sum() for found in counts]))
         fair, clear = total / self.bins, _CLEAR * self.of_count
         joined = [
@@ -326,6 +328,7 @@ def joined_cells(column: FeatureColumn, counts: Floats, fair: float, clear: floa
     for i, count in enumerate(counts[:-1].tolist()):
         found[i] = group
         held += count
+        # The noise of a run grows as the root of its number of cells.
         if held >= max(fair, clear * math.sqrt(i + 1 - start)):
             group, start, held = group + 1, i + 1, 0.0
     # What is left at the end belongs to the last that held enough.
@@ -402,6 +405,8 @@ def _tied(own: Floats, ties: Floats, sums: Floats) -> Floats:
     >>> _tied(np.array([1.0, 1.0]), np.array([1.0]), np.array([[3.0], [0.0]])).ravel().tolist()
     [2.0, 1.0]
     """
+    # Eliminated without pivots: on the diagonal stands more than beside it, as each `own` is above
+    # 0.
     diagonal = (own + np.append(ties, 0.0) + np.append(0.0, ties)).tolist()
     shares = []
     for i, tie in enumerate(ties.tolist()):

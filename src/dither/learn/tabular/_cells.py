@@ -143,6 +143,7 @@ def _mass(first: float, last: float, reach: float, deviation: float) -> float:
     """The chance of an interval, whose ends at the reach stand for all beyond."""
     low = -1.0 if first <= -reach else math.erf(first / deviation / math.sqrt(2))
     high = 1.0 if last >= reach else math.erf(last / deviation / math.sqrt(2))
+    # Above 0, so that a weight can be divided by it where no normal law has anything.
     return max(high - low, 1e-12)
 
 

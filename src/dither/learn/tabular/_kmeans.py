@@ -116,6 +116,7 @@ class Clusters:
         left = 1 - _FOR_SPREAD - _FOR_CELLS - (_FOR_PRODUCTS if wide else 0)
         # Each part gets its share of what is squared, as far as integers allow.
         unit = 6 * self.rounds * _STEPS**2 / left
+        # Of lengths S the parts move 6·S² (balls), 50·S⁴ (products) and, of cells, w² a level.
         products = Products(size, round((_FOR_PRODUCTS * unit / 50) ** 0.25)) if wide else None
         found = {
             "spread": Balls(size, round(math.sqrt(_FOR_SPREAD * unit / 6))),
@@ -220,6 +221,7 @@ class Clusters:
         for rounds in range(self.rounds, 0, -1):
             balls = self._of_all(left, Fraction(1, rounds))
             off = balls.of_sum(self.noisy, REACH * math.sqrt(square))
+            # As if all clusters had as many rows.
             noise = len(spread.mean) * (off * self.clusters / spread.rows) ** 2
             if noise <= _EASY * square:
                 break

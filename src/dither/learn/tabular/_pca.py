@@ -121,6 +121,7 @@ class Products:
         """How far a row moves them; see the module."""
         s4, pairs = self.steps**4, self.size * (self.size + 1) // 2
         square = (100 if replace else 50) * s4
+        # The root, rounded up.
         l1 = (2 if replace else 1) * (math.isqrt(pairs * 50 * s4 - 1) + 1)
         return Moved(l1, square, pairs)
 
@@ -179,8 +180,10 @@ class Axes:
         """
         size = len(seen)
         values, vectors = (a[..., ::-1] for a in np.linalg.eigh(seen))
+        # Where Wigner's semicircle, the spectrum of such noise alone, ends.
         edge = 2 * off * math.sqrt(size)
         clear = int((values > edge).sum())
+        # Noise takes a variance v to v + edge²/(4·v): this is the way back.
         freed = (values[:clear] + np.sqrt(values[:clear] ** 2 - edge**2)) / 2
         vectors, values = vectors.T, np.append(freed, np.zeros(size - clear))
         if clear < size:
@@ -204,6 +207,7 @@ def _drawn(ways: Floats, seen: Floats, off: float) -> tuple[Floats, Floats]:
     common = (float(seen.sum()) - size * level) / max(size * (size - 1), 1)
     alike = np.where(np.eye(size) > 0, level, common)
     apart = ways @ (seen - alike) @ ways.T
+    # Squares leave with the weight 7 where products have 10: their noise is 10/7 as wide.
     noise = off**2 * (kept * (kept - 1) + kept * 100 / 49)
     share = max(0.0, 1 - noise / max(float((apart**2).sum()), 1e-300))
     values, turns = (a[..., ::-1] for a in np.linalg.eigh(ways @ alike @ ways.T + share * apart))
@@ -236,6 +240,7 @@ class AxesRun:
         size = len(self.box.columns)
         products = Products(size, 1 << 10)
         share = math.sqrt(_FOR_SPREAD / (1 - _FOR_SPREAD) * 50 / 6)
+        # 6·s² of the balls is then `_FOR_SPREAD` of that and 50·S⁴ together.
         balls = Balls(size, round(share * products.steps**2))
         object.__setattr__(self, "products", products)
         object.__setattr__(self, "balls", balls)

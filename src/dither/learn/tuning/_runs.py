@@ -139,6 +139,7 @@ class Runs:
                 ratio = self.parameter / (k + 1)
             else:
                 ratio = (1 - self.parameter) * (k + self.shape) / (k + 1)
+            # One end is cut and the other rounded up, so that the chance stays between them.
             low = low * ratio.numerator // ratio.denominator
             high = -(-high * ratio.numerator // ratio.denominator)
             k, below, above = k + 1, below + low, above + high

@@ -183,6 +183,7 @@ class SampleAndAggregate:
     def _cost(self) -> Loss:
         size, noise = self._low.size, self._aggregator
         if isinstance(noise, DiscreteLaplace):
+            # A unit is in one part alone, whose values it may move from one end to the other.
             return noise.loss(l1=size * _STEPS, neighbours=self.neighbours)
         if isinstance(noise, DiscreteGaussian):
             square = size * _STEPS**2
@@ -297,6 +298,7 @@ class SampleAndAggregate:
         if self.how == "median":
             each = self.epsilon / size
             if not self.delta:
+                # One part moves how many values lie on either side of a place by 1 at most.
                 return Exponential.for_loss(each, sensitivity=1)
             return SmoothMedian.for_loss(each, self.delta / size, lower=0, upper=_STEPS)
         if not self.delta:

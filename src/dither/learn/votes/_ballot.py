@@ -118,12 +118,14 @@ class TeacherVote(Mechanism):
         """What a check costs; None where there is none."""
         if self.check is None:
             return None
+        # By one vote the largest count moves by 1 at most.
         return self.check.loss(l2_squared=1, coordinates=1, neighbours=neighbours)
 
     def answer_loss(self, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What an answer costs, its check not counted."""
         if isinstance(self.answer, Selection):
             return self.answer.loss(sensitivity=1, neighbours=neighbours)
+        # A unit has one teacher, whose vote leaves one count and enters another.
         return self.answer.loss(l2_squared=2, coordinates=2, neighbours=neighbours)
 
     def chances(self, agreeing: int, teachers: int, labels: int) -> tuple[float, float]:
@@ -144,6 +146,7 @@ class TeacherVote(Mechanism):
             return answered, 0.0
         if isinstance(self.answer, Selection):
             return answered, 1 - self.answer.miss_probability(gap, labels)
+        # The difference of two noises has the variance 2·σ².
         apart = gap / (2 * math.sqrt(float(self.answer.sigma2)))
         return answered, max(0.0, 1 - (labels - 1) * math.erfc(apart) / 2)
 
@@ -248,6 +251,7 @@ def _least_noise(
         checked = share if method == "confident" else Fraction(0)
 
         def made(rho: Fraction) -> TeacherVote:
+            # An answer costs 2/(2·σ²) of rho and a check 1/(2·σ²); rounded up, σ² costs less.
             spread = shortened(answers / (rho * (1 - checked)), _BITS, up=True)
             if not checked:
                 return TeacherVote(DiscreteGaussian(spread))
@@ -262,6 +266,7 @@ def _least_noise(
     else:
 
         def made(rho: Fraction) -> TeacherVote:
+            # A vote that changes moves two counts apart by 2: a choice costs twice its rate.
             rate = rho / 2
             if method == "exponential":
                 return TeacherVote(Exponential(rate))

@@ -463,6 +463,7 @@ def _sensitivity(column: Floats, run: Participation, roundings: int = 0) -> floa
         part = column[: n - start]
         total[start : start + len(part)] += part
     found = math.sqrt(float((total**2).sum()))
+    # Sums of numbers of at least 0, which err by EPS/2 a term and a step: this is twice as much.
     return found * (1.0 + EPS * (n + run.most + roundings + 4))
 
 
@@ -570,8 +571,10 @@ def _optimal(run: Participation, work: Workload) -> Factorization:
             break
     d = np.sqrt(v)
     squared = root / d[:, None] / d
+    # X = CᵀC with C lower-triangular: the root of Cholesky, from the last row and column on.
     flipped = np.linalg.cholesky(squared[::-1, ::-1])
     matrix = np.tril(flipped.T[::-1, ::-1])
+    # Columns of length 1: then every step costs the same, and none less than it might.
     matrix = np.ascontiguousarray(matrix / np.linalg.norm(matrix, axis=0))
     return of_matrix(matrix, run, work, "optimal")
 

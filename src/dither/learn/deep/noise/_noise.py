@@ -51,6 +51,7 @@ def weight_of(clip: Clip) -> int:
     """What an example within the clip adds to the adaptive clip's count, in units; else 0."""
     if not isinstance(clip, Adaptive):
         return 0
+    # w² is then `part` of UNIT² + w², of which the noise is made.
     return max(1, math.floor(UNIT * math.sqrt(clip.part / (1 - clip.part))))
 
 
@@ -91,6 +92,7 @@ def noisy(
         found = sums.total + (noise * unit).float()
     if not weight:
         return found, 0.0
+    # Each row adds w or -w, so that one that comes or goes moves the count by w.
     count = weight * (2 * sums.within - sums.rows) + int(drawn[-1])
     return found, count / weight
 

@@ -52,6 +52,7 @@ class Flat:
     def factors(self, lengths: torch.Tensor) -> torch.Tensor:
         """One for all layers: min(1, norm/length)."""
         whole = _together(lengths)
+        # At least the norm below the line: no division by 0, and no gradient made longer.
         return (self.norm / whole.clamp(min=self.norm)).expand_as(lengths)
 
 
@@ -104,6 +105,7 @@ class PerLayer:
         shares = self.shares or (1.0,) * layers
         if len(shares) != layers:
             raise ArgumentError(f"shares must be one a layer: there are {layers} with parameters")
+        # Squares of the parts add up to that of the norm.
         most = [self.norm * math.sqrt(share / math.fsum(shares)) for share in shares]
         bound = lengths.new_tensor(most)
         return bound / torch.maximum(lengths, bound)
@@ -152,6 +154,7 @@ class Adaptive:
     def moved(self, within: float) -> Adaptive:
         """The clip of the next step, after a noisy share of gradients within this one."""
         step = -self.speed * (min(max(within, 0.0), 1.0) - self.quantile)
+        # Inside what a norm may be, so that whatever the noise says, no step is refused.
         norm = min(max(self.norm * math.exp(step), 2e-6), 5e5)
         return Adaptive(norm, self.quantile, self.speed, self.part)
 

@@ -47,6 +47,7 @@ def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """
     classes = output.shape[-1]
     known = (target >= 0) & (target < classes)
+    # A label that is no class has no gradient: an error would tell of one row.
     wanted = torch.where(known, target, 0).long()
     logarithms = functional.log_softmax(output, dim=-1)
     each = -logarithms.gather(-1, wanted.unsqueeze(-1)).squeeze(-1)

@@ -139,9 +139,11 @@ class ClippedSums:
         scale = factors.double() * (_AIM * UNIT / self.clip.norm)
         # Room for what the rounding of lengths and of products adds.
         allowed = scale * lengths.double() * (1 + 2.0**-13) + UNIT * 2.0**-20
+        # Rounded up, for squares of the layers to add up to UNIT² at most, whatever doubles did.
         together = torch.linalg.vector_norm(allowed, dim=1, keepdim=True) * (1 + 2.0**-40)
         allowed = allowed * (UNIT / together).clamp(max=1.0)
         for i, part in enumerate(parts):
+            # A sum of squares of integers is at most A² just where it is at most the floor.
             given = scale[:, i], (allowed[:, i] ** 2).floor()
             if type(part) is LinearPart and part.single:
                 found = _of_products(part, *given)
@@ -187,6 +189,7 @@ def _of_gradients(
         made = [torch.mul(g.flatten(1), scale[rows, None]).trunc_() for g in part.gradients(rows)]
         square = torch.stack([torch.linalg.vecdot(v, v) for v in made]).sum(0)
         # Sums of integers are exact up to 2**53, and what is rounded beyond it is beyond ``most``.
+        # Asked this way about, NaN is left out, too.
         left = ~(square <= most[rows])
         if bool(left.any()):
             for v in made:
@@ -203,6 +206,7 @@ def _of_products(part: LinearPart, scale: torch.Tensor, most: torch.Tensor) -> l
     a, e = part.products()
     # Both are to be equally long.
     lengths = [torch.linalg.vector_norm(v, dim=1).clamp(min=1e-30) for v in (a, e)]
+    # A vector of zeros stays one, without a division by 0.
     reach = (scale * lengths[1] / lengths[0]).sqrt()[:, None].clamp(min=1e-30)
     into = (a * reach).trunc_()
     out = (e * (scale[:, None] / reach)).trunc_()

@@ -118,6 +118,7 @@ class ForestWays:
         epsilon, delta = self.asked.epsilon, self.asked.delta
         first = _FOR_ROWS * epsilon
         whole = rho_of_epsilon(epsilon, delta) if delta else Fraction(0)
+        # What is e-DP is e²/2-zCDP.
         rho = whole - first**2 / 2
         found = rho if 2 * rho > whole else Fraction(0)
         object.__setattr__(self, "rows", DiscreteLaplace.for_loss(first, l1=self.table.l1))
@@ -151,6 +152,7 @@ class ForestWays:
 
     def way(self, rows: float) -> ForestWay:
         """The way to take with about so many rows, by what left of them with noise."""
+        # A unit of m rows is heard like one row among so many fewer.
         clear = max(rows, 1.0) / self.units
         pure = clear * float(self.asked.epsilon)
         squared = 8 * clear**2 * float(self.rho) / _CLEAR_SQUARED
