@@ -93,6 +93,7 @@ class BallRelease:
         if self.share < 1:
             assert isinstance(noise, Gaussian)
             l2 = sqrt_upper(l2_squared) if l2_squared != 4 else Fraction(2)
+            # A share of one over the squared multiplier is as much more variance.
             noise = Gaussian(noise.sigma2 / self.share, noise.step)
             loss = noise.loss(l2=l2, dimension=size, neighbours=asked.neighbours)
         object.__setattr__(self, "noise", noise)
@@ -117,6 +118,7 @@ class BallRelease:
         off[endless] = np.where(np.isinf(off[endless]), np.sign(off[endless]), 0.0)
         largest[endless] = 1.0
         part = off / largest
+        # Of parts of the largest coordinate, whose squares stay within the doubles.
         norm = np.sqrt(squared_lengths(part))[:, None] * largest
         scale = (self.steps - math.sqrt(self.dimension)) / np.maximum(norm, 1.0)
         found = np.rint(part * np.minimum(largest * scale, self.steps)).astype(np.int64)
@@ -184,9 +186,11 @@ class BallModel:
         seen = self.released[:d] / n
         square = min(1.0, max(0.0, float(self.released[d]) / (k * n) + 0.5))
         noise = spread_of(self.design.noise).deviation / n
+        # Noise adds its variance in every direction to the squared length, on average.
         length = math.sqrt(max(0.0, float(seen @ seen) - d * noise**2))
         # Noise may make it negative: a start for the search.
         across = max(1e-6, (square - length**2) / d)
+        # At 1 no spread at all would be left, and the search could not move.
         along, spread = self._solved(min(length, 0.99), math.sqrt(across), square)
         shrink = max(0.05, self._expected(along, spread)[0] / along)
         values = {"n": n, "mean": seen / shrink, "spread": spread, "shrink": shrink}
@@ -195,6 +199,7 @@ class BallModel:
 
     def _expected(self, along: float, spread: float) -> Floats:
         """E of the coordinate along the mean and of the squared norm, within the ball."""
+        # The same draws at every point, so that the search sees a smooth function.
         rng, d = SimulatedDraws.of(None), self.design.dimension
         first = along + spread * rng.standard_normal(8192)
         # Each draw with its mirror image, so that small means keep their sign.

@@ -138,6 +138,7 @@ def normal_power(off: Floats, se: Floats, reach: float) -> Floats:
     >>> normal_power(np.array([0.0, 2.8, 1.0]), np.array([1.0, 1.0, math.inf]), 1.96).round(3)
     array([0.05, 0.8 , 0.05])
     """
+    # A thousand deviations off, the power is 1 to every digit; a quotient might be infinite.
     apart = np.minimum(np.abs(off) / np.maximum(se, 1e-300), 1e3)
     return np.array(
         [sum(math.erfc((reach + s * a) / math.sqrt(2.0)) for s in (-1, 1)) / 2 for a in apart]
@@ -202,6 +203,7 @@ class SimulatedErrors(Errors):
         """
         outside = (1.0 - check.confidence(confidence)) / 2.0
         levels = [outside, 1.0 - outside]
+        # Weibull's rule, k of B + 1, is the one by which a p-value (1 + #)/(B + 1) is inverted.
         low, high = np.quantile(self.draws, levels, axis=0, method="weibull")
         ends = np.stack([self.estimate - high, self.estimate - low], axis=1)
         if self.limits is not None:
@@ -225,6 +227,7 @@ class SimulatedErrors(Errors):
 def _root_mean_square(draws: Floats) -> Floats:
     """Of each column; squares are of numbers near 1, so that none leaves the doubles."""
     top = np.max(np.abs(draws), axis=0)
+    # A column of zeros, or with an infinity, is left as it is: 0/0 would be NaN.
     size = np.where(np.isfinite(top) & (top > 0), top, 1.0)
     return np.asarray(size * np.sqrt(np.mean((draws / size) ** 2, axis=0)))
 
@@ -254,6 +257,7 @@ def closest(off: Callable[[Floats], Floats], at: Floats, low: Floats, high: Floa
     best = float(value @ value)
     reach = np.eye(at.size) * 1e-5
     for _ in range(60):
+        # Central differences: the curve and the roundings are off by about 1e-10 each.
         slope = np.stack([(off(at + h) - off(at - h)) / 2e-5 for h in reach], axis=1)
         square = slope.T @ slope
         # Steps of Levenberg and Marquardt: a search for an estimate, of which no bound is taken.

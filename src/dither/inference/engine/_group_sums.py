@@ -90,12 +90,15 @@ class GroupSumsRelease:
 
     def __post_init__(self) -> None:
         l1 = Fraction(2 if self.asked.replace else 1)
+        # Measured sizes: both are 1 for a row that is added, and 2 for one that is replaced.
         l2_squared = Fraction(4) if self.public else l1
         gaussian = self.gaussian
         if gaussian is None:
             gaussian = gaussian_is_better(self.asked, l1=float(l1), l2=float(l2_squared) ** 0.5)
+        # The largest short fractions that cost nothing: k <= 1/2 by l1, k² < 2.77 by l2.
         weight = Fraction(33, 20) if gaussian else Fraction(1, 2)
         if not self.public:
+            # w = 1 by l1, where entries add up to 1; w² <= 7/2 by l2.
             weight = Fraction(7, 4) if gaussian else Fraction(1)
         noise, loss = noise_of_either(
             gaussian,
@@ -136,6 +139,8 @@ class GroupSumsRelease:
             if self.public:
                 found += [first, self.weight * (second - Fraction(n, 2))]
             else:
+                # Squares are at most 1, so that no entry is negative: on that l2 under replacement
+                # rests.
                 across = self.weight * (n - second) / 2
                 found += [(n + second - 2 * first) / 4, across, (n + second + 2 * first) / 4]
         return tuple(found)

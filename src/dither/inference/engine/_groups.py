@@ -70,8 +70,10 @@ class GroupSizes:
         counts = design.release([places])
         n = float(places.size) if asked.replace else max(1.0, float(counts.sum()))
         off = counts - counts.mean()
+        # Of one of k noises less their mean.
         deviation = math.sqrt(design.noise.variance * (1 - 1 / k))
         near = np.sign(off) * np.maximum(0.0, np.abs(off) - _TOWARDS * deviation)
+        # Half a row at least: a group of none would have no place in the null.
         shares = np.maximum(1.0 / k + near / max(1.0, n), 0.5 / max(1.0, n))
         return cls(shares / shares.sum(), design.loss)
 
@@ -83,5 +85,6 @@ class GroupSizes:
 
 def dealt(shares: Floats, n: int) -> npt.NDArray[np.int64]:
     """Places of n rows in groups of these shares."""
+    # Ends are rounded and not sizes, so that these add up to n.
     ends = np.rint(np.cumsum(shares) * n).astype(np.int64)
     return np.asarray(np.searchsorted(ends, np.arange(n), side="right"), dtype=np.int64)

@@ -115,6 +115,8 @@ class Bounds:
 
     def lattice(self, values: Floats) -> npt.NDArray[np.int64]:
         """Values that are not missing, clamped, on the lattice."""
+        # Clipped before it is cast: a cast of an infinity, or of NaN, to a whole number is
+        # undefined.
         inside = np.nan_to_num(np.clip(self.scaled(values), -1.0, 1.0))
         return np.rint(inside * self.steps).astype(np.int64)
 

@@ -109,6 +109,8 @@ def gaussian_is_better(asked: Target, *, l1: float, l2: float) -> bool:
         first = math.erfc(-a / _ROOT2) / 2
         return first - (math.exp(min(epsilon, 700.0)) * second if second > 0 else 0.0)
 
+    # The exact delta of continuous Gaussian noise, in doubles: it chooses a noise and promises
+    # nothing.
     sigma = bisect(lambda s: lost(s) <= delta, 1e-4, 1e4 / min(1.0, epsilon), steps=60)[1]
     return sigma * l2 < _ROOT2 * l1 / epsilon
 
@@ -145,6 +147,7 @@ def fixed_noise(
     if l2_squared is None or asked.delta <= 0:
         raise ArgumentError("delta must be above 0 here: this release has Gaussian noise")
     l2 = _root(l2_squared)
+    # The root is rounded up: a larger sensitivity asks for more noise.
     gaussian = Gaussian.for_loss(asked.epsilon, asked.delta, l2=l2, dimension=dimension)
     return gaussian, gaussian.loss(
         l2=l2, dimension=dimension, epsilon=asked.epsilon, neighbours=asked.neighbours
@@ -315,6 +318,7 @@ def _parts(points: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
     return [points[i : i + _PART] for i in range(0, len(points), _PART)]
 
 
+# 2^21 squares of at most 2^40 add up to 2^61, within 64 bits.
 _PART = 1 << 21
 _HALF = 10
 

@@ -78,9 +78,12 @@ class SquareRelease:
     def __post_init__(self) -> None:
         cap = self.cap
         if cap is None:
+            # By Hoeffding all d sums of fair coins stay within it but for a chance of 2d/(20d).
             cap = math.ceil(math.sqrt(2 * self.rows * math.log(20 * self.dimension)))
         if cap >= self.rows:
             cap = 0
+        # What is missing, a 0, moves a square by 2(n - 1) + 1 at most, and so by no more than a
+        # sign does.
         furthest = cap or max(1, self.rows - 1)
         noise, loss = fixed_noise(
             asked=self.asked, dimension=1, l1=Fraction(4 * furthest * self.dimension)
@@ -98,6 +101,7 @@ class SquareRelease:
     def statistic(self, rows: Signs) -> tuple[Fraction]:
         """The statistic, exactly. What is missing counts as no sign."""
         cap = self.cap or self.rows
+        # As Python's integers: the square of a sum of many rows may not fit 64 bits.
         high = [abs(int(v)) for v in rows.sum(axis=0, dtype=np.int64)]
         each = (v * v if v <= cap else 2 * cap * v - cap * cap for v in high)
         return (Fraction(sum(each) - self.rows * self.dimension),)

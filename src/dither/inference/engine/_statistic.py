@@ -112,6 +112,7 @@ class StatisticRelease:
         fractions = below(self.reach, size)
         return np.array(
             [
+                # u lies in 0 .. K - 1: less half of K, the noise is centred to half a point.
                 float(Fraction(points + int(z) * self.reach + int(u) - self.reach // 2, LATTICE))
                 for z, u in zip(whole, fractions, strict=True)
             ]
@@ -156,6 +157,7 @@ class StatisticWithRowsRelease:
     loss: Loss = field(init=False)
 
     def __post_init__(self) -> None:
+        # About a seventh of the statistic's own, so that n takes an eighth of what both cost.
         count = Fraction(max(1, round(self.moved * 64 / 7)), 64)
         noise, loss = fixed_noise(asked=self.asked, dimension=2, l1=self.moved + count)
         assert isinstance(noise, Laplace)
@@ -191,7 +193,9 @@ class StatisticWithRowsRelease:
         under = 0.5 * math.exp((0.5 - rows) / scale)
         share = under + (1.0 - under) * (np.arange(parts) + rng.random(parts)) / parts
         side = np.where(share < 0.5, 2.0 * share, 2.0 * (1.0 - share))
+        # 0 has no logarithm.
         off = -np.log(np.maximum(side, 1e-300)) * scale
+        # The inverse of Laplace's distribution, at one point of each of the parts.
         found = np.rint(np.where(share < 0.5, rows - off, rows + off))
         each = np.diff(np.rint(np.linspace(0, size, parts + 1))).astype(np.int64)
         for n in np.unique(found):

@@ -43,6 +43,7 @@ from dither.inference.regression._moments import Moments, MomentsRelease, NoisyM
 __all__ = ["LinearErrors", "LinearModel"]
 
 _ONE_DEVIATION = math.erf(math.sqrt(0.5))
+# Even near 0, and by equal factors far out: an end is found in few trials wherever it lies.
 _GRID = np.sinh(np.linspace(0.0, math.asinh(1e6), 48))
 _ROUNDS = 4
 
@@ -86,6 +87,7 @@ def _variance(moments: Moments, slopes: Floats) -> Floats:
     """Of residuals at some slopes, from moments; one set or a batch."""
     fitted = np.einsum("...ij,...j->...i", moments.gram, slopes)
     square = np.einsum("...i,...i->...", slopes, fitted - 2 * moments.cross) + moments.square
+    # Residuals of D coefficients lose D degrees of freedom.
     free = np.maximum(moments.n - moments.gram.shape[-1], 1.0)
     # A response in [-1, 1] has variance at most 1.
     return np.asarray(np.clip(square / free, 0.0, 1.0))
@@ -274,6 +276,7 @@ class LinearErrors(Errors):
 
         level = 1.0 - confidence
         least = float(chdtri(1, level))
+        # The k-th of B at k = (1 - level)·(B + 1): what (1 + #)/(B + 1) does not reject stays in.
         rank = min(len(self.simulated), math.ceil((1.0 - level) * (len(self.simulated) + 1))) - 1
         most = np.maximum(np.partition(self.simulated, rank, axis=0)[rank], least)
         most = np.broadcast_to(most, (len(self.ways),))

@@ -55,6 +55,7 @@ def squared_radius(terms: int, radius: Fraction | None, deviations: int = 3) -> 
     """
     if radius is not None:
         return radius**2 * (terms + 1)
+    # Squares of numbers spread evenly: 1/3 in the mean, 4/45 their variance, √S·2/(3·√5) of S.
     spread = Fraction(math.isqrt((terms << 40) // 5), 1 << 20)
     return 1 + Fraction(terms, 3) + Fraction(2 * deviations, 3) * spread
 

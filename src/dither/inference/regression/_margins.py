@@ -67,6 +67,7 @@ class MarginModel:
         gram = (vectors * np.maximum(values, floor)) @ vectors.T
         self.n = max(1.0, float(gram[0, 0]))
         self.mean = gram[0] / self.n
+        # The constant's mean is 1, whatever noise made of its entry.
         self.mean[0] = 1.0
         values, vectors = np.linalg.eigh(gram / self.n - np.outer(self.mean, self.mean))
         self.covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T

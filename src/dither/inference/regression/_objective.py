@@ -123,11 +123,14 @@ class ObjectiveRelease:
         epsilon = min(asked.epsilon, Fraction(_MOST))
         spent = epsilon * _FOR_DETERMINANT
         pairs = d * (d + 1) // 2
+        # h/σ is at most 2^-48, for d numbers of b, d of what leaves, and the pairs of the
+        # information.
         lost = Fraction(2 * d + pairs, 8 << (2 * _FINE)) * (1 + directed.exp_upper(epsilon))
         mu = self._mu(epsilon - spent, asked.delta - lost)
         # Squares under √ are shares of mu², and what is rounded is rounded to more noise.
         first = 1 - _FOR_INFORMATION - _FOR_MINIMISER
         slope = _noise(times * self.radius, mu, first)
+        # isqrt(D) is never below √D/2, by which rounding b may move the slope, in steps.
         tolerance = slope.step * math.isqrt(d) + sqrt_upper(slope.sigma2) / (1 << _TOLERANCE)
         ridge = product / (4 * spent)
         found = {
@@ -136,6 +139,7 @@ class ObjectiveRelease:
             "tolerance": tolerance,
             "minimiser": _noise(2 * tolerance / ridge, mu, _FOR_MINIMISER, d),
             "information": _noise(
+                # A row that comes moves √½ as far as one that is replaced; 5/7 is just above.
                 (product if asked.replace else product * Fraction(5, 7)) / 4,
                 mu,
                 _FOR_INFORMATION,
@@ -161,6 +165,8 @@ class ObjectiveRelease:
     def minimised(self, rows: WeightedRows, slope: Floats) -> Floats:
         """A point at which J has a slope shorter than the tolerance."""
         u, ridge, weights = rows.regressors / Bounds.steps, float(self.ridge), rows.weights
+        # Half of γ: the rest is for what doubles lose, and what the lattice of b moves the slope
+        # by.
         most = float(self.tolerance) / 2
 
         def gradient(at: Floats) -> tuple[Floats, Floats]:
