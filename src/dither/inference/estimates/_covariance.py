@@ -272,6 +272,7 @@ class CovarianceModel:
         d, n = self.design.dimension, max(2, round(self.n))
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
+        # Bartlett: a degree of freedom less for each column before, and one for the mean.
         freedom = np.maximum(n - 1 - np.arange(d), 1)
         noisy, alone = [], []
         for now in batches(size, max(1, (1 << 22) // d**2), "simulated covariances"):

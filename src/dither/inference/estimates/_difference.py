@@ -99,6 +99,8 @@ class DifferenceRelease:
         if self.moves:
             gaussian = self.gaussian
             if gaussian is None:
+                # The norms of what follows, 7/2 and √(9/2): they choose the noise and promise
+                # nothing.
                 gaussian = gaussian_is_better(self.asked, l1=3.5, l2=2.1)
             k, c = (Fraction(1), Fraction(1, 2)) if gaussian else (Fraction(1, 2), Fraction(1, 4))
             l1 = 2 * (1 + k / 2 + 2 * c)

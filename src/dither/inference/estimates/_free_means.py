@@ -110,6 +110,7 @@ class FreeMeans:
         chi = rng.chisquare(np.maximum(free, 0.5), square.shape[:-1] + free.shape[-1:])
         share = np.where(free > 0, chi / np.maximum(free, 1.0), 0.0)
         unit = rng.standard_normal(square.shape) / np.sqrt(np.maximum(share, _NEVER))
+        # With the share, χ² over its degrees, that is √(n/χ²)·Z.
         unit *= np.sqrt(n / np.maximum(n - 1.0, 1.0))
         found = (left[..., 1] - np.sqrt(square) * unit) / np.maximum(left[..., 0], 1.0)
         return np.asarray(found), square, unit

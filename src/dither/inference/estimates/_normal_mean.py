@@ -109,6 +109,7 @@ class MeanRelease:
         asked, counts = self.asked, 2 if self.asked.replace else 1
         gaussian = self.gaussian
         if gaussian is None:
+            # The norms of what follows under REPLACE, 5/2 and √(9/2): they choose the noise alone.
             gaussian = gaussian_is_better(asked, l1=2.5, l2=2.1)
         if gaussian:
             k, c = (Fraction(33, 20) if asked.replace else Fraction(1)), Fraction(1, 2)
@@ -287,6 +288,7 @@ class MeanModel:
         """One over the deviations of what was released per row; 0 for what is not used."""
         noise = self._noise.deviation / self.n
         k, c = float(self.design.square), float(self.design.count)
+        # Sampling has, roughly, a deviation of 0.3 a row: no released number is taken to be exact.
         each = np.hypot([noise, noise / k, noise / c, noise / c], 0.3 / math.sqrt(self.n))
         return np.where(used, 1.0 / each, 0.0)
 

@@ -87,6 +87,7 @@ class CanonicalNoise:
         """Counts of which a row changes one, with noise: the one step that touches data."""
         noise = np.asarray(self.law.draw(len(counts)))
         fractions = below(_FRACTION, len(counts)).astype(np.float64)
+        # The middles of equal parts of (-1/2, 1/2): no fraction lies half way between two counts.
         return np.array(counts) + noise + ((fractions + 0.5) / _FRACTION - 0.5)
 
     @property

@@ -111,6 +111,7 @@ class BinsRelease:
         """How many rows lie in each bin; what is missing is in the middle one, or nowhere."""
         gone = np.isnan(values)
         points = self.bounds.lattice(values[~gone])
+        # By one more than the distance of the ends, so that the upper one is in the last bin.
         place = (points + Bounds.steps) * self.bins // (2 * Bounds.steps + 1)
         found = np.bincount(place, minlength=self.bins).astype(np.int64)
         if self.asked.replace:
@@ -176,6 +177,7 @@ class QuantileErrors(Errors):
         found = []
         for gap, drawn in zip(self.gaps, self.simulated, strict=True):
             size = len(drawn)
+            # The k-th of B at k = level·(B + 1), rounded down: fewer edges are rejected, not more.
             rank = max(0, math.floor(level * (size + 1)) - 1)
             not_low = np.flatnonzero(gap >= drawn[rank])
             not_high = np.flatnonzero(gap <= drawn[size - 1 - rank])

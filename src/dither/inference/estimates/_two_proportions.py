@@ -63,6 +63,7 @@ class CellsRelease:
             noise = CanonicalNoise(asked)
             loss = noise.loss
         else:
+            # A row that moves changes two counts by 1: noise for one count, at half of epsilon.
             noise = CanonicalNoise(Target(asked.epsilon / 2, Fraction(0), asked.neighbours))
             assert isinstance(noise.law, DiscreteLaplace)
             loss = noise.law.loss(l1=2, neighbours=asked.neighbours)
@@ -220,6 +221,8 @@ class TwoShares(Errors):
         yes = []
         for j, (n, p) in enumerate(zip(self.n, pair, strict=True)):
             x, law = binomial(n, float(p))
+            # The same uniform numbers at every pair, so that p-values change smoothly along the
+            # line.
             place = np.searchsorted(np.cumsum(law), self.chances[:, j])
             yes.append(x[np.minimum(place, x.size - 1)])
         found = np.stack(yes, axis=1)

@@ -91,6 +91,7 @@ class ContrastRelease:
     @property
     def l1(self) -> Fraction:
         """How far a row moves the vector, as the module says."""
+        # 2 + 2·u, or 1 + 2·u and 1/8 for n, at u = 1/4.
         return Fraction(5, 2) if self.asked.replace else Fraction(3, 2) + _EIGHTH
 
     def statistic(self, table: tuple[Whole, Whole]) -> tuple[Fraction, ...]:

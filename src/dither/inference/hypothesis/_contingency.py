@@ -139,6 +139,7 @@ class TableRelease:
         cells = math.prod(self.shape)
         drawn = rng.multinomial(rows, chances.ravel() / chances.sum(), size).astype(float)
         stop = -math.expm1(-float(self.asked.epsilon) / (2 if self.asked.replace else 1))
+        # The difference of two geometric numbers has the discrete Laplace law.
         drawn += rng.geometric(stop, (size, cells)) - rng.geometric(stop, (size, cells))
         return drawn.reshape(size, *self.shape)
 

@@ -106,6 +106,7 @@ def two_sample_sup(values: Floats, places: Whole) -> Fraction:
     sorted_values = values[known][order]
     steps = np.where(places[known][order] == 0, n - first, -first).astype(np.int64)
     sums = np.cumsum(steps)
+    # No t lies between equal values: all of them are counted before the sum is looked at.
     last = np.append(sorted_values[1:] != sorted_values[:-1], True)[: sums.size]
     return Fraction(int(np.abs(sums[last]).max(initial=0)), max(1, n))
 

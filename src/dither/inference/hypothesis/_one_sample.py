@@ -86,6 +86,7 @@ def signed_rank_statistic(d: Floats) -> Fraction:
     """
     from scipy.stats import rankdata
 
+    # Mean ranks are halves: twice them are whole numbers, and exact.
     twice = np.rint(2.0 * rankdata(np.abs(d))).astype(np.int64)
     return Fraction(int(np.sum(np.sign(d).astype(np.int64) * twice)), 2 * max(1, d.size))
 

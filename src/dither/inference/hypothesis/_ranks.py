@@ -147,6 +147,7 @@ class GroupRanks:
     @property
     def moved(self) -> Fraction:
         """How far a row moves V."""
+        # The roots of two tables are cut to the lattice, each by less than one point.
         k, cut, slack = self.groups, self.cut, Fraction(2, LATTICE)
         if cut is None:
             return 1 + sqrt_upper(Fraction(2 * (k - 1), k)) + slack

@@ -235,6 +235,7 @@ def score_width(n: int, deviation: float) -> float:
     c = np.linspace(0.4, 4.0, 73)
     slope = 2 * norm.cdf(c) - 1
     variance = slope - 2 * c * norm.pdf(c) + 2 * c**2 * norm.sf(c)
+    # Of the cut score and of noise for its reach 2·c, by the squared slope of its mean.
     lost = (variance + (2 * c * deviation) ** 2 / max(1, n)) / slope**2
     return float(c[np.argmin(lost)])
 

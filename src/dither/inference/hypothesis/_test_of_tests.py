@@ -73,6 +73,7 @@ class RejectionsRelease:
         """How many blocks reject."""
         n = len(rows)
         if self.asked.replace:
+            # Of 124 bits, so that no two rows tie and keep the order that they came in.
             keys = [below(1 << 62, n) for _ in range(2)]
             places = np.empty(n, dtype=np.int64)
             places[np.lexsort(keys)] = np.arange(n) % self.blocks
