@@ -127,6 +127,7 @@ class Roc:
         return rates, np.array([self._caught(float(rate)) for rate in rates])
 
     def _caught(self, fpr: float) -> float:
+        # A share of a hundredth of so many may come out just below a whole number.
         allowed = math.floor(fpr * len(self.others) + 1e-9)
         if allowed >= len(self.others):
             return 1.0
@@ -228,6 +229,7 @@ def refuted_by_plays(
     area = Roc(inside, outside).auc().value
     if area > bound and hoeffding_tail(area, allowed.area, least) <= level / 4.0:
         return "No release of the stated loss has a curve with so large an area."
+    # A quarter of the level for guesses, one for the area, and one for either bound of the curve.
     each = level / (4.0 * max(1, len(cuts)))
     for cut in cuts.tolist():
         p = lower_bound(int((inside >= cut).sum()), len(inside), each)

@@ -148,6 +148,7 @@ def audit_canaries(
         raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
     delta = number("delta", delta, above=0, below=1)
     confidence = check_confidence(confidence)
+    # Thresholds are chosen twice, for alarms and for their absence, each with two bounds.
     each = (1.0 - confidence) / 8.0
     rates = _Rates(inside, outside, each)
     lower = 0.0

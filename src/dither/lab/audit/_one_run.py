@@ -156,6 +156,7 @@ def audit_one_run(
     v = int(np.count_nonzero(answers == np.where(coins, 1, -1)))
     level = 1 - confidence
     if chance_of_guesses(m, r, r, epsilon, delta) > level:
+        # All r guesses are right with the chance (e^epsilon/(1 + e^epsilon))^r.
         right = math.log1p(math.exp(-epsilon))
         least = math.ceil(-math.log(level) / right)
         raise ArgumentError(

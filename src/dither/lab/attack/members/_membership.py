@@ -346,6 +346,7 @@ def of_scores(
     coins has at most 2√m·p given that they fell so. The loss is tested at a level that is smaller
     by this factor.
     """
+    # With at least this chance 2·n fair coins fall as n and n.
     even = 1.0 / (2.0 * math.sqrt(max(1, int(played[1].sum()))))
     one, other, none = ((x[None], m[None], g[None]) for x, m, g in (played, control, null))
     return _by_lot(one, other, none, even, attack, name, bare, loss, confidence)
@@ -361,6 +362,7 @@ def of_runs(
     probability 1 - 2^-people; the loss is tested at a level that is smaller by this factor.
     """
     runs, people = played[1].shape
+    # With this chance fair coins put somebody into every run.
     somebody = (1.0 - 0.5**people) ** runs
     return _by_lot(played, control, null, somebody, attack, name, bare, loss, confidence)
 

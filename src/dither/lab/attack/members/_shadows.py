@@ -94,6 +94,7 @@ def confidences(
         place = np.minimum(place, len(one.classes_) - 1)
         known = np.asarray(one.classes_)[place] == labels
         right = np.where(known, chances[np.arange(len(labels)), place], 0.0)
+        # A model that is certain would have infinite log-odds.
         right = np.clip(right, _CLIP, 1.0 - _CLIP)
         found[i] = np.log(right) - np.log1p(-right)
     return found
@@ -289,6 +290,8 @@ def _scorer(method: str, target: Floats, inside: Floats, outside: Floats) -> Sco
     centre = (inside.mean(axis=0) + outside.mean(axis=0)) / 2.0
     apart = inside.mean(axis=0) - outside.mean(axis=0)
     residuals = np.concatenate([inside - inside.mean(axis=0), outside - outside.mean(axis=0)])
+    # A full covariance is told by many more samples than it has columns; else by its diagonal
+    # alone.
     if residuals.shape[1] * 20 <= len(residuals):
         covariance = residuals.T @ residuals / len(residuals)
     else:

@@ -40,6 +40,7 @@ __all__ = ["DECODERS", "box", "l1", "l1_oracle", "least_squares", "predicted_suc
 Floats = npt.NDArray[np.float64]
 
 _MOST = 2**24
+# ADMM converges for any factor in (0, 2); from 1.5 to 1.8 it takes the fewest rounds.
 _RELAXED = 1.7
 
 
@@ -208,6 +209,7 @@ def predicted_success(n: int, m: int, sigma: float) -> float:
         return 0.5
     if sigma <= 0:
         return 1.0
+    # Centred queries are ±1/2, so that (QᵀQ)⁻¹ has about 4/(m - n - 1) on its diagonal.
     return NormalDist().cdf(math.sqrt(m - n - 1) / (4.0 * sigma))
 
 

@@ -214,6 +214,7 @@ def predicted_difference(scale: float, repeats: int = 1, *, alone: bool = False)
     """
     draws = repeats * (1 if alone else 2)
     reach = math.ceil(scale * (40 + 6 * math.sqrt(draws)))
+    # So long that what wraps around is nothing, and a power of two for the transform.
     size = 1 << (2 * reach * max(2, math.isqrt(draws) + 1)).bit_length()
     k = np.arange(size)
     law = np.exp(-np.minimum(k, size - k) / scale)
