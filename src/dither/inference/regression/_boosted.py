@@ -230,6 +230,7 @@ class BoostedRelease:
             middle,
             -np.mean(given[_KEPT:], axis=0),
             share * gram,
+            # The noise of the mean of the rounds that are kept.
             deviation / float(self.of_rounds[-1]) / math.sqrt(_ROUNDS - _KEPT),
             share * deviation / float(self.of_gram),
         )

@@ -331,4 +331,5 @@ def weight_of(share: Fraction, square: Fraction) -> Fraction:
     """What makes a sensitivity, given squared, that share of 1, squared; six digits of it."""
     root = math.sqrt(float(share / square))
     digits = 10 ** max(0, 6 - math.floor(math.log10(root)))
+    # Rounded down: a smaller weight moves the sum by less.
     return Fraction(max(1, math.floor(root * digits)), digits)

@@ -238,6 +238,7 @@ class FedAvg(Printable):
                 raise ArgumentError("most must be at least clients where rate is 1")
             return given.most
         mean = self.clients * self._rate
+        # Eight deviations: that more come costs next to no delta, and what it costs is charged.
         most = math.ceil(mean + 8 * math.sqrt(mean) + 8)
         return max(given.survivors, min(self.clients, most))
 
@@ -247,6 +248,7 @@ class FedAvg(Printable):
         given = self.distributed
         if given is None:
             return 1
+        # Who is not honest adds no noise; rounded up, how many those are.
         return max(1, self.most - math.ceil((1 - Fraction(given.honest)) * self.most))
 
     def _encoded(self, multiplier: Number) -> UpdateEncoding:
@@ -270,6 +272,7 @@ class FedAvg(Printable):
 
     def _sigma2(self, multiplier: Number) -> Fraction:
         exact = check.exact("noise_multiplier", multiplier)
+        # Of all shares, so that the part that is surely noise has this multiplier alone.
         return exact**2 * self.encoding.l2_squared * Fraction(self.most, self._published)
 
     def share(self, multiplier: Number | None = None) -> NoiseShare:
