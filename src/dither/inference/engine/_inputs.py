@@ -96,6 +96,7 @@ class Bounds:
     lower: Fraction
     upper: Fraction
 
+    # Of squares of at most 2^40 a great many, 2^21, add up within 64 bits.
     steps = 1 << 20
 
     @property

@@ -65,6 +65,8 @@ def _signs(rng: np.random.Generator, n: int, size: int, distance: float) -> Floa
 
 def _signed_ranks(rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
     if n > _MANY:
+        # Σ_(i<=j) sgn(d_i + d_j)/n: a sum of two is off by √2 deviations, and each row is once by
+        # itself.
         pairs = (n - 1) / 2 * (2 * _upper(math.sqrt(2.0) * distance) - 1)
         middle = pairs + 2 * _upper(distance) - 1
         return np.asarray(np.abs(null_of_signed_ranks(rng, n, size) + middle))
@@ -124,6 +126,7 @@ def _two_sups(rng: np.random.Generator, n: int, size: int, distance: float) -> F
 
 def _concordance(rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
     spread = math.sqrt((n - 1) * (2 * n + 5) / (18.0 * n))
+    # Greiner: E τ = (2/π)·asin ρ, of which K/n is (n - 1)/2.
     middle = (n - 1) / math.pi * math.asin(min(1.0, distance))
     return np.asarray(np.abs(rng.normal(middle, spread, size)))
 

@@ -150,6 +150,7 @@ def samples_needed(
 
     def efficient(n: int) -> bool:
         design = EfficientRelease(n, d, asked)
+        # A quarter of the mean that the statistic has under the alternative.
         cut = n * (n - 1) * shift**2 * d / 4.0
         false, true = (
             np.mean(

@@ -92,6 +92,7 @@ def _boosted(
         chance = 1.0 / (1.0 + np.exp(-score))
         slope = np.bincount(flat, np.tile(label - chance, len(columns)), total)
         curve = np.bincount(flat, np.tile(chance * (1.0 - chance), len(columns)), total)
+        # A ridge, so that bins of few rows are not believed at once.
         step = (slope / (curve + 5.0)).reshape(len(columns), width)
         gain = (slope.reshape(step.shape) * step).sum(axis=1)
         best = int(gain.argmax())

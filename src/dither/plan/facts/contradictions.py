@@ -144,11 +144,9 @@ def _impossible(tests: Sequence[Test], listed: Sequence[Value] | None) -> bool:
     if len(compared) < len(tests):
         return bool(compared)
     candidates = list(listed) if listed is not None else _candidates(compared)
+    # What engines might not agree about may be so: only what is false to all of them is refused.
     return candidates is not None and not any(
-        # What engines might not agree about may be so: only what is false to all of them is
-        # refused.
-        all(_holds(value, test) is not False for test in compared)
-        for value in candidates
+        all(_holds(value, test) is not False for test in compared) for value in candidates
     )
 
 

@@ -177,6 +177,7 @@ class GraphModel:
                 back = np.log(np.maximum(under, _LEAST)) - sent[i]
                 logs[i] += self._spread(back, shared, tree.cliques[i])
             found = logs[i]
+            # The largest logarithm is then 0, and no exponential overflows.
             found -= found.max()
             np.exp(found, out=found)
             found *= self.total / found.sum()
@@ -314,6 +315,7 @@ class GraphModel:
     @property
     def possible(self) -> bool:
         """Whether any row at all is not forbidden."""
+        # A row that meets a wall has at least -_FAR·_WALL; any other has nothing.
         return self._least({}) < -_FAR * _WALL / 2
 
     def raked(self, known: Sequence[NoisyMarginal], sweeps: int = 100) -> GraphModel:

@@ -247,6 +247,7 @@ def _correlation(these: Floats, those: Floats) -> Floats:
 def _agreed(weights: Floats, biases: Floats, size: int) -> Floats:
     """The quotients of units that agree, those of most units first; 0 where there are too few."""
     found = np.zeros((size, weights.shape[1]))
+    # Units at which nothing came back have no quotient.
     live = np.abs(biases) > 1e-12 * np.abs(biases).max(initial=0.0)
     quotients, squares = weights[live] / biases[live, None], biases[live] ** 2
     inner = quotients @ quotients.T
@@ -262,6 +263,8 @@ def _agreed(weights: Floats, biases: Floats, size: int) -> Floats:
                 break
             most = np.flatnonzero(many == many.max())
             one = near[most[(near[most] @ squares).argmax()]]
+            # A quotient errs by one over its bias: by inverse variances, each weighs as its bias
+            # squared.
             found[place] = squares[one] @ quotients[one] / squares[one].sum()
             left, place = left & ~one, place + 1
     return found

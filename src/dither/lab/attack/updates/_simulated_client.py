@@ -133,6 +133,7 @@ class SimulatedClient:
         weights, biases = (np.broadcast_to(x, (size, *x.shape)) for x in gradients[layer])
         if not self.noise_multiplier or self.clip is None:
             return weights, biases
+        # A record that is replaced moves a clipped gradient by up to twice the clip.
         spread = 2.0 * self.clip * self.noise_multiplier
         return (
             weights + self.generator.normal(0, spread, weights.shape),

@@ -106,6 +106,8 @@ class UpdateGame:
         way of the fit.
         """
         axes = None
+        # Along the bare updates lies all that tells the two apart: noise in other directions is
+        # left out.
         if (both := self.bare_updates(candidates)) is not None:
             many = both[0][0].size
             axes = np.zeros((many + both[0][1].size, 4))
