@@ -29,6 +29,7 @@ _TIE = 1e-12
 """A part within which likelihoods are the same, and a guess among their values is fair."""
 _CERTAIN = 1e300
 _EXACT = 256
+# The last interval is 2^-48 long, and no chance is above 1: no more of the integral lies there.
 _HALVINGS = 48
 _MAX_WORK = 1 << 28
 

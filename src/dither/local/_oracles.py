@@ -28,6 +28,7 @@ from dither.numeric import _directed as directed
 Array = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 22
+# A matrix of so many doubles takes 128 MiB.
 _DENSE = 1 << 24
 
 

@@ -146,6 +146,7 @@ def deviations_of(mean: float, variances: Floats) -> Floats:
     array([0.5])
     """
     moments = [ClampedNormal(mean, float(d)).moments(2) for d in _DEVIATIONS]
+    # Rising, as interpolation needs it, whatever roundings are.
     found = np.maximum.accumulate([second - first**2 for first, second in moments])
     return np.asarray(np.exp(np.interp(variances, found, np.log(_DEVIATIONS))))
 
@@ -181,6 +182,7 @@ def sums_of(
     m = [np.interp(deviations, some_deviations, table[:, k]) for k in range(4)]
     first, cross, second = m[1] - m[0] ** 2, m[2] - m[0] * m[1], m[3] - m[1] ** 2
     z = rng.standard_normal((2, sizes.size))
+    # Cholesky's factor of the covariance of both sums, of each draw its own.
     slope = cross / np.maximum(first, 1e-300)
     one = np.sqrt(np.maximum(first, 0.0)) * z[0]
     two = slope * one + np.sqrt(np.maximum(second - slope * cross, 0.0)) * z[1]
@@ -194,6 +196,7 @@ def _upper(z: float) -> float:
 
 def _edge(z: float, power: int) -> float:
     """z^power·φ(z), which is 0 at infinity."""
+    # φ is below 1e-313 there, and at infinity the product would be NaN.
     if abs(z) > 38.0:
         return 0.0
     return z**power * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)

@@ -78,7 +78,7 @@ class SquareRelease:
     def __post_init__(self) -> None:
         cap = self.cap
         if cap is None:
-            # By Hoeffding all d sums of fair coins stay within it but for a chance of 2d/(20d).
+            # By Hoeffding all d sums of fair coins stay within it but for a chance of a tenth.
             cap = math.ceil(math.sqrt(2 * self.rows * math.log(20 * self.dimension)))
         if cap >= self.rows:
             cap = 0

@@ -42,6 +42,7 @@ from dither.inference.regression._moments import Moments, MomentsRelease, NoisyM
 
 __all__ = ["LinearErrors", "LinearModel"]
 
+# The confidence of an interval of one deviation to either side.
 _ONE_DEVIATION = math.erf(math.sqrt(0.5))
 # Even near 0, and by equal factors far out: an end is found in few trials wherever it lies.
 _GRID = np.sinh(np.linspace(0.0, math.asinh(1e6), 48))

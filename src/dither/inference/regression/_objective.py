@@ -68,7 +68,9 @@ __all__ = ["ObjectiveRelease"]
 
 _FOR_DETERMINANT = Fraction(1, 8)
 _FOR_INFORMATION, _FOR_MINIMISER = Fraction(3, 20), Fraction(1, 50)
+# Minimisers are found to 2^-16 deviations of b: that adds next to no noise, and doubles reach it.
 _TOLERANCE = 16
+# Steps of 2^-48 deviations or less: what the lattice adds to delta is below 2^-98 a number.
 _FINE = 48
 _HALVINGS = 40
 _MOST = 40

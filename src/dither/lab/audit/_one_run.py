@@ -58,6 +58,7 @@ from dither.lab.audit._claims import Claim
 __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"]
 
 _STEP = 0.02
+# No number of guesses that can be made shows that fewer than one in e^60 is wrong.
 _MOST = 60.0
 _UNFAIR = 5e-10
 """A chance below which coins are not taken for fair ones."""

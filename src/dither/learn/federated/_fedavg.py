@@ -52,6 +52,7 @@ _UNREACHED = (
     "rate or a larger epsilon may be"
 )
 _LARGEST_DIMENSION = 1 << 26
+# Two residues of so many bits add up within 64.
 _BITS = 60
 
 

@@ -77,11 +77,13 @@ __all__ = ["DistributedNoise", "NoiseShare", "fewest_bits", "gaussian_excess", "
 Integers = npt.NDArray[np.int64]
 
 LAWS = ("skellam", "discrete gaussian")
+# Cut: pi is 3.14159265358979323...
 _PI_BELOW = Fraction(3_141_592_653_589_793, 10**15)
 _EXCESS_SHARES = 64
 _ORDERS = (*range(2, 33), *range(36, 65, 4), *range(72, 129, 8))
 _BITS = 192
 """Of balls, whose ends are rounded up to doubles: far more than any cancels."""
+# The proof divides by 1 - 1/(2μ), which is 1/2 at least from here on.
 _LEAST_VARIANCE = 1
 
 

@@ -68,6 +68,7 @@ __all__ = ["STEPS", "Bayes", "ClassSums", "GaussianNB"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+# The sensitivity is found by trying all pairs of points of the lattice: 513² of them.
 STEPS = 1 << 8
 _FIRST = 64
 _SECOND = 40

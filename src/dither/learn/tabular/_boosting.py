@@ -76,12 +76,14 @@ Integers = npt.NDArray[np.int64]
 Residuals = Callable[[Floats], Integers]
 """From the margins of all rows, shape (n, m), to their residuals in units, of the same shape."""
 
+# Sums over up to 2^43 rows are then exact in doubles.
 UNIT = 1 << 10
 _COUNTS = Fraction(3, 20)
 """The share of the squared sensitivity that counts have."""
 _RIDGE, _TIE = 3.0, 6.0
 _CLEAR = 2.0
 """Joined cells hold at least so many deviations of their noise."""
+# Beyond, an exponential is below 1e-13, far less than a unit.
 _REACH = 32
 
 

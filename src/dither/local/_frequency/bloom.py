@@ -32,6 +32,7 @@ from dither.local._reports.hashing import text_bytes
 from dither.local._reports.memory import Memory, checked_memory, checked_question, checked_users
 from dither.numeric import Words, secure_words
 
+# Bytes that hold the number of a cohort, of which there are 2^16 at most.
 _HEADER = 2
 _CHUNK = 1 << 14
 _MOST = 256

@@ -28,8 +28,10 @@ from dither.numeric import _directed as directed
 _MAX_CELLS = 1 << 12
 _MAX_REACH = 600
 _BASE = 1 << 64
+# The rest is left for cutting weights to integers: of the least budget of a cell, 2^-24.
 _SLACK = 1 - Fraction(1, 1 << 16)
 _LEAST = Fraction(1, 1 << 8)
+# Off by some 1e-23 of a weight, far less than the 2^-31 that cutting takes.
 _DECIMALS = Context(prec=24)
 _ALL = ("all values", "all values")
 
@@ -347,8 +349,7 @@ def _steps(epsilon: Fraction, k: int) -> tuple[list[int], list[int], WeightedOut
     ends, inside = [_BASE], [math.floor((e - 1) * _BASE)]
     ends.append(ends[-1] + inside[-1])
     for _ in range(k - 2):
-        # Rounded down, neither u nor E = E + u grows by more than e^epsilon from one step to the
-        # next.
+        # Rounded down, neither u nor E, to which it is added, grows by more than e^epsilon a step.
         inside.append(min(math.floor((e - 1) * ends[-1]), math.floor(e * inside[-1])))
         ends.append(ends[-1] + inside[-1])
     inside, ends = inside[::-1], ends[::-1]

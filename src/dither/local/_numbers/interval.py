@@ -25,6 +25,7 @@ Codes = npt.NDArray[np.int64]
 Thresholds = npt.NDArray[np.uint64]
 
 _MAX_STEPS = 1 << 16
+# So few values are done exactly at once: fractions are quick enough.
 _SMALL = 1024
 _LARGEST = Fraction(10**300)
 _NEAR = 2.0**-32

@@ -26,6 +26,7 @@ from dither.numeric import Words
 
 Array = npt.NDArray[np.float64]
 
+# Noise goes further with a chance of e^-16, a ten-millionth.
 _SCALES = 16
 
 

@@ -56,6 +56,7 @@ METHODS = ("normal", "exact", "bounded")
 
 _ALLOWED = 1 / 8
 _TILTS = np.geomspace(1 / 8, 8.0, 24)
+# No weight is then below e^-24 of the largest, so that a rounding of their sum drowns none.
 _MOST_TILT = 24.0
 _FLAT = 1e-9
 """Guesses of the best tilt take no smaller variance; any tilt proves an interval."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
+# Counts of so many positions take 128 MiB.
 MAX_OUTPUTS = 1 << 24
 
 

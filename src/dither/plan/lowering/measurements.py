@@ -49,6 +49,7 @@ from dither.plan.text import brief, number, show
 
 __all__ = ["PlannedMeasurements"]
 
+# So few that squares of distances to the centre stay near 2^30, and their sums within 64 bits.
 SQUARE_CELLS = 2**16
 PARTS = 2**15
 """What a unit's rows add up to is cut to about one part in so many of the largest row."""

@@ -444,8 +444,8 @@ class MethodRun:
         self, offers: Mapping[Clique, int], model: GraphModel, max_cells: float, sigma: float
     ) -> list[Clique]:
         """The tables that the model has room for, and whose noise is not larger than any table."""
-        # Two tables of as many rows differ by twice them at most, and noise of more cells than so
-        # is more.
+        # Two tables of as many rows lie twice their number apart at most; the noise of more cells
+        # adds up to more.
         most = 2 * self.total / (_MEAN * sigma)
         small = [c for c in offers if prod(self.sizes[v] for v in c) <= most]
         small = small or [c for c in offers if len(c) == 1]

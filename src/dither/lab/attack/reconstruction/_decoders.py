@@ -39,6 +39,7 @@ __all__ = ["DECODERS", "box", "l1", "l1_oracle", "least_squares", "predicted_suc
 
 Floats = npt.NDArray[np.float64]
 
+# Beyond, sums of bits are not exact in single precision.
 _MOST = 2**24
 # ADMM converges for any factor in (0, 2); from 1.5 to 1.8 it takes the fewest rounds.
 _RELAXED = 1.7

@@ -85,6 +85,7 @@ Floats = npt.NDArray[np.float64]
 Vector = TypeVar("Vector", bound=Any)
 
 METHODS = ("buffers", "bands", "square root", "optimal", "independent")
+# A dense C of 2^11 steps takes 32 MiB, and each round of its fixed point n³ operations.
 MOST_STEPS, MOST_DENSE = 1 << 17, 1 << 11
 MOST_BUFFERS = 8
 
@@ -463,7 +464,7 @@ def _sensitivity(column: Floats, run: Participation, roundings: int = 0) -> floa
         part = column[: n - start]
         total[start : start + len(part)] += part
     found = math.sqrt(float((total**2).sum()))
-    # Sums of numbers of at least 0, which err by EPS/2 a term and a step: this is twice as much.
+    # Sums of numbers of at least 0, which err by EPS/2 a term and a step: twice as much, or more.
     return found * (1.0 + EPS * (n + run.most + roundings + 4))
 
 

@@ -116,7 +116,6 @@ _FRESH = torch.Generator().manual_seed(0).get_state()
 def _of_torch(generator: torch.Generator) -> Source:
     def seed(words: Words) -> None:
         if generator.device.type != "cpu":
-            # Seeds are signed numbers of 64 bits.
             generator.manual_seed(int(words.words(1)[0] >> np.uint64(1)))
             return
         # A seed would be cut to 32 bits. The state begins behind three numbers of 64 bits.
