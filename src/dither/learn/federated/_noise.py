@@ -299,7 +299,7 @@ def skellam_orders(variance: Fraction, l2_squared: int, rate: float) -> dict[flo
         found = {}
         for a in (order for order in _ORDERS if order in every):
             # E of (1 - q + q·P/Q)^a under Q.
-            # The first two powers of P/Q have the mean 1 each.
+            # The powers 0 and 1 of P/Q have the mean 1.
             total = (1 - q) ** a + a * q * (1 - q) ** (a - 1)
             for j in range(2, a + 1):
                 moment = ((j - 1) * flint.arb(every[j])).exp()

@@ -205,8 +205,7 @@ class Server:
     def _closed(self, total: Integers, task: Task) -> Floats:
         """Move the model by a noisy sum."""
         plan, encoding = self.plan, self.plan.encoding
-        # By the expected number of clients, which is public; by that of those who came, it would
-        # not be.
+        # By the expected number of clients, which is public: how many came is not.
         mean = encoding.decode(total, task.clip, task.signs) / (float(plan.rate) * plan.clients)
         self._velocity = float(plan.momentum) * self._velocity + mean
         self.parameters = self.parameters + float(plan.server_rate) * self._velocity
