@@ -120,7 +120,7 @@ def choose_events(
     def mu(p: Floats, q: Floats, n: int) -> Floats:
         return _normal_quantile(_least(p, n, z)) - _normal_quantile(_most(q, n, z))
 
-    # e^700 is a double, and times the least bound that counts can give leaves no delta as it is.
+    # Beyond e^709 doubles overflow, and at e^700 no event promises any delta already.
     def delta(p: Floats, q: Floats, n: int) -> Floats:
         return _least(p, n, z) - math.exp(min(claim.epsilon, 700.0)) * _most(q, n, z)
 

@@ -123,7 +123,6 @@ def cuts_of(low: int, high: int) -> Integers:
     width = high - low
     if width <= _DRAWN + _HALVED:
         return np.arange(low, high)
-    # Towards the lower bound, where most values are, each time half as far; and others by chance.
     halves = [width >> times for times in range(1, _HALVED + 1)]
     found = np.array([*halves, width - 1, *randomness.below(width, _DRAWN).tolist()])
     return low + np.unique(found)
