@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -203,3 +204,13 @@ def test_all_rows_beyond_a_bound_give_the_whole_box() -> None:
         wide += lower < 2 < 4.5 < upper and any("beyond a bound" in n for n in found.notes)
     # The slopes at the solution alone would have it some 50 times.
     assert wide >= 56
+
+
+def test_no_row_is_so_large_that_something_is_said_of_it() -> None:
+    """Beyond doubles, too: a warning, which may be an error, would tell of a row."""
+    far = np.array([[1.7e308, 1.7e308], [1.0, 2.0], [-1.7e308, 1.7e308]] * 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inference.means(far, radius=10, epsilon=1, delta=1e-6)
+        inference.covariance(far, radius=10, epsilon=1, delta=1e-6)
+        inference.identity_test(far, epsilon=1, centre=[-1.7e308, -1.7e308], draws=100, seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -382,3 +383,18 @@ def test_arrays_with_a_mask_are_refused(hidden: str) -> None:
     given[hidden] = np.ma.array(given[hidden], mask=False)
     with pytest.raises(ArgumentError, match="leave masked rows out"):
         ClientData(**given)
+
+
+def test_nobody_is_sampled_above_the_rate_that_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The double 0.8 lies above 4/5, which is what is charged; the coin between them is tails."""
+    between = math.floor(0.8 * 2**53) - 1
+    assert Fraction(4, 5) * 2**53 < between + 1
+
+    class Coins:
+        def words(self, size: int) -> Any:
+            return np.full(size, between << 11, dtype=np.uint64)
+
+    monkeypatch.setattr(Server, "_source", property(lambda self: Coins()))
+    server = Server(FedAvg(2, clients=4, rate=0.8, rounds=1, noise_multiplier=1), [0.0, 0.0])
+    opened = server.open()
+    assert not any(opened.receive(client, [0.0, 0.0]) for client in range(4))

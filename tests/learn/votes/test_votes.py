@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import itertools
+import logging
 import math
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -595,3 +597,31 @@ def test_charges_of_either_relation() -> None:
         votes.answer_votes([[0] * 60])
         assert votes.loss_.neighbours is relation
         assert votes.loss_.charge.amounts == Charge(2, Fraction(1, 10**6), votes.loss_.charge.rho)
+
+
+class Talkative:
+    """A teacher that says what it sees."""
+
+    def fit(self, X: Any, y: Any) -> None:
+        """Print, warn and log a row."""
+        print("a row:", X[0])
+        warnings.warn(f"a row: {X[0]}", stacklevel=1)
+        logging.getLogger("teacher").error("a row: %s", X[0])
+
+    def predict(self, X: Any) -> Any:
+        """As it learned."""
+        warnings.warn("a row is unlike the others", stacklevel=1)
+        return np.zeros(len(X), int)
+
+
+def test_nothing_that_teachers_say_is_shown(
+    capsys: pytest.CaptureFixture[str], caplog: Any
+) -> None:
+    """What models, statistics and runs print, warn of or log may tell of a row."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        votes = learn.Votes(Talkative, **GOOD)
+        votes.fit(ROWS, TRUTH).predict(ROWS[:2])
+    assert not [w for w in warned if "row" in str(w.message)]
+    assert capsys.readouterr() == ("", "")
+    assert not caplog.records

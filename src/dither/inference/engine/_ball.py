@@ -110,8 +110,12 @@ class BallRelease:
         Rounding moves a row by at most √d/2, and the ball is √d within the steps: whatever doubles
         lose on the way is far less than the other half. A row that were outside would count as 0.
         """
+        # No row is so long that something is said of it.
         with np.errstate(over="ignore", invalid="ignore"):
-            off = (rows - centre) / radius
+            return self._points(rows, centre, radius)
+
+    def _points(self, rows: Floats, centre: Floats, radius: float) -> npt.NDArray[np.int64]:
+        off = (rows - centre) / radius
         off[np.isnan(off).any(axis=1)] = 0.0
         largest = np.abs(off).max(axis=1, keepdims=True, initial=1.0)
         endless = np.isinf(largest)[:, 0]

@@ -310,7 +310,8 @@ def inverted(
             for _ in range(steps):
                 middle = (kept + gone) / 2.0
                 kept, gone = (middle, gone) if pvalue(middle) > level else (kept, middle)
-        ends.append(kept)
+        # The outer of the two, so that nothing that is not rejected lies beyond it.
+        ends.append(gone)
     return ends[0], ends[1]
 
 

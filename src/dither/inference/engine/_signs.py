@@ -140,7 +140,9 @@ def signs(rows: Floats, covariance: Any = None, centre: Any = None) -> Signs:
         middle = np.asarray(centre, dtype=float)
         if middle.shape != (d,) or not np.isfinite(middle).all():
             raise ArgumentError("centre must be one finite number for each column of rows")
-        rows = rows - middle
+        # What numpy says of a difference beyond doubles would tell of a row.
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = rows - middle
     if covariance is not None:
         rows = _whitened(rows, covariance)
     return np.where(np.isnan(rows), 0, np.where(rows >= 0, 1, -1)).astype(np.int8)

@@ -19,11 +19,7 @@ hypothesis testing", ICML 2023.
 # ruff: noqa: PT028 - `test_of_tests` is not a test of ours, whatever its name begins with.
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +28,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._silence import silence
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference.engine._inputs import Floats, Target, target
@@ -84,7 +81,7 @@ class RejectionsRelease:
 
     def _rejects(self, function: Callable[[Any], Any], rows: Any, indices: Any) -> bool:
         try:
-            with _silence():
+            with silence():
                 found = function(_taken(rows, indices))
                 value = getattr(found, "pvalue", found)
                 return not isinstance(value, str) and bool(0.0 <= float(value) <= self.level)
@@ -110,24 +107,6 @@ class RejectionsRelease:
     def _least(self, rows: list[float], size: int) -> Floats:
         """Releases of a test that rejects where a block holds a 0, for audits."""
         return self.release(rows, lambda block: min(block, default=1.0), size)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Nothing that is printed, warned or logged on the way is shown: it may tell of a row."""
-    before = logging.root.manager.disable
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-        np.errstate(all="ignore"),
-    ):
-        warnings.simplefilter("ignore")
-        logging.disable(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logging.disable(before)
 
 
 def _taken(rows: Any, indices: Any) -> Any:

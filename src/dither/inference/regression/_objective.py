@@ -188,7 +188,9 @@ class ObjectiveRelease:
                 if float(np.linalg.norm(new)) <= (1 - 0.25 / 2**k) * length:
                     break
             else:
-                break  # as short as doubles can tell
+                # As short as doubles can tell: what they lose is below the other half of γ for
+                # fewer than some 1e11 rows, which no memory holds.
+                break
             at, value, curve = tried, new, curved
         return np.asarray(at)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -187,9 +188,11 @@ class Server:
         if self.rounds == self.plan.rounds:
             raise ArgumentError(f"all {self.plan.rounds} rounds that were charged are done")
         words, plan = self._source, self.plan
-        # Of 53 bits; the chance is the rate rounded down, and the charge is for the rate.
+        # Of 53 bits; the chance is the rate rounded down, and the charge is for the rate as it
+        # prints: the double itself may lie above that by a last digit.
         drawn = words.words(plan.clients) >> np.uint64(11)
-        sampled = np.flatnonzero(drawn < np.uint64(math.floor(float(plan.rate) * 2**53)))
+        chance = math.floor(Fraction(repr(float(plan.rate))) * 2**53)
+        sampled = np.flatnonzero(drawn < np.uint64(chance))
         signs = np.ones(plan.encoding.width, np.int64)
         if plan.distributed is not None:
             signs -= 2 * (uniform(words, signs.shape) < 0.5)

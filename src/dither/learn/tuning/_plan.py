@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from dither import noise, privacy
+from dither._silence import silence
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn.tuning._runs import Runs
@@ -58,8 +59,9 @@ class Search:
         for place in range(self.runs.draw()):
             candidate = self.candidates[int(noise.below(len(self.candidates), 1)[0])]
             try:
-                model, score = self.run(candidate)
-                score = float(score)
+                with silence():
+                    model, score = self.run(candidate)
+                    score = float(score)
             except Exception as error:
                 if self.public and isinstance(error, ArgumentError):
                     raise

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import Printable, cost_text, count_text, number_text
+from dither._silence import silence
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.learn._spending import Spending
@@ -310,7 +311,8 @@ class SampleAndAggregate:
     def _value(self, rows: tuple[Any, ...]) -> Integers:
         """The statistic on one part, in steps; the default where there is none."""
         try:
-            found = np.asarray(self.statistic(*rows), dtype=np.float64)
+            with silence():
+                found = np.asarray(self.statistic(*rows), dtype=np.float64)
             fits = found.shape == self._low.shape
         except Exception:
             fits = False

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._silence import silence
 from dither.errors import ArgumentError, BudgetError
 from dither.learn._columns import places_in
 from dither.learn._spending import Spending, digest_of
@@ -111,8 +112,9 @@ def maker_of(estimator: Any) -> Callable[[], Any]:
 def trained(made: Callable[[], Any], X: Any, y: Any) -> Any:
     """A teacher, or None where its rows were not enough for one; nothing is said of why."""
     try:
-        teacher = made()
-        teacher.fit(X, y)
+        with silence():
+            teacher = made()
+            teacher.fit(X, y)
     except Exception:
         return None
     return teacher
@@ -121,7 +123,8 @@ def trained(made: Callable[[], Any], X: Any, y: Any) -> Any:
 def voted(teacher: Any, rows: Any, size: int, labels: Sequence[Any]) -> Integers:
     """The places of a teacher's labels; the last, for none, where it fails or gives another."""
     try:
-        found = places_in(labels, np.asarray(teacher.predict(rows)).reshape(-1))
+        with silence():
+            found = places_in(labels, np.asarray(teacher.predict(rows)).reshape(-1))
     except Exception:
         found = np.empty(0, np.int64)
     return found if len(found) == size else np.full(size, len(labels), np.int64)

@@ -1,0 +1,37 @@
+"""Calling code of others on rows, so that nothing it prints, warns of or logs is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+__all__ = ["silence"]
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Nothing that is printed, warned of or logged on the way is shown: it may tell of a row.
+
+    Examples
+    --------
+    >>> with silence():
+    ...     print("the largest income is 412,000")
+    """
+    before = logging.root.manager.disable
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        np.errstate(all="ignore"),
+    ):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(before)
