@@ -81,6 +81,7 @@ def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
     if rho == 0:
         return Fraction(0)
     log_inverse_delta = -log_of(delta)
+    # A rho below all doubles still needs a search that divides by it.
     r = float(rho) or 5e-324
 
     def rising(t: float) -> float:
