@@ -129,7 +129,7 @@ def _promise(
 
 def _searched(promise: _Promise, x: float) -> tuple[float, float]:
     """(good, bad), close together; without bounds of moments where these have misled."""
-    # With bounds of moments first, as they take microseconds: what they mislead is searched again.
+    # With bounds of moments first, as these are quick; where they misled the search begins anew.
     if promise.trusting:
         try:
             return _narrowed(promise, *_bracket(promise, x))
@@ -353,7 +353,7 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
         far = good * (1 - (1 if a > b else -1) * 10.0**-power)
         if promise.excess(far, lower=True) >= 0:
             return good, far
-    # Nothing near is proved to break it: the interval then reaches to the end of the line.
+    # The bracket's own end, if it is proved to break the promise; else nothing is known there.
     return good, bad if promise.excess(bad, lower=True) >= 0 else (0.0 if a > b else math.inf)
 
 

@@ -54,6 +54,7 @@ class _Sum(PrivacyFilter):
         return amount
 
     def _next(self, asked: AskedCharge) -> dict[str, Any] | None:
+        # A sum of amounts says nothing of what happens with probability delta.
         if asked.amount is None or asked.delta:
             return None
         spent = self.spent + self._cost(asked.amount)

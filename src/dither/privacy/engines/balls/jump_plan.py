@@ -98,7 +98,7 @@ class Planner:
     def __init__(self, term: SampledGaussianTerm, epsilon: float, wanted: float) -> None:
         self.term, self.start, self.wanted = term, epsilon, wanted
         self._top = term.k * term.a
-        # At most so much is lost in one run: what all others together can take from a large loss.
+        # The most that one run can take from the total: no loss is below its negative.
         self._floor = -term.k * math.log1p(-term.rate)
 
     def best(self, near: Cuts | None = None) -> JumpPlan | None:

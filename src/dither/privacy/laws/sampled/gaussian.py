@@ -107,7 +107,6 @@ class SampledGaussianTerm(Term):
         self.removal, self.count = removal, count
         # Where losses are large, tilts that matter are small.
         top = self.k * self.a
-        # A part that the loss's size sets, and one that keeps the window short.
         self.reach = 60.0 / top + 200.0 * min(1.0, 9.0 / top**2)
         if not removal and 0 < self.weights[0] < 1:
             # Losses that are bounded by little: up to tilts that need some ten thousand nodes.

@@ -114,8 +114,7 @@ class Poisson(Part):
         if found is None:
             return None
         known = self.base.dominating()
-        # Without the unit nothing is lost beyond log(1 - g), but an infinite loss is lost as that
-        # much.
+        # Under addition no loss is above -log(1 - g), which is what an infinite one becomes.
         missed = known is None or known.term(removal, 1).infinite > 0
         return mixed_away(None if missed else found, printed(self.rate))
 
