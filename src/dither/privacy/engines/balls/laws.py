@@ -289,7 +289,7 @@ def line_moment(term: SampledLineTerm, c: float) -> tuple[float, float]:
                 return rise(x) * (-(x + e) / 2).exp() / 4
 
             total = acb.integral(integrand, acb(low), acb(e)).real
-            # Q's atoms: e^-e/2 at e, and 1/2 at -e, which is below 0 and so not in a half.
+            # Q's atoms: e^-e/2 at e, and 1/2 at -e, which has no part where only x > 0 counts.
             total += rise(e) * (-e).exp() / 2
             return total if fixed else total + rise(-e) / 2
 

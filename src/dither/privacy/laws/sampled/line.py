@@ -44,7 +44,7 @@ from dither.privacy.laws.term import (
 __all__ = ["SampledLineTerm"]
 
 
-# Nodes a panel; fewer panels or more nodes make the same error at about the same cost.
+# Nodes a panel: more of them would need fewer panels, and the error is charged in any case.
 _ORDER = 16
 # Deviations beyond which an integrand is e^-72 of its largest: what is cut is charged.
 _MARGIN = 12.0
