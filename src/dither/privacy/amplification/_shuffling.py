@@ -285,7 +285,7 @@ class Shuffled:
         found = [blanket(self.n, self.p, epsilon, target, answers, self.classes)]
         if self.hidden == self.answers:
             found.append(clones(self.n, self.p, epsilon, target))
-        # Both bound the same delta from above, and each pair's own delta is at least its lower end.
+        # The smaller of two pairs' deltas is given: its ends are the smaller ones.
         return min(low for low, _ in found), min(high for _, high in found)
 
 

@@ -134,7 +134,7 @@ def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Bounda
         # No way down: what was learnt of the curvature is forgotten.
         if way @ slope >= 0:
             inverse, way = np.eye(2 * m) * 0.2, -0.2 * slope / error
-        # No step so long that levels would leave what errors are known for.
+        # Slopes say little of what is far from where they were taken.
         way *= min(1.0, _FAR / float(np.abs(way).max()))
         moved = _searched(wanted, x, y, way, error, float(way @ slope))
         if moved is None:
