@@ -90,6 +90,7 @@ class AdditiveNoise(Mechanism, ABC):
 
     def tail(self, t: int) -> Fraction:
         """A proven upper bound of Pr[|Z| >= t]."""
+        # The law is symmetric, and its two tails do not meet for t >= 1.
         return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
 
     def survival(self, t: int) -> float:
@@ -113,6 +114,7 @@ class AdditiveNoise(Mechanism, ABC):
         """
         outside = 1.0 - check.confidence(confidence)
         width = max(0, math.ceil(self._guess(outside)))
+        # The guess may be off on either side.
         while width > 0 and 2 * self.survival(width) <= outside:
             width -= 1
         while 2 * self.survival(width + 1) > outside:

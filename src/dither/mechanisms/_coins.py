@@ -46,7 +46,9 @@ def real_coins(bounds: Bounds, size: int) -> npt.NDArray[np.bool_]:
     low, high = bounds(_WORD + _SPARE)
     one = 1 << _WORD
     first = noise.below(one, size)
+    # U is below (first + 1)/2^62, so that it is surely below the lower bound.
     coins: npt.NDArray[np.bool_] = first < math.floor(low * one)
+    # Between the bounds: more bits of both decide.
     for i in np.flatnonzero(~coins & (first < math.ceil(high * one))):
         coins[i] = _decide(bounds, int(first[i]))
     return coins
@@ -78,6 +80,7 @@ def exp_choice(gaps: Sequence[int], rate: Fraction, counts: Sequence[int] | None
     sixteenth: one draw in sixteen is repeated at most, and there are few exponentials, which are
     kept from choice to choice.
     """
+    # Only differences count, and the largest weight is then 2^128.
     least = min(gaps)
     one, most = 1 << _WEIGHT_BITS, Fraction(_NEGLIGIBLE)
     distinct = {g - least for g in gaps}
@@ -91,6 +94,7 @@ def exp_choice(gaps: Sequence[int], rate: Fraction, counts: Sequence[int] | None
     while True:
         i = int(noise.choose(many, 1)[0])
         exponent = rate * (gaps[i] - least)
+        # The best candidate's weight is exact: nothing is rejected.
         if exponent == 0 or real_coin(exp_bounds(exponent, Fraction(one, weights[i]))):
             return i
 
@@ -105,6 +109,7 @@ def _of_steps(steps: int) -> int:
 def _dominating(exponent: Fraction, bits: int) -> int:
     """A whole number of at least 2**bits·exp(-exponent), at least 1."""
     if exponent >= _NEGLIGIBLE:
+        # A weight below 1 is raised to 1: its coin makes up for that.
         return 1
     return math.ceil(directed.exp_upper(-exponent, bits + 8) * (1 << bits))
 
@@ -119,6 +124,7 @@ def geometric(mean: Fraction, size: int) -> npt.NDArray[np.int64]:
     while pending.size:
         drawn = noise.discrete_laplace(mean, pending.size)
         out[pending] = drawn
+        # Given at least 0, discrete Laplace is geometric: the others are drawn again.
         pending = pending[drawn < 0]
     return out
 
@@ -141,6 +147,7 @@ def _decide(bounds: Bounds, prefix: int) -> bool:
         prefix = (prefix << _WORD) | int(noise.below(1 << _WORD, 1)[0])
         bits += _WORD
         low, high = bounds(bits + _SPARE)
+        # The whole interval of U is below the chance.
         if prefix + 1 <= low * (1 << bits):
             return True
         if prefix >= high * (1 << bits):

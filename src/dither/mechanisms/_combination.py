@@ -116,6 +116,7 @@ def half_width(terms: Sequence[Term], confidence: float) -> Floats:
         raise ArgumentError("terms must hold at least one coefficient with its noise")
     coefficients = np.broadcast_arrays(*(np.abs(np.asarray(c, dtype=float)) for c, _ in terms))
     noises = [noise for _, noise in terms]
+    # One noise has its own law, which nothing has to stand for.
     if len(terms) == 1 and isinstance(noises[0], AdditiveNoise):
         return np.asarray(coefficients[0] * noises[0].half_width(confidence), dtype=float)
     normal_variance = np.zeros(coefficients[0].shape)
@@ -128,6 +129,7 @@ def half_width(terms: Sequence[Term], confidence: float) -> Floats:
         )
         deviation = continuous_deviation(noise)
         most = c * max(abs(weight) for weight, _ in weights)
+        # Only the steps of the term of largest scale remain, as the module shows.
         step = np.where(most * deviation > largest, most, step)
         largest = np.maximum(largest, most * deviation)
         for weight, number in weights:
@@ -219,6 +221,7 @@ def continuous_deviation(noise: AdditiveNoise) -> float:
 def _look_up(table: Floats, at: Floats) -> Floats:
     """Linear interpolation in a table over an even grid of [0, 1]."""
     place = at * (table.size - 1)
+    # The last place is the end of the last cell, and no cell of its own.
     left = np.minimum(place.astype(np.intp), table.size - 2)
     return np.asarray(table[left] + (place - left) * np.diff(table)[left])
 
@@ -271,6 +274,7 @@ def _normal(confidence: float) -> float:
 def _solve(outside: Callable[[Floats], Floats], target: float, size: int) -> Floats:
     """Where a falling tail probability is surely below its target; the upper end is kept."""
     ends = np.zeros(size), np.full(size, 64.0)
+    # The upper end, so that what is outside is surely less.
     return bisect_arrays(lambda t: outside(t) <= target * (1 - _TAILS), *ends)[1]
 
 

@@ -123,6 +123,7 @@ def response_class(epsilon: Fraction, answers: int, neighbours: Neighbours | str
 def laplace_pair(scale: Fraction, l1: Fraction | int, neighbours: Neighbours | str) -> Loss:
     """Discrete Laplace noise of a scale at an L1 sensitivity, any number of coordinates."""
     charge = Charge.pure(Fraction(l1) / scale)
+    # Integers change by integers: the L1 norm is one, too.
     shift = math.floor(l1)
     if shift == 0:
         return Loss((), as_neighbours(neighbours)).with_charge(charge)
@@ -131,6 +132,7 @@ def laplace_pair(scale: Fraction, l1: Fraction | int, neighbours: Neighbours | s
         # Of the group sizes that are short enough, one that wastes least of the shift.
         first = -(-shift // _ATOMS)
         group = min(range(first, first + 500), key=lambda g: -(-shift // g) * g)
+    # A chain of shift/g steps, each g/scale-DP, has no worse pair; rounded up, to cover the shift.
     loss = privacy.discrete_laplace(
         scale / group, sensitivity=-(-shift // group), neighbours=neighbours
     )
@@ -157,10 +159,12 @@ def gaussian_pair(
 def _gaussian_part(
     sigma2: Fraction, l2_squared: int, coordinates: int, near: Fraction | None
 ) -> Part | None:
+    # Below 1 no integer changes: nothing is lost.
     if l2_squared == 0:
         return None
     shift = math.isqrt(l2_squared)
     if min(coordinates, l2_squared) == 1 and sigma2 <= _SHORT_SIGMA2 and shift <= _ATOMS:
+        # A little less noise than there is.
         return DiscreteGaussianNoise(directed.float_down(directed.sqrt_lower(sigma2)), shift)
     moved = min(coordinates, l2_squared)
     sampled = None
@@ -170,7 +174,9 @@ def _gaussian_part(
     # Without a word, some five deviations of the loss.
     mu = math.sqrt(l2_squared / float(sigma2))
     soft, lost, factor = softened(near or Fraction(5 * mu), sigma2, l2_squared, moved)
+    # Every figure is rounded to the side that charges more.
     rho = directed.float_up(l2_squared / (2 * sigma2))
+    # On so coarse a lattice zCDP is all that is proved.
     if soft is None:
         return Concentrated(rho)
     return DiscreteGaussianVector(

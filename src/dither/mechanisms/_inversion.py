@@ -71,13 +71,16 @@ def sum_half_width(
         raise ArgumentError("confidence must be at most 1 - 1e-7 for a sum of noises")
     c = np.array([x for x, _ in coefficients])
     counts = np.array([n for _, n in coefficients], dtype=float)
+    # No noise at all is likely enough.
     if counts.sum() * 2 * noise.survival(1) <= outside:
         return 0.0
     deviation = math.sqrt(noise.variance * float(counts @ c**2))
     eta = 0.01 * max(deviation, 0.1 * float(c.max()))
     period, spare = 16 * deviation, outside / 1000
+    # Folding loses what lies beyond a period: it is made long until that is small.
     while _chernoff(c, counts, noise, period / 2 - eta) > spare:
         period *= 1.25
+    # From the bound of what follows K, solved for the frequency at which it is the spare.
     last = _ORDER / eta * (2 / (math.pi * _ORDER * spare)) ** (1 / _ORDER)
     k = np.arange(1, math.ceil(last * period / (2 * math.pi)) + 1)
     u = 2 * math.pi / period * k
@@ -93,6 +96,7 @@ def sum_half_width(
     def enough(q: float) -> bool:
         return 2 * q / period + float(weights @ np.sin(u * q)) >= wanted
 
+    # The upper end, where it was seen to be enough; η is what W may have hidden.
     return bisect(enough, 0.0, period / 2, steps=40)[1] + eta
 
 

@@ -164,6 +164,7 @@ def variance_interval(
     (3.62, 4.39)
     """
     n, s, t = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (count, total, squares)))
+    # Half of the error for the mean, half for the pivot: a union bound.
     each = (1 + check.confidence(confidence)) / 2
     low, high = ratio_interval(s, n, noises[1], noises[0], each)
     low, high = (np.clip(end, *mean_bounds) for end in (low, high))

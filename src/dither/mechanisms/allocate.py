@@ -250,6 +250,7 @@ class _Split:
         """(delta_conversion, delta_keys)."""
         if not gaussians:
             return Fraction(0), self.delta if self.keys else Fraction(0)
+        # Any split is sound; half each costs neither more than a logarithm of 2.
         return (self.delta / 2, self.delta / 2) if self.keys else (self.delta, Fraction(0))
 
     def gaussian_weight(self, gaussians: frozenset[int]) -> Fraction:
@@ -270,6 +271,7 @@ class _Split:
         need = self.needs[i]
         if need.choice:
             return Exponential(
+                # Downwards: rho is what its square costs.
                 directed.sqrt_lower(8 * rho * self.weights[i] / need.l2_squared, bits=64)
             )
         return DiscreteGaussian.for_loss(rho * self.weights[i], l2_squared=need.l2_squared)
@@ -326,6 +328,7 @@ class _Split:
                 charge += share.charge
         if gaussians:
             spent = sum((shares[i].charge.rho or Fraction(0) for i in gaussians), Fraction(0))
+            # Together they have this epsilon at delta_conversion, which none of them has by itself.
             charge += Charge(epsilon=weight * self.epsilon, delta=delta_conversion, rho=spent)
         rule = None
         if self.keys is not None:

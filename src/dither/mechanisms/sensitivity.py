@@ -88,9 +88,13 @@ class Sensitivity:
         a, b, c = (known.get(name) for name in given)
         while True:
             before = (a, b, c)
+            # |v|_1 <= |v|_2², for integers; <= d·|v|_inf, and <= √d·|v|_2.
             a = _least(a, b, c and d and d * c, b and d and math.isqrt(d * b))
+            # |v|_2² <= |v|_1², <= |v|_1·|v|_inf, and <= d·|v|_inf².
             b = _least(b, a and a * a, a and c and a * c, c and d and d * c * c)
+            # No entry is above either norm.
             c = _least(c, a, b and math.isqrt(b))
+            # Each round may tighten what the next one uses; integers that only fall come to rest.
             if before == (a, b, c):
                 break
         assert a is not None

@@ -47,7 +47,9 @@ def bernoulli(p: Number, size: int, *, words: Words | None = None) -> npt.NDArra
     """
     words = words or secure_words()
     size = whole("size", size)
+    # In rationals: p itself decides, not a double near it.
     whole_part, rest = divmod(exact("p", p, least=0, most=1) * 2**64, 1)
+    # p is 1, and 2**64 is no word that another could be below.
     if whole_part == 1 << 64:
         return np.ones(size, dtype=np.bool_)
     u = words.words(size)
@@ -96,6 +98,7 @@ def bernoulli_exp(gamma: Number, *, words: Words | None = None) -> bool:
     left = exact("gamma", gamma, least=0)
     words = words or secure_words()
     one = Fraction(1)
+    # e^-gamma = e^-1·...·e^-rest: the series of coins is for at most 1.
     while left > 1:
         if not _series(one, words):
             return False
@@ -105,6 +108,7 @@ def bernoulli_exp(gamma: Number, *, words: Words | None = None) -> bool:
 
 def _series(gamma: Fraction, words: Words) -> bool:
     k = 1
+    # A coin of probability gamma/k, in integers.
     while words.below(gamma.denominator * k) < gamma.numerator:
         k += 1
     return k % 2 == 1

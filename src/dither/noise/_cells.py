@@ -14,6 +14,7 @@ from dither.numeric import Words
 
 __all__ = ["WeightedOutcomes"]
 
+# A table of 65,536 prefixes, which decide nearly every draw of a law with few outcomes.
 _PREFIX_BITS = 16
 
 
@@ -62,11 +63,14 @@ class WeightedOutcomes:
         """Return the outcome that each 16-bit prefix decides, −1 where it decides none."""
         first = np.arange(1 << _PREFIX_BITS, dtype=np.uint64) << np.uint64(64 - _PREFIX_BITS)
         last = first | np.uint64((1 << (64 - _PREFIX_BITS)) - 1)
+        # Left, so that a word on a threshold is given the cell that ends there, and found to touch
+        # it.
         outcome = np.searchsorted(self.thresholds, first, side="left")
         if self.count == 1:
             return outcome
         final = self.count - 1
         decided = outcome == final
+        # Above the last continuation strictly: no continuation lies on a threshold.
         decided |= self.thresholds[np.minimum(outcome, final - 1)] > last
         return np.where(decided, outcome, -1)
 
@@ -81,6 +85,7 @@ class WeightedOutcomes:
         """Return the outcomes of given uniform words, drawing further bits where they touch."""
         outcome = np.searchsorted(self.thresholds, u, side="left")
         if self.count > 1:
+            # On a threshold 64 bits leave two cells open.
             touching = self.thresholds[np.minimum(outcome, self.count - 2)] == u
             for i in np.flatnonzero(touching):
                 outcome[i] = self.resolve(int(u[i]), 64, words)
@@ -89,6 +94,7 @@ class WeightedOutcomes:
     def resolve(self, u: int, bits: int, words: Words) -> int:
         """Return the outcome of v in [u, u+1)/2**bits, drawing further bits until it is decided."""
         while True:
+            # The cell of the interval's lower end; it is decided when the upper end lies in it too.
             outcome = bisect_right(self.cumulative, (u * self.total) >> bits)
             if (u + 1) * self.total <= self.cumulative[outcome] << bits:
                 return outcome

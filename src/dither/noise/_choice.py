@@ -51,6 +51,7 @@ def below(n: int, size: int, *, words: Words | None = None) -> npt.NDArray[np.in
     bits = (n - 1).bit_length()
     if bits == 0:
         return out
+    # Several draws from one word where they are short: each word's bits are used once.
     unit = next(u for u in (8, 16, 32, 64) if bits <= u)
     dtype = np.dtype(f"u{unit // 8}")
     mask = dtype.type((1 << bits) - 1)
@@ -58,6 +59,7 @@ def below(n: int, size: int, *, words: Words | None = None) -> npt.NDArray[np.in
     while pending.size:
         drawn = words.words(-(-pending.size * unit // 64)).view(dtype)[: pending.size] & mask
         out[pending] = drawn
+        # Drawn again, and not reduced: all n values stay equally likely.
         pending = pending[drawn > dtype.type(n - 1)]
     return out
 

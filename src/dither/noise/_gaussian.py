@@ -91,5 +91,6 @@ def _sigma2(sigma2: Number) -> Fraction:
 @lru_cache(maxsize=32)
 def gaussian_sampler(sigma2: Fraction) -> StaircaseSampler:
     """Return the sampler of a sigma2, from a cache of 32."""
+    # Narrow enough that a wedge is a small part of its step, so that few proposals are rejected.
     shift = max(0, math.isqrt(int(sigma2)).bit_length() - 1 - _STEPS_A_SIGMA)
     return StaircaseSampler(_Gaussian(sigma2), shift)

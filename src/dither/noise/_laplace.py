@@ -34,6 +34,7 @@ class _Laplace:
     def gap(
         self, step: npt.NDArray[np.float64], part: npt.NDArray[np.float64], width: int
     ) -> npt.NDArray[np.float64]:
+        # γ is linear: a product and no difference, so that nothing cancels.
         return (1.0 - part) * float(width / self.scale)
 
 
@@ -112,6 +113,7 @@ def laplace_sampler(scale: Fraction) -> StaircaseSampler:
     """
     if exact("scale", scale, above=0) > MAX_SCALE:
         raise ArgumentError("scale must be at most 2**52; a coarser lattice makes it smaller")
+    # Narrow enough that a wedge is a small part of its step, so that few proposals are rejected.
     shift = max(0, int(scale).bit_length() - 1 - _STEPS_A_SCALE)
     return StaircaseSampler(_Laplace(scale), shift)
 
@@ -151,6 +153,7 @@ def _one(sampler: StaircaseSampler) -> int:
         stock = sampler.draw(_STOCK, words).tolist()
         value: int = stock.pop()
         stocks.by_sampler.pop(sampler, None)
+        # The oldest goes, and its values with it: they are never served.
         while len(stocks.by_sampler) >= _SAMPLERS:
             del stocks.by_sampler[next(iter(stocks.by_sampler))]
         stocks.by_sampler[sampler] = stock

@@ -86,6 +86,7 @@ def skellam_tail(variance: float, z: float) -> float:
 def _reach(mu: float) -> int:
     """A z beyond which both tails together hold less than 2**-145."""
     low, high = 1, 2
+    # The bound falls with z, so that doubling and halving find where it is small enough.
     while skellam_tail(mu, high) > -_CUT:
         low, high = high, 2 * high
     while high - low > 1:
@@ -96,6 +97,7 @@ def _reach(mu: float) -> int:
 
 @lru_cache(maxsize=8)
 def _table(mu: Fraction) -> WeightedOutcomes:
+    # A guess in doubles, with room: the cut is 2**-145 where 2**-142 is claimed.
     reach = _reach(float(mu))
     # The numbers of steps cost as many ulps, hence the bits beyond those that are kept.
     with precision(_BITS + 2 * reach.bit_length() + 64) as flint:
@@ -104,6 +106,7 @@ def _table(mu: Fraction) -> WeightedOutcomes:
         beyond = one.bessel_i(flint.arb(reach + 1)) * scale
         here = one.bessel_i(flint.arb(reach)) * scale
         half = [here]
+        # Inwards all summands are positive; outwards the recurrence would cancel.
         for z in range(reach, 0, -1):
             beyond, here = here, beyond + here * (2 * z) / one
             half.append(here)

@@ -105,6 +105,7 @@ class StaircaseSampler:
     def __init__(self, law: StaircaseLaw, shift: int) -> None:
         self.law = law
         self.shift = shift
+        # Integers on either side of the true edges: boxes take the lower ones, proposals the upper.
         lower, upper = _edges(law, 1 << shift)
         self.lower = lower
         self.upper = upper
@@ -122,6 +123,7 @@ class StaircaseSampler:
             # Boxes −H … H−1, then wedges −H … H−1.
             self.cells = WeightedOutcomes(boxes[::-1] + boxes + wedges[::-1] + wedges)
             self.rounding = Fraction(0)
+            # What the filter takes t and b for is right to 2**-64, as its margin counts on.
             if any((t - b) << 64 > b for t, b in zip(upper, lower, strict=True)):
                 raise AssertionError("the edges are not as accurate as proved")
         self._guide: _Guide | None = None
@@ -133,6 +135,7 @@ class StaircaseSampler:
         The first table holds -2**15 where the prefix decides none or a wedge, the second -1 where
         it decides none.
         """
+        # Threads share a sampler: its tables are made once.
         with self._lock:
             if self._guide is None:
                 outcome = self.cells.prefixes()
@@ -167,6 +170,7 @@ class StaircaseSampler:
         """
         out = np.empty(size, dtype=np.int64)
         # A table of all prefixes pays only for many draws.
+        # A smaller draw still uses one that is there.
         guide = self.guide() if size >= _GUIDE_FROM else self._guide
         again = []
         for start in range(0, size, _BLOCK):
@@ -175,6 +179,7 @@ class StaircaseSampler:
                 again.append(rejected + start)
         if again:
             places = np.concatenate(again)
+            # A rejected proposal is drawn anew as a whole: keeping its step would change the law.
             out[places] = self.draw(places.size, words)
         return out
 
@@ -182,6 +187,7 @@ class StaircaseSampler:
         self, out: npt.NDArray[np.int64], guide: _Guide | None, words: Words
     ) -> npt.NDArray[np.int64]:
         """Fill a block with proposals, and return the places whose proposal is rejected."""
+        # Four prefixes a word: what decides most draws costs 16 bits.
         prefixes = words.words(-(-out.size // 4)).view(np.uint16)[: out.size]
         if guide is None:
             slow = np.arange(out.size)
@@ -210,8 +216,10 @@ class StaircaseSampler:
         x = out[places]
         u = words.words(x.size)
         height = self.acceptance(x)
+        # The leading 53 bits, which a double holds exactly.
         height -= (u >> np.uint64(11)).astype(np.float64) * 2.0**-53
         accepted = height > 0
+        # Too close for doubles: integers and directed bounds decide.
         for i in np.flatnonzero(np.abs(height) < _MARGIN):
             accepted[i] = self.accept(int(x[i]), int(u[i]), 64, words)
         return places[~accepted]
@@ -242,6 +250,7 @@ class StaircaseSampler:
                 return True
             if (base << bits) + wedge * u >= above:
                 return False
+            # Neither bound decides: V is known to more bits, and e(x) as well.
             u = (u << 64) | words.bits(64)
             bits += 64
 
@@ -258,7 +267,9 @@ def _edges(law: StaircaseLaw, width: int) -> tuple[list[int], list[int]]:
     low_curve, high_curve = _fixed(second)
     low = high = 1 << _POINT
     lower, upper = [low], [high]
+    # By the upper edge, so that the tail is below 2**-144 for certain.
     while high >> (_POINT - _CUT):
+        # Downwards, and the other one upwards: each recurrence errs to its own side.
         low = (low * low_ratio) >> _POINT
         high = -((-high * high_ratio) >> _POINT)
         lower.append(low)
@@ -271,6 +282,7 @@ def _edges(law: StaircaseLaw, width: int) -> tuple[list[int], list[int]]:
 def _fixed(exponent: Fraction) -> tuple[int, int]:
     low = exp_lower(-exponent, _POINT + 8) * (1 << _POINT)
     high = exp_upper(-exponent, _POINT + 8) * (1 << _POINT)
+    # Floor and ceiling: to integers, outwards again.
     return low.numerator // low.denominator, -(-high.numerator // high.denominator)
 
 

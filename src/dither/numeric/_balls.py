@@ -57,22 +57,26 @@ def precision(bits: int) -> Iterator[Any]:
 def down(x: Ball) -> float:
     """A double below every number in the ball; -inf where there is none."""
     value = float(x.lower()) if x.is_finite() else -math.inf
+    # The conversion may round up: the double below is below the ball either way.
     return math.nextafter(value, -math.inf)
 
 
 def up(x: Ball) -> float:
     """A double above every number in the ball; inf where there is none."""
     value = float(x.upper()) if x.is_finite() else math.inf
+    # The conversion may round down: the double above is above the ball either way.
     return math.nextafter(value, math.inf)
 
 
 def log_ends(low: Ball, high: Ball) -> tuple[float, float]:
     """Doubles around the logarithms of a number in [0, 1] that lies between two balls."""
+    # A ball that knows nothing proves no more than that a chance lies in [0, 1].
     if not (low.is_finite() and high.is_finite()):
         return -math.inf, 0.0
     least, most = low.lower(), high.upper()
     return (
         down(least.log()) if least > 0 else -math.inf,
+        # 0 has no logarithm; a finite stand-in keeps differences of two ends from being nan.
         min(up(most.log()), 0.0) if most > 0 else -1e300,
     )
 
@@ -101,6 +105,7 @@ def powers(x: Ball, count: int) -> list[Ball]:
     found = [x**0, x]
     while len(found) < count:
         half = len(found) // 2
+        # Both exponents are about a half: an error goes through log2(count) products, not count.
         found.append(found[half] * found[len(found) - half])
     return found[:count]
 
@@ -111,6 +116,7 @@ def transforms(
     """Σ mass·e^{i·step·k·loss} for k < count: powers of one factor each, in two levels."""
     flint = library()
     turns = [(flint.acb(0, step) * loss).exp() for loss in losses]
+    # Two times the root of count powers a factor, in place of count.
     block = max(1, math.isqrt(count))
     fine = [[m * v for v in powers(t, block)] for m, t in zip(masses, turns, strict=True)]
     coarse = [powers(turn**block, -(-count // block)) for turn in turns]
@@ -124,6 +130,7 @@ class PowerSum:
     def __init__(self, values: Sequence[Ball]) -> None:
         flint = library()
         block = math.isqrt(len(values) - 1) + 1
+        # Zeros to fill the last row add nothing.
         filled = [*values, *[flint.acb(0)] * (-len(values) % block)]
         self._rows = flint.acb_mat(len(filled) // block, block, filled)
 

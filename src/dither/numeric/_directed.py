@@ -63,6 +63,7 @@ def exp_lower(x: Fraction, bits: int = 128) -> Fraction:
     True
     """
     if x == 0:
+        # Exactly, so that what costs nothing is charged nothing.
         return Fraction(1)
     _check_exponent(x)
     if x < -_EXP_REACH:
@@ -98,6 +99,7 @@ def exp_upper(x: Fraction, bits: int = 128) -> Fraction:
     if x == 0:
         return Fraction(1)
     _check_exponent(x)
+    # exp rises, so that its bound at -2**17 holds for every x below.
     return _outwards(_interval("mpi_exp", max(x, -_EXP_REACH), bits), bits)[1]
 
 
@@ -212,6 +214,7 @@ def sqrt_upper(x: Fraction, bits: int = 128) -> Fraction:
     True
     """
     root, denominator, whole = _sqrt(x, bits)
+    # The integer root is rounded down: one more is above, unless it is the root itself.
     return Fraction(root if whole else root + 1, denominator)
 
 
@@ -234,8 +237,11 @@ def float_up(x: Fraction) -> float:
     True
     """
     try:
+        # Integers divide with one rounding, to nearest: the double is next to x on one side or the
+        # other.
         near = x.numerator / x.denominator
     except OverflowError:
+        # Below all doubles the least one is the smallest that is at least x.
         return math.inf if x > 0 else -sys.float_info.max
     return near if Fraction(near) >= x else math.nextafter(near, math.inf)
 
@@ -258,6 +264,7 @@ def float_down(x: Fraction) -> float:
     >>> float_down(Fraction(1, 2))
     0.5
     """
+    # A difference, as minus 0.0 would be -0.0.
     return 0.0 - float_up(-x)
 
 
@@ -296,6 +303,7 @@ def shortened(x: Fraction, bits: int, *, up: bool) -> Fraction:
     """
     if x == 0:
         return x
+    # A power of two within a bit of x's own last place that is kept.
     unit = Fraction(2) ** (binary_size(x) - bits)
     return (-((-x) // unit) if up else x // unit) * unit
 
@@ -334,6 +342,8 @@ def _interval(function: str, x: Fraction, bits: int) -> tuple[Fraction, Fraction
 
     precision = bits + _GUARD
     argument = (
+        # Rounded down for the lower end and up for the upper, far below the digits that are asked
+        # for.
         libmp.from_rational(x.numerator, x.denominator, precision + 20, "f"),
         libmp.from_rational(x.numerator, x.denominator, precision + 20, "c"),
     )

@@ -32,6 +32,7 @@ _WORDS_PER_KEY = 1 << 27
 _CHUNK = 1 << 17  # words a cipher call; larger calls are no faster
 _ZEROS = bytes(8 * _CHUNK)
 
+# A second, so that a machine restored from a snapshot finds its old key stale.
 _NANOSECONDS_PER_KEY = 10**9
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _renewals = count()
@@ -79,6 +80,8 @@ class _Integers:
         """Return a uniform integer in [0, n), exactly: k bits, drawn again until below n."""
         if n < 1:
             raise ArgumentError("n must be at least 1")
+        # Rejection and no remainder, which would favour small values; fewer than two tries in the
+        # mean.
         k = (n - 1).bit_length()
         while True:
             value = self.bits(k)
@@ -158,10 +161,13 @@ class SecureWords(_Integers):
 
     def _keyed(self, n: int) -> CipherContext:
         age = time.time_ns() - self._born
+        # Another process, too few words left, too old, or a clock that went back: each asks for a
+        # new key.
         stale = self._pid != os.getpid() or self._left < n or not 0 <= age < _NANOSECONDS_PER_KEY
         if self._cipher is None or stale:
             self.renew()
         assert self._cipher is not None
+        # Counted before they are made: a failed call may waste words and never serve one twice.
         self._left -= n
         return self._cipher
 
@@ -191,6 +197,7 @@ class SecureWords(_Integers):
         zeros = memoryview(_ZEROS)
         for start in range(0, n, _CHUNK):
             count = min(_CHUNK, n - start)
+            # A key for each piece, as one call may ask for more words than one key may serve.
             self._keyed(count).update_into(zeros[: 8 * count], room[8 * start :])
         return out[:n]
 
@@ -331,6 +338,7 @@ def secure_words() -> SecureWords:
 
 
 def _after_fork_in_child() -> None:
+    # Without it parent and child would serve the same words.
     global _per_thread
     _per_thread = _PerThread()
 

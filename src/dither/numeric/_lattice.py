@@ -16,6 +16,7 @@ from dither.errors import ArgumentError
 
 __all__ = ["Lattice", "common"]
 
+# Up to here every integer is a double.
 _EXACT_DOUBLE = 1 << 53
 
 
@@ -140,6 +141,7 @@ def common(steps: Iterable[Any]) -> Lattice:
         raise ArgumentError("steps must hold at least one step")
     return Lattice(
         Fraction(
+            # Of fractions in lowest terms, as these are, that is their greatest common divisor.
             math.gcd(*(f.numerator for f in fractions)),
             math.lcm(*(f.denominator for f in fractions)),
         )

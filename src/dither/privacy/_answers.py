@@ -87,6 +87,7 @@ class Answers:
         answers: list[tuple[float, float, str]] = []
         for this in sides(self):
             asked = bool(answers) and self.slack == 0 and target > 0
+            # What the other direction has already exceeded need not be known any closer.
             if not asked or not this.below(answers[0][0], math.log(target) - 4 * EPS):
                 answers.append(one_epsilon(self, this, target))
         return self._worst(answers)
@@ -183,6 +184,7 @@ class Answers:
         prior·(1 - delta(log((1 - prior)/prior))).
         """
         pi = check.number("prior", prior, above=0, below=1)
+        # log((1 - prior)/prior): the threshold of the best test of an attacker with that prior.
         at = math.log1p(-pi) - math.log(pi)
         ends = [one_delta(self, s, at) for s in sides(self)]
         high = max(e[1] for e in ends)
@@ -296,6 +298,7 @@ class Answers:
             return Bound(
                 min(low, high), high, "exact: the unsampled total, whose tail a sample keeps"
             )
+        # A smaller mu would not reach the total variation that was found.
         low = max(low, gdp_of_variation(self.delta(0.0).lower))
         method = "upper bound: sum over parts; lower: the tail and the total variation"
         return Bound(max(0.0, min(low, high)), high, method, one_sided=self.one_sided)
@@ -362,6 +365,7 @@ def _moment_bounds(this: Side, c: float) -> tuple[float, float]:
         a, b = moment_ends(term, at)
         low += a
         high += b
+    # The instance's moments are a lower end of a class; from above only a bound of all serves.
     if not exact:
         if this.moments is None:
             return low, math.inf

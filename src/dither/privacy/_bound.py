@@ -49,6 +49,7 @@ class Bound(float):
         *,
         one_sided: bool = False,
     ) -> Bound:
+        # Not `lower > upper`: a nan has to be refused, too.
         if not lower <= upper:
             raise ArgumentError("lower must be at most upper, and both must be numbers")
         self = super().__new__(cls, upper if safe == "upper" else lower)

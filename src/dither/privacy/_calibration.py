@@ -129,6 +129,7 @@ def _promise(
 
 def _searched(promise: _Promise, x: float) -> tuple[float, float]:
     """(good, bad), close together; without bounds of moments where these have misled."""
+    # With bounds of moments first, as these are quick; where they misled the search begins anew.
     if promise.trusting:
         try:
             return _narrowed(promise, *_bracket(promise, x))
@@ -185,6 +186,8 @@ class _Promise:
         found = sides(loss)
         if not both and self._worse is not None and len(found) == 2:
             found = [s for s in found if s.removal == self._worse]
+        # The direction that was worse at the last parameter is asked first: often the other can be
+        # skipped.
         if len(found) == 2 and self._worse is False:
             found.reverse()
         values, least = [], 0.0
@@ -305,11 +308,13 @@ def _bracket(promise: _Promise, x: float) -> tuple[float, float]:
 
 def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]:
     """Close in from both sides by interpolation in log(parameter), each step certified."""
+    # In logarithms, where delta's root is nearly linear in noise.
     a, b = math.log(good), math.log(bad)
     while abs(b - a) > math.log(2):
         c = (a + b) / 2
         a, b = (c, b) if promise.rough(math.exp(c)) <= 0 else (a, c)
     fa, fb = (promise.excess(math.exp(end), both=False) for end in (a, b))
+    # What was taken to break the promise keeps it: the bracket was wrong.
     if fb <= 0 and promise.trusting:
         raise _MisledError
     side = slow = 0
@@ -319,6 +324,7 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
         if width <= _TIGHT:
             break
         c = (a + b) / 2
+        # Where interpolation has gained little thrice, the middle is taken.
         if fa <= 0 < fb and math.isfinite(fa + fb) and slow < 3:
             c = _crossing((a, fa), (b, fb), third)
             # A step that lands on the root to within the tolerance is pushed to its far side.
@@ -347,6 +353,7 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
         far = good * (1 - (1 if a > b else -1) * 10.0**-power)
         if promise.excess(far, lower=True) >= 0:
             return good, far
+    # The bracket's own end, if it is proved to break the promise; else nothing is known there.
     return good, bad if promise.excess(bad, lower=True) >= 0 else (0.0 if a > b else math.inf)
 
 

@@ -80,6 +80,7 @@ class Charge:
         for name in ("epsilon", "delta", "rho", "rho_delta"):
             value = getattr(self, name)
             if type(value) is not Fraction or value < 0:
+                # None is infinity: nothing finite is claimed.
                 if value is None and name in ("epsilon", "rho"):
                     continue
                 object.__setattr__(self, name, _read(name, value))
@@ -126,8 +127,10 @@ class Charge:
     def response(cls, epsilon: Number) -> Charge:
         """The charge of randomised response: rho = epsilon·tanh(epsilon/2), rounded up to 2⁻⁶⁴."""
         epsilon = _read("epsilon", epsilon)
+        # Rises with the exponential, so that its upper end gives an upper end.
         tanh = 1 - 2 / (directed.exp_upper(epsilon) + 1) if epsilon < _REACH else Fraction(1)
         rho = Fraction(math.ceil(epsilon * tanh * _GRAIN), _GRAIN)
+        # Rounding up must not lose to the bound of any pure release.
         return cls(epsilon=epsilon, rho=min(rho, epsilon * epsilon / 2))
 
     @classmethod
@@ -283,6 +286,7 @@ class Charge:
             wide = Fraction(1) if self.epsilon is None else group_factor(self.epsilon, size)
             delta = Fraction(1) if wide is None else min(Fraction(1), delta * wide)
         rho, rho_delta = None if self.rho is None else size * size * self.rho, Fraction(0)
+        # Approximate zCDP has no group rule of its own: it is restated by (epsilon, delta).
         if self.rho_delta and self.rho is not None:
             rho = None if epsilon is None else epsilon * epsilon / 2
             rho_delta = Fraction(0) if epsilon is None else delta
@@ -311,11 +315,13 @@ class Charge:
         rate = check.exact("rate", rate, above=0, most=1)
         if rate == 1:
             return self.amounts
+        # Approximate zCDP has no rule for samples, pure zCDP keeps its rho.
         rho = None if self.rho_delta else self.rho
         if self.epsilon is None:
             return Charge(None, self.delta, rho)
         epsilon = self.epsilon
         if 0 < epsilon < _REACH:
+            # Upwards inside and outside; and never more than without the sample.
             least = directed.log_upper(1 + rate * (directed.exp_upper(epsilon) - 1))
             epsilon = min(epsilon, least)
         whole = Charge.approximate(epsilon, rate * self.delta)
@@ -362,9 +368,11 @@ def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
         return Fraction(size)
     if size * epsilon > _REACH:
         return None
+    # Each summand by itself, while that is quick: the closed form divides by what may be next to 0.
     if size <= 64:
         return sum((directed.exp_upper(i * epsilon) for i in range(size)), Fraction(0))
     steps = size * directed.exp_upper((size - 1) * epsilon)
+    # A divisor from below; where that is 0, so many times the largest summand is the bound.
     below = directed.exp_lower(epsilon) - 1
     return min(steps, (directed.exp_upper(size * epsilon) - 1) / below) if below > 0 else steps
 

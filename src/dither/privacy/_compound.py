@@ -69,6 +69,7 @@ def tree_aggregation(
     most = max(check.count("steps", n, 1, _MOST_STEPS) for n in listed)
     # Numbers whose squares, and sums of squares, are doubles.
     exact = check.exact("noise_multiplier", noise_multiplier, above=1e-100, below=1e100)
+    # floor(log2(n)) + 1: the most full nodes that one step lies in.
     nodes = most.bit_length()
     loss = gaussian(sqrt_lower(exact**2 / nodes), neighbours=neighbours)
     return loss.with_charge(Charge.concentrated(nodes / (2 * exact**2)))
@@ -132,6 +133,7 @@ def noisy_votes(
     with precision(128):
         s = _ball(exact)
         away = [(_ball(counts[0] - v) / (2 * s)).erfc() for v in counts[1:]]
+        # A union bound of the chance that another label wins, upwards.
         q = up(sum(away[1:], away[0]) / 2)
         bounds = {a: votes_at(a, s, q) for a in ORDERS.tolist()}
     return renyi(bounds, neighbours=neighbours)
@@ -188,6 +190,7 @@ def _votes_proved(order: float, first: float, second: float, sigma: Ball, chance
     e1, e2, log_q = b / sigma**2, c / sigma**2, q.log()
     limit = (c - 1) * e2 - c * ((b / (b - 1)).log() + (c / (c - 1)).log())
     inner = (c - 1) / c * (log_q + e2)
+    # Balls have to prove the theorem's conditions, too: in doubles they might hold by rounding.
     if not (log_q <= limit and inner < 0 and q < 1):
         return math.inf
     log_a = (1 - q).log() - (-inner.expm1()).log()

@@ -81,6 +81,7 @@ def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
     if rho == 0:
         return Fraction(0)
     log_inverse_delta = -log_of(delta)
+    # A rho below all doubles still needs a search that divides by it.
     r = float(rho) or 5e-324
 
     def rising(t: float) -> float:
@@ -89,6 +90,7 @@ def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
 
     alpha, x = _order(rising, log_inverse_delta)
     log_m = directed.log_upper(1 / (alpha * delta))
+    # What is added is rounded up, what is taken off down: an upper bound at this very alpha.
     epsilon = alpha * rho + log_m / x - directed.log_lower(alpha / x)
     return max(Fraction(0), shortened(epsilon, _BITS, up=True))
 
@@ -132,6 +134,7 @@ def rho_of_epsilon(epsilon: Number, delta: Number) -> Fraction:
 
     alpha, x = _order(rising, log_inverse_delta)
     log_m = directed.log_upper(1 / (alpha * delta))
+    # The other way round: rho may come out too small, and not too large.
     rho = (epsilon - log_m / x + directed.log_lower(alpha / x)) / alpha
     if rho <= 0:
         # Total variation is at most sqrt(rho/2) (Pinsker, since KL <= rho), so this always holds.
@@ -183,6 +186,8 @@ def _order(rising: Callable[[float], float], top: float) -> tuple[Fraction, Frac
     """Bisect for the order where ``rising`` (a function of log(alpha - 1)) turns positive."""
     top = max(1.0, min(700.0, top + 5.0))
     low, high = bisect(lambda t: rising(t) > 0, -50.0, top, steps=60)
+    # A short rational: any order above 1 gives a true statement, and exact ones are quick to reckon
+    # with.
     x = shortened(Fraction(math.exp((low + high) / 2)), 32, up=True)
     return 1 + x, x
 

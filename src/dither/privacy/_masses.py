@@ -24,6 +24,7 @@ def largest(terms: list[Term]) -> tuple[float, float]:
 def missed(terms: list[Term]) -> float:
     """What these laws leave out, raised as they are."""
     found, lift = infinite(terms, lost=True), sum(t.lift for t in terms)
+    # Nothing is raised, and the mass stays as it is.
     if lift <= 0:
         return found
     # A sum's rounding, a unit in the exponential's last place, and two products.
@@ -47,8 +48,10 @@ def infinite(terms: list[Term], *, lost: bool = False, up: bool = True) -> float
     some = [(mass, count) for mass, count in some if mass > 0]
     if not some:
         return 0.0
+    # One mass as it is stated: no logarithm rounds it.
     if len(some) == 1 and some[0][1] == 1:
         return min(1.0, some[0][0])
+    # log(1 - mass) would be minus infinity: the whole is lost.
     if any(mass >= 1 for mass, _ in some):
         return 1.0
     kept = sum(count * math.log1p(-mass) for mass, count in some)

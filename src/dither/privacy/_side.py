@@ -134,10 +134,13 @@ class Side:
             self.lower_terms = terms_of(merged(_instances(self.parts, removal)), removal)
             stronger = [(part.dominating(), count) for part, count in self.parts]
             known = tuple((part, count) for part, count in stronger if part is not None)
+            # One part without a dominating pair leaves the total without one.
             complete = len(known) == len(stronger)
             self.upper_terms = terms_of(merged(known), removal) if complete else None
             self.moments = self._moments()
+        # A Gaussian loss of mean m has the variance 2m.
         self.deviation = math.sqrt(2 * sum(t.most_mean for t in self.lower_terms))
+        # Where there are no pairs, what moments leave out is all that is known.
         pairs = self.upper_terms if self.upper_terms is not None else self.moments or []
         bounded = self.moments if self.moments is not None else pairs
         self.fails = any(t.infinite > 0 for t in bounded)
@@ -147,6 +150,7 @@ class Side:
         self.whole = self.least > 0 and math.isfinite(self.rho)
         if self.whole:
             self.least = 0.0
+        # A lower end counts what is infinite for certain, and nothing that was left out.
         self.infinite_lower = infinite(self.lower_terms, up=False)
         # A Gaussian's losses have no end.
         ends = not (self.exact and any(isinstance(t, GaussianTerm) for t in self.lower_terms))
@@ -181,6 +185,7 @@ class Side:
     def answer(self, log_delta: float | None, epsilon: float | None) -> Answer:
         """Engines for a target."""
         bound = None if epsilon is None else self._bound(epsilon)
+        # Below every double already: no engine could say more.
         if bound is not None and bound.bounds(bound.start)[1] <= NOTHING:
             low: ProfileEngine = bound
         else:
@@ -229,8 +234,10 @@ class Side:
 
         def upper(e: float) -> float:
             found = [(bounds(u, e)[1], rest) for u, rest in uppers]
+            # A nan has proved nothing; without any bound delta is at most 1.
             known = [(plus(x, rest), x) for x, rest in found if not math.isnan(x)]
             best, finite = min(known, default=(0.0, 0.0))
+            # Each statement with what it leaves out; the least of true ones is true.
             return best + self.rounding(finite)
 
         def lower(e: float) -> float:
@@ -306,6 +313,7 @@ class Side:
         """Whether this direction's delta is easily shown to be below a target."""
         if not self.exact or self.infinite > 0 or self.upper_terms is None:
             return False
+        # No finite loss is above: and nothing is infinite here.
         if epsilon >= self.top:
             return True
         if self._once:
@@ -366,11 +374,13 @@ def one_delta(
         if any(part.unlike for part, _ in loss.parts):
             # The other direction's lower end is that of another pair.
             low = 0.0
+        # The module's identity, with at < 0.
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
         # Both summands are positive, each with a unit in its last place; 3 operations.
         return max(0.0, low * (1 - 4 * EPS)), min(1.0, high * (1 + 4 * EPS)), method
     extra = _slacked(loss, at)
+    # Above the largest finite loss only what is infinite is left.
     most = this.infinite if at >= this.top else 1.0
     if at >= this.top and this.infinite <= this.infinite_of_moments:
         # Only what is infinite is left; it is as stated, not a logarithm's exponential.
@@ -395,6 +405,7 @@ def one_delta(
         upper = min(upper, most)
     if extra > 0:
         upper = (upper + extra) * (1 + 2 * EPS)
+    # Rounding must not put the lower end above the upper one.
     return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), method
 
 
@@ -403,6 +414,7 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
     ceiling = this.top
     if target == 0 and math.isfinite(ceiling) and not this.infinite and not loss.slack:
         return max(0.0, this.top_lower), max(0.0, ceiling), "largest loss"
+    # slack·(1 + e^epsilon) is at least twice the slack, whatever epsilon is.
     if target == 0 or target < this.least + 2 * loss.slack:
         raise ArgumentError(_too_small(loss, this))
     if this.distance + _slacked(loss, 0.0) * (1 + 2 * EPS) <= target:
@@ -426,14 +438,17 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
     # At the largest finite loss, delta is what is infinite.
     reached = math.isfinite(ceiling) and this.infinite + _slacked(loss, ceiling) <= target
     start = min(found.start, ceiling)
+    # Moved to the safe side by what logarithms round: the end that is found needs no more.
     high = invert(upper, log_target - off, start, above=True, tiny=_CLOSE)
     if reached:
         high = min(high, ceiling)
+    # No finite epsilon was proved: none is named.
     if not math.isfinite(high):
         raise ArgumentError(
             "delta is too small for any finite epsilon that could be certified; ask for a larger "
             "delta" + (" or truncate less" if loss.slack > 0 else "")
         )
+    # From the upper end downwards: the lower bound may be tight only near the target.
     low = invert(lower, log_target + off, high, above=False, tiny=_CLOSE)
     if low <= 0 < high and loss.slack == 0:
         # An engine that is made for a target which is nowhere reached may be wide at 0.

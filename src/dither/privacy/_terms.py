@@ -38,6 +38,7 @@ def terms_of(parts: Counted, removal: bool) -> list[Term]:
     mu_squared, epsilons, counts = 0.0, [], []
     terms: list[Term] = []
     sampled = [(part, count) for part, count in parts if sampled_gaussian(part)]
+    # Few kinds are sharper one by one, many would take too long.
     if len(sampled) > _KINDS:
         parts = tuple(pair for pair in parts if not sampled_gaussian(pair[0]))
         noise = [p.base.noise_multiplier for p, _ in sampled if isinstance(p.base, GaussianNoise)]
@@ -52,6 +53,7 @@ def terms_of(parts: Counted, removal: bool) -> list[Term]:
             continue
         term = part.term(removal, count)
         if isinstance(term, GaussianTerm):
+            # Variances of Gaussian losses add up: one law for all.
             mu_squared += term.mu_squared
         else:
             terms.append(term)

@@ -33,6 +33,7 @@ def one_tpr(
     if fpr == 0:
         # No false alarm at all: only what the other law never gives is evidence.
         return max(0.0, this.infinite_lower), min(1.0, this.least), "the chance of infinite loss"
+    # At y = 0 delta is 1: a test that always rejects.
     seen: list[tuple[float, float, float]] = [(0.0, 1.0, 1.0)]
 
     def value(e: float, near: float) -> float:
@@ -45,6 +46,7 @@ def one_tpr(
 
     def bounds() -> tuple[float, float]:
         low, high = dual(seen, fpr)
+        # A rate is at most 1, whatever points were asked.
         high = min(1.0, high)
         return max(0.0, min(low, high), this.infinite_lower), high
 
@@ -146,6 +148,7 @@ def smallest(
     """
     at, step = min(start, top), 0.5
     low, high = -60.0, top
+    # Points are only sought: any of them gives true bounds.
     for _ in range(24):
         left, here, right = (f(min(max(at + d, low), high), at) for d in (-step, 0.0, step))
         if here <= left and here <= right:

@@ -68,6 +68,7 @@ _Group = tuple[float | Fraction, float | Fraction, int]
 
 def _up(value: Any) -> float:
     """A double above the 40-digit value by more than its last digits may err, 1e-30 of itself."""
+    # float() rounds to nearest, perhaps downwards: the double above is above the value.
     return math.nextafter(float(value), math.inf)
 
 
@@ -321,6 +322,7 @@ def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> 
     def over(each: float) -> bool:
         return advanced(each, k, delta_prime, form=form) > total
 
+    # The end at which `advanced` itself, rounded up, is still within the total.
     return bisect(over, 0.0, min(total, 500.0), steps=200)[0]
 
 
@@ -356,6 +358,7 @@ def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
     d = check.number("delta_prime", delta_prime, above=0, below=1, rounding="down")
     m = context()
     each = m.mpf(total) / (2 * m.sqrt(2 * check.count("k", k) * m.log(1 / m.mpf(d))))
+    # Downwards, and then held against the theorem.
     value = math.nextafter(float(each), 0.0)
     if value > 500 or advanced(value, k, d, form="exponential") > total:
         raise ArgumentError("delta_prime is too large for this rule; it needs about 0.78 or less")
@@ -391,6 +394,7 @@ def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     n = check.count("size", size)
     m = context()
     x = _at_digits(m, e)
+    # A geometric series, whose quotient is n at epsilon 0.
     grown = _at_digits(m, d) * (m.mpf(n) if e == 0 else m.expm1(n * x) / m.expm1(x))
     return printing_at_least(n * e), 0.0 if d == 0 else min(1.0, _up(grown))
 
@@ -411,6 +415,7 @@ class Parallel:
 
     def _worst(self, bounds: list[Bound]) -> Bound:
         top = max(bounds)
+        # A unit is in one part alone: the whole loses what that part loses, at the worst.
         low = max(b.lower for b in bounds)
         return Bound(low, top.upper, f"worst part: {top.method}", one_sided=top.one_sided)
 

@@ -221,6 +221,7 @@ class SmoothMedian(Mechanism):
         """
         halves = int(coins.geometric(2 * smooth / self.alpha, 1)[0])
         sign = 1 - 2 * int(noise.below(2, 1)[0])
+        # Rounding gives z or more from z - 1/2 on, which is 2z - 1 halves.
         return sign * ((halves + 1) // 2)
 
     def half_width(self, smooth: Number, confidence: float) -> int:
@@ -235,6 +236,7 @@ class SmoothMedian(Mechanism):
         one = g = 1 << _BITS
         width, best = self.upper - self.lower, 0
         for k in range(n + 1):
+            # A_k is at most the range, and g falls: nothing larger follows.
             if g * width <= best:
                 break
             best = max(best, g * self._spread(x, rank, k))
@@ -263,6 +265,7 @@ class SmoothMedian(Mechanism):
 
 def _delta(epsilon: Fraction, alpha: Fraction, q: Fraction) -> Fraction:
     """The guarantee's delta, rounded up."""
+    # delta falls with beta, so that a lower end gives the upper one.
     beta = directed.log_lower(1 / q)
     delta = (1 - q) * directed.exp_upper(-(epsilon - alpha + beta) * q / (1 - q))
     return shortened(delta, 64, up=True)

@@ -145,6 +145,7 @@ class SparseVector(Mechanism):
         times = (1 if monotone else 2) * cutoff
         whole_epsilon = check.positive("epsilon", epsilon)
         compare = whole_epsilon * (1 - share)
+        # Any ratio costs exactly epsilon: this one is about the best.
         ratio = Fraction(times ** (2 / 3)).limit_denominator(1000)
         first = compare / (1 + ratio)
         return cls(
@@ -265,6 +266,7 @@ class AboveThreshold(Run):
         bar = check.integers("threshold", [threshold])[0]
         self.mechanism = mechanism
         self.left = mechanism.cutoff
+        # Once for the whole run: what hides the answers "below" is this noise.
         self._bar = bar + noise.discrete_laplace_one(mechanism.threshold_scale)
 
     def ask(self, value: int) -> SparseAnswer:
@@ -288,6 +290,7 @@ class AboveThreshold(Run):
             The value is not an integer, or this is a forked process.
         """
         exact = check.integers("value", [value])[0]
+        # Two threads must not both take the last answer.
         with self._lock:
             self._check_process()
             if self.left < 1:
@@ -298,6 +301,7 @@ class AboveThreshold(Run):
             self.left -= 1
             if self.mechanism.value_scale is None:
                 return SparseAnswer(True)
+            # Another noise than the comparison's, which the answer itself has told something of.
             fresh = noise.discrete_laplace_one(self.mechanism.value_scale)
             return SparseAnswer(True, exact + fresh)
 

@@ -120,6 +120,7 @@ class SubsampleAggregate(Mechanism):
             the program is shown; only the keyboard's interrupt passes.
         """
         parts: list[list[Any]] = [[] for _ in range(self.blocks)]
+        # Which block a row is in depends on no row: a unit changes one block's result.
         for row, block in zip(rows, noise.below(self.blocks, len(rows)).tolist(), strict=True):
             parts[block].append(row)
         results = [self._result(estimator, part) for part in parts]
@@ -148,6 +149,7 @@ class SubsampleAggregate(Mechanism):
             raise
         except BaseException:  # whatever it is, an exit too, it must not show
             return self.lower
+        # Clamped, whatever the estimator gives: the sensitivity is the public range.
         return min(self.upper, max(self.lower, found))
 
     @classmethod

@@ -68,6 +68,7 @@ def normal_tail(x: Fraction) -> tuple[Fraction, Fraction]:
     """
     if x < 0:
         low, high = normal_tail(-x)
+        # By symmetry; ends change places.
         return 1 - high, 1 - low
     root_low = directed.sqrt_lower(2 * _PI, _BITS)
     root_high = directed.sqrt_upper(2 * (_PI + Fraction(1, 10**64)), _BITS)
@@ -78,6 +79,7 @@ def normal_tail(x: Fraction) -> tuple[Fraction, Fraction]:
     )
     if x < 3:
         below, above = _series(x)
+        # Subtracted from a half: the upper end of the series belongs to the lower end of the tail.
         return Fraction(1, 2) - density[1] * above, Fraction(1, 2) - density[0] * below
     least, most = _fraction(x)
     return density[0] / most, density[1] / least
@@ -88,6 +90,7 @@ def _series(x: Fraction) -> tuple[Fraction, Fraction]:
     low, high = math.floor(x * _FIXED), math.ceil(x * _FIXED)
     square_low, square_high = math.floor(x * x * _FIXED), math.ceil(x * x * _FIXED)
     below, above, k = 0, 0, 1
+    # Until terms are below 2^-216, and fall by half at least.
     while high > 1 << 40 or k < 32:
         below, above, k = below + low, above + high, k + 2
         low = low * square_low // (k * _FIXED)
@@ -103,6 +106,7 @@ def _fraction(x: Fraction) -> tuple[Fraction, Fraction]:
     # What continues at level n lies between x and x + (n + 1)/x.
     low, high = x_low, x_high - (-201 * square // x_low)
     for k in range(200, 0, -1):
+        # A lower end divides by the level below's upper one, and the other way round.
         low, high = x_low + k * square // high, x_high - (-k * square // low)
     return Fraction(low, _FIXED), Fraction(high, _FIXED)
 
@@ -127,6 +131,7 @@ def gaussian_delta(epsilon: Fraction, mu: Fraction) -> Fraction:
         return Fraction(0)
     at = min(epsilon, Fraction(1 << 16))  # delta falls with epsilon, and exp has its reach
     first = normal_tail(at / mu - mu / 2)[1]
+    # What is taken off is rounded down, its exponential and its tail.
     second = directed.exp_lower(at, _BITS) * normal_tail(at / mu + mu / 2)[0]
     return shortened_up(max(Fraction(0), min(Fraction(1), first - second)))
 
@@ -145,6 +150,7 @@ def gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     unit = low / (1 << 48)
     first = 1 << 48
     over = least_integer(lambda k: gaussian_delta(epsilon, k * unit) > delta, first, step=first)
+    # The last multiple that is not over; the start is sound by zCDP.
     return max(over - 1, first) * unit
 
 
@@ -169,6 +175,7 @@ def _softest(
     # The size below as well: sigma2 may have been found from there.
     for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
         lost, factor = _rounding(soft, moved)
+        # A softening has to leave some Gaussian noise.
         if soft < sigma2:
             mu = shortened_up(directed.sqrt_upper(l2_squared / (sigma2 - soft)))
             found.append((factor * gaussian_delta(epsilon - lost, mu), soft, lost, factor))
@@ -177,6 +184,7 @@ def _softest(
 
 def mass_below(sigma2: Fraction) -> Fraction:
     """A lower bound of N = Σ exp(-z²/(2σ²)): its middle terms for small σ, σ√(2π) for large."""
+    # Poisson summation has positive terms: N is at least σ√(2π).
     if sigma2 >= 4:
         return directed.sqrt_lower(sigma2 * 2 * _PI)
     middle = (directed.exp_lower(-Fraction(z * z) / (2 * sigma2)) for z in range(1, 20))
@@ -188,6 +196,7 @@ def summed_delta(epsilon: Fraction, sigma2: Fraction, shift: int) -> Fraction:
 
     Terms are taken relative to f(t), by their ratios f(y + 1)/f(y), which fall by a common factor.
     """
+    # The least integer at which the likelihood ratio is above e^epsilon.
     t = math.floor(epsilon * sigma2 / shift - Fraction(shift, 2)) + 1
     one = _FIXED
     step = _ends(-1 / sigma2)
@@ -196,15 +205,19 @@ def summed_delta(epsilon: Fraction, sigma2: Fraction, shift: int) -> Fraction:
     first = second = j = 0
     while j <= shift or high > 1 << 56 or ratio[1] >= one:
         first += high
+        # f(y + shift) begins so many terms later: one run of terms serves both sums.
         if j >= shift:
             second += low
+        # Terms of the first sum are rounded up, those that are taken off down.
         low, high = low * ratio[0] // one, -(-high * ratio[1] // one)
         ratio = ratio[0] * step[0] // one, -(-ratio[1] * step[1] // one)
         j += 1
+    # What follows, as a geometric series whose ratio only falls.
     first -= -high * one // (one - ratio[1])
     exponent = -Fraction(t * t) / (2 * sigma2)
     top = directed.exp_upper(exponent, _BITS) * Fraction(first, one)
     bottom = directed.exp_lower(exponent, _BITS) * Fraction(second, one)
+    # exp has its reach; less is taken off where epsilon is beyond it.
     bottom *= directed.exp_lower(min(epsilon, Fraction(1 << 16)), _BITS)
     return shortened_up(max(Fraction(0), min(Fraction(1), (top - bottom) / mass_below(sigma2))))
 
@@ -231,6 +244,7 @@ def _softening(epsilon: Fraction, moved: int, size: int) -> Fraction:
 @lru_cache(maxsize=1024)
 def _rounding(soft: Fraction, moved: int) -> tuple[Fraction, Fraction]:
     """(4dθ, e^(dθ)) rounded up, for t² = ``soft``: at least 1/4, so that θ is below 1/4."""
+    # _PI is below π, so that q is above what it stands for.
     q = directed.exp_upper(-2 * _PI * _PI * soft)
     theta = shortened_up(2 * q / (1 - q))
     return 4 * moved * theta, directed.exp_upper(min(Fraction(1 << 16), moved * theta))

@@ -131,6 +131,7 @@ class BinaryTree(Mechanism):
         whole = check.whole("sensitivity", sensitivity)
         if isinstance(self.noise, DiscreteLaplace):
             return self.levels * self.noise.loss(l1=whole, neighbours=neighbours)
+        # A change of 1 is one node a level, whose own loss is exact; a larger one goes by squares.
         if whole <= 1:
             return self.levels * self.noise.loss(l2_squared=whole, neighbours=neighbours)
         return self.noise.loss(l2_squared=self.levels * whole**2, neighbours=neighbours)
@@ -236,12 +237,14 @@ class RunningCount(Run):
             self.time += 1
             height, below = 0, Fraction(0)
             while True:
+                # Fresh noise on each true sum: the proof takes nodes as noised independently.
                 noisy = exact + int(self.tree.noise.draw(1)[0])
                 self.released.append((height, (self.time >> height) - 1, noisy))
                 own = _share(height)
                 refined = own * noisy + (1 - own) * below
                 if height not in self._open:
                     break
+                # The node above is complete as soon as its right child is.
                 exact += self._open.pop(height)
                 below = refined + self._refined.pop(height)
                 height += 1

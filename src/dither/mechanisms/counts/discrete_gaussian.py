@@ -218,8 +218,10 @@ class DiscreteGaussian(AdditiveNoise):
 
 def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:
     """(how many coordinates may change, squared sensitivity as an integer)."""
+    # Integers change by integers: their squares' sum is one, too.
     square = math.floor(l2_squared)
     if coordinates is None:
+        # Each coordinate that changes takes at least 1 of the square.
         return max(1, square), square
     return check.whole("coordinates", coordinates, 1), square
 
@@ -235,6 +237,7 @@ def _delta(epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int) -> 
         return Fraction(0)
     moved = min(moved, l2_squared)
     shift = math.isqrt(l2_squared)
+    # One coordinate's delta is a sum that can be taken to the last digit.
     if moved == 1 and sigma2 <= _SUMMED and shift <= _SUMMED:
         return summed_delta(epsilon, sigma2, shift)
     found = delta_of_rho(l2_squared / (2 * sigma2), epsilon)
@@ -242,6 +245,7 @@ def _delta(epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int) -> 
         return min(found, rounded_delta(epsilon, sigma2, l2_squared, moved))
     near = epsilon if epsilon > 0 else None
     loss = gaussian_pair(sigma2, l2_squared, moved, Neighbours.ADD_REMOVE, near=near)
+    # delta falls with epsilon: a double below it gives no less.
     return min(found, Fraction(loss.delta(directed.float_down(epsilon)).upper))
 
 
@@ -300,6 +304,7 @@ def _upper_tail(sigma2: Fraction, t: int) -> Fraction:
         bound = _summed_tail(sigma2, t)
     else:
         half = Fraction(2 * t - 1, 2)
+        # From one deviation on the law is convex, and t - 1/2 may stand for t; before, t - 1 does.
         start = half if half * half >= sigma2 else Fraction(t - 1)
         bound = _normal_tail(start * start / sigma2)
     return min(Fraction(1), bound)
@@ -313,10 +318,12 @@ def _summed_tail(sigma2: Fraction, t: int) -> Fraction:
     ratio = _scaled_up(directed.exp_upper(-Fraction(2 * t + 1) / (2 * sigma2)), one)
     step = _scaled_up(directed.exp_upper(-1 / sigma2), one)
     term, total = one, 0
+    # Until terms fall and are below 2^-64 of the first.
     while term > 1 << (bits - 64) or ratio >= one:
         total += term
         term = -((-term * ratio) >> bits)
         ratio = -((-ratio * step) >> bits)
+    # The rest, as a geometric series whose ratio only falls; upwards like everything before.
     total += -(-term * one // (one - ratio))
     first = directed.exp_upper(-Fraction(t * t) / (2 * sigma2))
     return first * Fraction(total, one) / mass_below(sigma2)

@@ -139,6 +139,7 @@ class RandomizedResponse(Mechanism):
         found = known.astype(np.int64)
         kept = coins.real_coins(self._truth_bounds, found.size)
         others = noise.below(self.categories - 1, found.size)
+        # Of the others each is as likely: a step of 1 to k - 1 around the circle.
         return np.where(kept, found, (found + 1 + others) % self.categories)
 
     @property
@@ -181,6 +182,7 @@ class RandomizedResponse(Mechanism):
         others = self.categories - 1
         spare = bits + others.bit_length()
         return (
+            # The chance of the truth falls with e^-epsilon: its upper end gives the lower bound.
             1 / (1 + others * directed.exp_upper(-self.epsilon, spare)),
             1 / (1 + others * directed.exp_lower(-self.epsilon, spare)),
         )

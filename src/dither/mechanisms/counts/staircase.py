@@ -130,6 +130,7 @@ class Staircase(AdditiveNoise):
     ) -> Loss:
         """What a release costs: ceil(d/D)·epsilon for each coordinate that changes, by up to d."""
         whole = check.whole("sensitivity", sensitivity)
+        # Rounded up: a change of a little over D may cross two steps.
         each = -(-whole // self.sensitivity) * self.epsilon
         return check.whole("coordinates", coordinates, 1) * pure_class(each, neighbours)
 
@@ -139,6 +140,7 @@ class Staircase(AdditiveNoise):
         Outside, the number of further steps is geometric and the rest uniform.
         """
         middle = coins.real_coins(self._middle_bounds, n)
+        # Flat within the middle, and within each step outside.
         inner = noise.below(2 * self.step - 1, n) - (self.step - 1)
         outer = self.step + self.sensitivity * coins.geometric(1 / self.epsilon, n)
         outer += noise.below(self.sensitivity, n)
@@ -154,6 +156,7 @@ class Staircase(AdditiveNoise):
         """A proven upper bound of Pr[Z >= t]; for t <= 0 it is 1, which serves no guarantee."""
         if t < 1:
             return Fraction(1)
+        # Above the line the larger end of b, below it the end that makes the divisor small.
         low, high = directed.exp_lower(-self.epsilon), directed.exp_upper(-self.epsilon)
         level, left = self._level(t)
         top = directed.exp_upper(-level * self.epsilon)
@@ -185,6 +188,7 @@ class Staircase(AdditiveNoise):
         spare = bits + 2 * int(abs(log_of(self.epsilon / self.sensitivity)) * 1.5) + 8
         low = directed.exp_lower(-self.epsilon, spare)
         high = directed.exp_upper(-self.epsilon, spare)
+        # m·(1 - b) and 2·D·b, each with the end of b that pushes the chance the same way.
         least, most = m * (1 - high), m * (1 - low)
         return least / (least + twice * high), most / (most + twice * low)
 

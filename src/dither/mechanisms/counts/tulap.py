@@ -137,6 +137,7 @@ class Tulap(AdditiveNoise):
         """
         out = np.zeros(n, dtype=np.int64)
         pending = np.arange(n)
+        # The law is nearly flat within its reach then.
         short = self.epsilon * self.reach < 1
         while pending.size:
             if short:
@@ -152,6 +153,7 @@ class Tulap(AdditiveNoise):
                 ends = ends[kept[ends]]
             kept &= far < self.reach
             if ends.size:
+                # At the ends by a coin of exactly w.
                 kept[ends] = coins.real_coins(self._end_bounds, ends.size)
             pending = pending[~kept]
         return out
@@ -207,6 +209,8 @@ class Tulap(AdditiveNoise):
         h_low, h_high = _h(b_low, self.delta), _h(b_high, self.delta)
         zero, one = Fraction(0), Fraction(1)
         return (
+            # w falls with h: its upper end gives the lower bound, with the divisors that make it
+            # small.
             max(zero, min(one, (1 - h_high / p_low) / (1 - b_low))),
             max(zero, min(one, (1 - h_low / p_high) / (1 - b_high))),
         )
@@ -256,6 +260,7 @@ def _reach(epsilon: Fraction, delta: Fraction) -> int:
     bits = _BITS
     low, high = directed.exp_lower(-epsilon, bits), directed.exp_upper(-epsilon, bits)
     guess = max(1, math.ceil(-log_of(_h((low + high) / 2, delta)) / float(epsilon)) - 2)
+    # The guess in doubles may be off on either side; what is returned was proved.
     while guess > 1 and _within(epsilon, delta, guess):
         guess -= 1
     while not _within(epsilon, delta, guess):
@@ -272,4 +277,5 @@ def _within(epsilon: Fraction, delta: Fraction, m: int) -> bool:
             return True
         if p_low > _h(b_high, delta):
             return False
+        # Not decided: the two sides differ, so that more digits part them.
         bits *= 2

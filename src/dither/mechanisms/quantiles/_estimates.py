@@ -48,6 +48,7 @@ def passing(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Which bins may hold the q-quantile, given F~ - q·n~ at the edges: any, first edge, last."""
     low, high = gap <= width + row * (1 - q), gap >= -width - row * q
+    # The quantile lies in a bin if F may be at most q on its left and at least q on its right.
     passes = low[:, :-1] & high[:, 1:]
     some = np.asarray(passes.any(axis=1))
     last = passes.shape[1] - np.argmax(passes[:, ::-1], axis=1)

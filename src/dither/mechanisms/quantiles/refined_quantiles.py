@@ -109,6 +109,7 @@ class RefinedQuantiles:
         qs, noises, confidence, row
             As for ``quantiles``.
         """
+        # From noisy counts alone: which stretches are opened tells nothing new.
         group, stretch = self.wanted(noisy, qs, noises[0], confidence, row)
         exact = leaves(group, stretch, self.below.bins)
         return Opened(group, stretch, self.below.measure(exact, noises[1]))

@@ -113,6 +113,7 @@ class KeyThreshold(Mechanism):
         self._settle(max_groups=groups, delta_keys=delta)
         # The bound falls in t wherever it is at most 1/2, up to steps that err upwards; it was
         # seen to hold at the t found, so the guarantee does not rest on that.
+        # A unit may be alone in each of its groups: the chances to be shown add up.
         allowed = delta / groups
         self._settle(tau=1 + least_integer(lambda t: self.noise.upper_tail(t) <= allowed, 1))
 

@@ -110,6 +110,7 @@ class NoisyMax(Selection):
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate; arguments and errors as of `Selection.draw`."""
         if self.kind == "gumbel":
+            # The same law, drawn exactly; real-valued noise would have to be rounded.
             return Exponential(self.rate).draw(utilities)
         if self.kind == "exponential":
             return PermuteAndFlip(self.rate).draw(utilities)
@@ -119,6 +120,8 @@ class NoisyMax(Selection):
             for u, z in zip(found, noise.discrete_laplace(1 / self.rate, len(found)), strict=True)
         ]
         top = max(noisy)
+        # By chance, as integers tie often: a rule that looked at the index would not treat all
+        # alike.
         tied = np.array([i for i, value in enumerate(noisy) if value == top])
         return int(tied[noise.below(len(tied), 1)[0]])
 

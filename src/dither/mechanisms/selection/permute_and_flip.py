@@ -75,6 +75,7 @@ class PermuteAndFlip(Selection):
         best = max(found)
         order = noise.permutation(len(found))
         return int(
+            # The best candidate's coin is always true, so that somebody is picked.
             next(i for i in order if noise.bernoulli_exp(self.rate * (best - found[int(i)])))
         )
 

@@ -88,6 +88,7 @@ class TopK(Mechanism):
     @classmethod
     def for_rho(cls, rho: Number, *, k: int, sensitivity: int, monotone: bool = False) -> Self:
         """The mechanism that costs at most rho in all: e = sqrt(8·rho/k), rounded down."""
+        # Each pick of bounded range e is e²/8-zCDP; the root is rounded down, as rho is a promise.
         square = 8 * check.positive("rho", rho) / check.whole("k", k, 1)
         return cls.for_loss(
             k * directed.sqrt_lower(square, 48), k=k, sensitivity=sensitivity, monotone=monotone
@@ -134,6 +135,7 @@ class TopK(Mechanism):
         if len(found) < self.k:
             raise ArgumentError("utilities must hold at least k candidates; ask for a smaller k")
         left = list(range(len(found)))
+        # Each round by a fresh exact choice among those left: the law of the race.
         picked = [left.pop(exp_choice([-found[i] for i in left], self.rate)) for _ in range(self.k)]
         return tuple(picked)
 

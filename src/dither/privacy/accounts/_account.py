@@ -70,14 +70,18 @@ class Account:
                 check.exact("delta", delta, least=0),
                 neighbours,
             )
+        # A loss knows these itself: two statements of them might differ.
         elif delta or neighbours is not None:
             raise ArgumentError("delta and neighbours are the loss's own: charge it by itself")
         else:
             asked = AskedCharge(*self._currency(amount), None)
+            # What costs nothing is true of every unit and relation, and must not fix the account's.
             if not amount.free:
                 unit = None if amount.promise is None else amount.promise.unit
                 asked = replace(asked, neighbours=amount.neighbours, unit=unit)
         self._stated(asked)
+        # A number is the caller's own statement; a loss that names no unit may be about another
+        # one.
         named = not isinstance(amount, Loss | Charge) or amount.free or asked.unit is not None
         if self.unit is not None and not named:
             raise ArgumentError(
@@ -101,6 +105,8 @@ class Account:
         kinds = (("neighbours", "neighbours", "relation"), ("unit", "units", "unit"))
         for name, said, one in kinds:
             bound, stated = getattr(self, name), getattr(asked, name)
+            # A relation may be fixed by a first charge; after charges that named none nobody knows
+            # theirs.
             if stated is None or stated == bound or (bound is None and not self._begun):
                 agreed[name] = bound if stated is None else stated
                 continue
@@ -169,4 +175,5 @@ class PrivacyFilter(Account):
         sums = self._next(asked)
         if sums is None:
             raise BudgetError(f"the charge does not fit: {self._left}")
+        # A new account: whoever still holds the old one has spent nothing by it.
         return replace(self, **sums, **self._stated(asked))

@@ -54,9 +54,11 @@ class _Sum(PrivacyFilter):
         return amount
 
     def _next(self, asked: AskedCharge) -> dict[str, Any] | None:
+        # A sum of amounts says nothing of what happens with probability delta.
         if asked.amount is None or asked.delta:
             return None
         spent = self.spent + self._cost(asked.amount)
+        # In rationals: no sum of roundings can creep above the cap.
         return {"spent": spent} if spent <= self.cap else None
 
     @property
@@ -122,6 +124,7 @@ class ZcdpFilter(_Sum):
 
     def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
         charge = as_charge(loss)
+        # zCDP has a delta of its own; that of (epsilon, delta) is another statement.
         return charge.rho, charge.rho_delta
 
     def epsilon(self, delta: Number) -> Fraction:
@@ -167,12 +170,15 @@ class RenyiFilter(_Sum):
         if isinstance(loss, Loss):
             # Divergences grow with the order, so that a rounded one errs upwards.
             return Fraction(loss.renyi(float_up(self.order)).upper), ZERO
+        # zCDP bounds the divergence at every order by the order times rho.
         return loss.rho and loss.rho * self.order, loss.rho_delta
 
     def epsilon(self, delta: Number) -> Fraction:
         """The promise as an epsilon: cap + log(1/(order·delta))/(order-1) + log(1 - 1/order)."""
         exact, order = check.exact("delta", delta, above=0, below=1), self.order
+        # Each logarithm from above, as each is added.
         value = self.cap + log_upper(1 / (order * exact)) / (order - 1) + log_upper(1 - 1 / order)
+        # The formula may go below 0; an epsilon of 0 is the least that is claimed.
         return max(ZERO, value)
 
 
@@ -210,11 +216,13 @@ class GdpFilter(_Sum):
     """
 
     def _cost(self, amount: Fraction) -> Fraction:
+        # Squares of mu are lengths of path, which add up; mus themselves do not.
         return amount * amount
 
     def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
         if not isinstance(loss, Loss):
             raise ArgumentError("a charge has no mu: charge the loss itself")
+        # The upper end of mu: a path that is too long is charged too much.
         return check.exact("mu", loss.gdp().upper), ZERO
 
 
@@ -286,6 +294,7 @@ class SqrtFilter(PrivacyFilter):
     def _next(self, asked: AskedCharge) -> dict[str, Any] | None:
         if asked.amount is None:
             return None
+        # Both sums at once, so that a refusal by either leaves both as they were.
         squares, deltas = self.squares + asked.amount**2, self.deltas + asked.delta
         kept = self._total(squares) <= self.epsilon and deltas <= self.delta
         return {"squares": squares, "deltas": deltas} if kept else None
@@ -364,7 +373,11 @@ class Odometer(Account):
         if self.squares == 0:
             return ZERO
         step, cap = 0, self.rung
+        # The first rung that still holds; all rungs are true at once, as their slacks add up to
+        # delta.
         while cap < self.squares:
             step, cap = step + 1, cap * 2
+        # Rung j has the slack delta/2^(j+1).
         log = log_upper(2 ** (step + 1) / self.delta)
+        # Σ epsilon_i holds with certainty, and is less while there are few charges.
         return min(self.total, sqrt_upper(2 * log * cap) + cap / 2)

@@ -67,6 +67,7 @@ class Move:
         """Randomised response with a rational ratio just below e^epsilon; epsilon in (0, 30]."""
         e = check.exact("epsilon", epsilon, above=0, most=30)
         bound = exp_lower(e)
+        # Rounded down, so that the mechanism loses no more than the epsilon that it is charged.
         ratio = max(Fraction(math.floor(bound * 10**6), 10**6), Fraction(1))
         hit = ratio / (1 + ratio)
         return cls((hit, 1 - hit), (1 - hit, hit), e)
@@ -158,6 +159,8 @@ def game(
         for view, p, q, spent in open_views:
             wanted = adversary(view)
             moves = [wanted] if isinstance(wanted, Move) else list(wanted or ())
+            # The adversary may see refusals: they depend on charges alone, which are the same for
+            # both bits.
             move = next((m for m in moves if spent.admits(m.amount, m.delta)), None)
             if move is None:
                 refused += bool(moves)
@@ -167,6 +170,7 @@ def game(
             following += [
                 ((*view, answer), p * a, q * b, after)
                 for answer, (a, b) in enumerate(zip(move.p, move.q, strict=True))
+                # An answer of chance 0 under both laws is no view.
                 if a or b
             ]
             if len(following) + len(done) > _VIEWS:

@@ -32,6 +32,7 @@ def window(n: int, rate: float, tail: float) -> tuple[int, int, float]:
     mean = n * rate
     # What the exponent errs by: its logarithms' arguments round up to four times, which moves it by
     # as much of x and of n - x, and its two summands, of at most 2n + goal, by EPS of themselves.
+    # Chernoff: beyond where n·KL is the tail's logarithm there is no more than the tail.
     goal = -math.log(tail) * (1 + 8 * _EPS) + 8 * _EPS * n
 
     def exponent(x: float) -> float:
@@ -68,6 +69,7 @@ _TABLE = np.array(
 
 def _remainder(n: Array) -> Array:
     """log n! - Stirling's main part, n >= 1: a table, then the asymptotic series."""
+    # From 15 on the series is right to 1e-14; below, a table.
     x = np.maximum(n, 15.0)
     y = 1 / (x * x)
     series = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
@@ -90,7 +92,9 @@ def masses(x: Array, n: int, rate: float) -> Array:
         return np.where(x == 0, 1.0, 0.0)
     inside = (x >= 0) & (x <= n)
     y = np.clip(x, 0, n)
+    # So that logarithms exist; at 0 and n the mass has a form of its own.
     a, b = np.maximum(y, 0.5), np.maximum(n - y, 0.5)
+    # Exactly: a rounded mean of 10^11 would show in the exponent.
     mean = n * Fraction(rate)
     deviance = _deviance(y, mean) + _deviance(n - y, n - mean)
     log_mass = _remainder(np.full_like(y, float(n))) - _remainder(y) - _remainder(n - y)
@@ -148,6 +152,7 @@ def _log_half(m: Array, k: Array) -> Array:
     value = _remainder(m) - _remainder(y) - _remainder(m - y) - deviance
     value = value + 0.5 * np.log(np.maximum(m, 1.0) / (2 * math.pi * a * b))
     edge = (y == 0) | (y == m)
+    # All alike, at chance 2^-m: Stirling's form has no digits there.
     value = np.where(edge, -m * math.log(2), value)
     return np.where(inside, value, -np.inf)
 
@@ -180,6 +185,7 @@ def _half_tail(m: int, k: int) -> tuple[float, float]:
 
     5·sqrt(m) beyond k and the middle a mass is below e^-50 of that at the nearer of both.
     """
+    # Beyond the middle masses fall: a sum of some deviations is all of it.
     far = max(k, m // 2) + 2 + math.ceil(5 * math.sqrt(m))
     at = np.arange(k + 1, min(m, far) + 1, dtype=float)
     mass, off = _half_masses(np.full_like(at, float(m)), at)

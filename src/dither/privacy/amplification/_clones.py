@@ -92,6 +92,7 @@ def blanket(
         for point in points
     ]
     # A class of one number is its own greatest; else the next class's least is above it.
+    # At a class's least N the divergence is largest, as it falls with N.
     high = float(weights @ [upper for _, upper in each[: starts.size]])
     low = float(weights @ [lower for lower, _ in each[-starts.size :]])
     rounding = _rough(n, rate, len(m)) * high
@@ -160,6 +161,7 @@ def counted(n: int, p: float, epsilon: float) -> tuple[float, float]:
     1e-14·n that is more than delta itself, and the lower end is 0.
     """
     first, second, off = _counts(n, p)
+    # p stands for a number that is a little less, which only the lower end has to mind.
     less = off + n * _EPS * (8 + 2 * math.log(p))
     # A unit of the exponential's, and what its exponent differs from the number that was printed.
     e, shaken = math.exp(epsilon), _EPS * (2 + epsilon)
@@ -188,6 +190,7 @@ def _counts(n: int, p: float) -> tuple[Array, Array, float]:
     empty = np.zeros((n, 1))
     stay, move = np.hstack([whole, empty]), np.hstack([empty, whole])
     off = _EPS * (3 * n + n + 5 * n + 16)
+    # The victim's own report: 1 with chance a for one input, and b for the other.
     return b * stay + a * move, a * stay + b * move, off
 
 
@@ -224,6 +227,7 @@ def shuffle_clones_2021(n: int, epsilon_0: float, delta: float) -> float:
     """
     n, e0, d = _checked(n, epsilon_0, delta)
     room = n / (16 * math.log(4 / d))
+    # Beyond it the theorem is not proved: nothing is claimed.
     if room <= 1 or e0 > math.log(room):
         raise ArgumentError("epsilon_0 is too large for this closed form; use shuffle(...)")
     e = math.exp(e0)

@@ -66,6 +66,7 @@ def shared(parts: Counted, what: str) -> Part:
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0]
         square = sum((count * part.tail() for part, count in parts), Fraction(0))
+        # Rounded down: a little less noise than there is.
         return GaussianNoise.of(sqrt_lower(1 / square))
     if len(parts) != 1 or parts[0][1] != 1:
         return _joint(parts, what)
@@ -84,6 +85,7 @@ def _joint(parts: Counted, what: str) -> Part:
     smooth = tuple(pair for pair in known if isinstance(pair[0], GaussianNoise | LaplaceNoise))
     rest = tuple(pair for pair in known if pair not in smooth)
     finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in rest)
+    # Sampling takes the pair of the whole: one part without a pair leaves none.
     if not known or len(known) < len(stronger) or not finite:
         raise ArgumentError(
             f"{what} takes one mechanism, or several that are Gaussian, Laplace or have "
@@ -97,6 +99,7 @@ def _joint(parts: Counted, what: str) -> Part:
         if rest:
             law = ProductPair(((law, 1), *rest))
             law.term(True, 1)
+        # The lattice dominates, and how closely is not known: an upper end alone.
         return AtMost(law, words)
     ProductPair(known).term(True, 1)
     return ProductPair(merged(parts))
@@ -171,6 +174,8 @@ class ProductPair(Part):
                 others = (others[:, None] * one.under_q()[None, :]).ravel()
                 order = np.argsort(losses, kind="stable")
                 losses, masses, others = losses[order], masses[order], others[order]
+                # As many different sums would not fit; what moves by merging is charged as a
+                # position.
                 near = MERGED * max(1e-300, float(np.abs(losses).max()))
                 key = np.floor(losses / near)
                 starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
@@ -178,6 +183,7 @@ class ProductPair(Part):
                 masses, others = (np.add.reduceat(part, starts) for part in (masses, others))
                 relative += one.relative + EPS * (4 + len(one.losses))
                 position += one.position + 4 * EPS * float(np.abs(losses).max()) + 2 * near
+                # 1 - Π(1 - infinite): one infinite loss is enough for an infinite total.
                 kept += math.log1p(-one.infinite) if one.infinite < 1 else -math.inf
                 lost += one.lost
                 unbounded = unbounded or one.unbounded
@@ -267,6 +273,7 @@ def blended(parts: Counted, words: str) -> ListedLaw:
     for (term, count), (low, high) in zip(laws, ends, strict=True):
         start, law, above, rough, off = pessimistic_law(term, low, high, h)
         for _ in range(count):
+            # Direct sums of positive numbers: a transform would leave its rounding on small masses.
             first, masses = first + start, np.convolve(masses, law)
             lost += math.log1p(-above) if above < 1 else -math.inf
             # Products and short sums of positive numbers.
@@ -294,6 +301,7 @@ def excess(population: int, rate: float, most: int) -> float:
         return 1.0
     # Later terms fall at least as fast as this ratio.
     ratio = (population - first) * g / ((first + 1) * (1 - g))
+    # Without a series that falls nothing but 1 is known.
     if ratio >= 1:
         return 1.0
     with precision(128 + 2 * population.bit_length()) as flint:

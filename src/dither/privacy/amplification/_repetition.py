@@ -109,6 +109,8 @@ def repeat_and_select(
         return losses[0]
     charge = losses[0].charge.amounts
     for other in losses[1:]:
+        # Which of the losses counts may depend on the candidate: field by field the larger one
+        # holds.
         charge = _larger(charge, other.charge.amounts)
     lost = None if eta is None else _log_inverse_gamma(runs, float(eta))
     whole = _charged(charge, exact, eta, lost)
@@ -132,6 +134,7 @@ def repeat_and_select(
         assert eta is not None
         other_order = (1 - 1 / orders) * values + lost / orders
         # At order 1, where D is multiplied by 0, what is left is log(1/gamma).
+        # Any order b gives a true bound: the least over those listed.
         best = min(float(other_order.min()), lost)
         found = values + (1 + float(eta)) * best + tail
         # All summands are at least 0. eta is off by half of EPS of itself, so that 1 + eta is off
@@ -192,6 +195,7 @@ def _charged(one: Charge, mean: Fraction, eta: Fraction | None, lost: float | No
     delta = Fraction(0) if epsilon is None else min(Fraction(1), mean * one.delta)
     rhos = []
     if epsilon is not None and not delta:
+        # A pure loss is zCDP by itself; the least of both is charged.
         rhos.append(epsilon * epsilon / 2)
     if one.rho and not one.rho_delta:
         # Any t and b give a true bound; these are the best ones, in doubles.

@@ -195,6 +195,7 @@ class Shuffled:
         h = last / _CELLS
         grid = h * np.arange(_CELLS + 1)
         high = np.array([self._ends(float(e), _LEAST)[1] for e in grid])
+        # At epsilon_0 the profile has ended.
         high[-1] = high[-1] if last < top else 0.0
         # Both signs: delta(-e) = 1 - e^-e + e^-e·delta(e), as the pair is symmetric.
         losses = h * np.arange(-_CELLS, _CELLS + 1)
@@ -205,6 +206,7 @@ class Shuffled:
     def _epsilon_ends(self, target: float) -> tuple[float, float]:
         """The least epsilon of the pair itself."""
         rough = replace(self, classes=_ROUGH)
+        # Shown at epsilon 0 already.
         if rough._ends(0.0, target)[1] <= target:
             return 0.0, 0.0
         # Above log(p), where delta is 0; the rest are widths of searches whose ends are proved.
@@ -236,6 +238,7 @@ class Shuffled:
         logs(near)
         logs(near * 0.998)
         high = min(near, max(0.0, moved(1)) * (1 + 2e-5))
+        # The secant is a guess: the end that is returned was asked.
         while logs(high)[1] > goals[1]:
             high *= 1 + 2e-4
         low = min(high, max(0.0, moved(0)) * (1 - 2e-5))
@@ -269,6 +272,7 @@ class Shuffled:
 
     def _ends(self, epsilon: float, target: float = _CLOSEST) -> tuple[float, float]:
         target = min(target, _CLOSEST)
+        # No report's ratio is larger; and log(p), rounded, is not below epsilon_0.
         if epsilon >= math.log(self.p):
             return 0.0, 0.0
         if self.answers is None or self.hidden is None:
@@ -281,6 +285,7 @@ class Shuffled:
         found = [blanket(self.n, self.p, epsilon, target, answers, self.classes)]
         if self.hidden == self.answers:
             found.append(clones(self.n, self.p, epsilon, target))
+        # The smaller of two pairs' deltas is given: its ends are the smaller ones.
         return min(low for low, _ in found), min(high for _, high in found)
 
 

@@ -137,6 +137,7 @@ class TwoAnswers:
             else:
                 heapq.heappush(blocks, (-found[1], first, last))
 
+        # Some inputs to begin with: what they reach is a lower end that blocks are held against.
         for j in {0, whole // 2, whole}:
             asked(j, j)
         asked(0, whole)
@@ -147,8 +148,10 @@ class TwoAnswers:
             asked(first, middle)
             asked(middle + 1, last)
             if last - first > 2:
+                # An input inside the block may raise the lower end, so that fewer blocks are left.
                 asked(middle, middle)
         if blocks:
+            # Blocks that were not halved hold their bound.
             high = max(high, -blocks[0][0])
         return low, min(high, 1.0), best
 
@@ -156,6 +159,7 @@ class TwoAnswers:
         """(lower, upper) of the largest f, with ``ones`` and ``zeros`` others."""
         p, tail, rise = self._p, self._tail, math.expm1(epsilon)
         factor = ((p - 1) - rise) / (p + 1)
+        # e^epsilon is at least p: no event is as much likelier.
         if factor <= 0:
             return 0.0, 0.0
         begins, down, _ = _law(zeros, self._b, tail)
@@ -171,6 +175,7 @@ class TwoAnswers:
             shift = last - x + starts
             i, j = max(0, -shift), max(0, shift)
             length = max(0, min(len(up) - i, len(down) - j))
+            # A sum of positive products: nothing cancels in the convolution.
             others = down[j : j + length]
             # All of up is above x - y where y is larger than that.
             beyond = float(tails[i + 1 : i + 1 + length] @ others) + float(

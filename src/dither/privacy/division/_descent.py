@@ -97,6 +97,7 @@ class Wanted:
 
     def shares(self, y: Array) -> tuple[Array, float]:
         """Deltas and slack at log-weights."""
+        # Less the largest, so that no weight overflows.
         weights = np.where(self.uses, np.exp(y - max(float(y.max()), 0.0)), 0.0)
         free = math.exp(-max(float(y.max()), 0.0)) if self.slack else 0.0
         whole = float((self.counts * weights).sum()) + free
@@ -130,8 +131,10 @@ def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Bounda
             break
         # Errors are divided out, so that a step of 1 means the same at every size of error.
         way = -(inverse @ (slope / error))
+        # No way down: what was learnt of the curvature is forgotten.
         if way @ slope >= 0:
             inverse, way = np.eye(2 * m) * 0.2, -0.2 * slope / error
+        # Slopes say little of what is far from where they were taken.
         way *= min(1.0, _FAR / float(np.abs(way).max()))
         moved = _searched(wanted, x, y, way, error, float(way @ slope))
         if moved is None:
@@ -166,6 +169,7 @@ def _searched(
         found = tried(length)
         if found[2] <= error + 1e-4 * length * fall:
             break
+        # Too far: the fall that was promised is not there yet.
         length /= 3
     else:
         return None
@@ -196,6 +200,7 @@ def _settled(wanted: Wanted, x: Array, y: Array) -> tuple[Array, float]:
 
     def over(t: float) -> float:
         value = wanted.total(np.exp(x + t), slack)
+        # A total that is not finite counts as far above the promise.
         return math.log(max(value, 1e-300)) - goal if math.isfinite(value) else 1e3
 
     a, fa = 0.0, over(0.0)
@@ -267,6 +272,7 @@ def _total_slopes(wanted: Wanted, levels: Array, slack: float) -> tuple[Array, f
 def log_ratio(value: float, goal: float) -> float:
     """log(value/goal), with the sign that the numbers themselves have."""
     found = math.log(max(value, 1e-300) / goal)
+    # A logarithm may round a small excess away: the comparison decides.
     return max(found, 5e-324) if value > goal else min(found, 0.0)
 
 

@@ -169,6 +169,7 @@ def divide_groups(
     chosen = search.by("basic")
     for name in THEOREMS[1:] if d > 0 else ():
         other = search.by(name)
+        # A sharper theorem has to gain something, as the simpler promise is easier to explain.
         chosen = other if other.error < chosen.error * (1 - _GAIN) else chosen
     return chosen
 
@@ -266,6 +267,7 @@ class _Search:
     def _keeps(self, theorem: str, epsilons: Array, found: BoundaryPoint) -> bool:
         groups = self._groups(epsilons, found.deltas)
         total, spent = basic_of_groups(groups)
+        # In rationals, as the sum is what is promised.
         if spent + Fraction(found.slack) > Fraction(self.delta):
             raise ArgumentError("delta is too small to be divided in doubles")
         if theorem == "basic":
@@ -284,6 +286,7 @@ class _Search:
 
         scale = largest_factor(over)
         left = Fraction(self.delta) - basic_of_groups(groups)[1]
+        # Shares that rounding has made too large cannot be mended by levels.
         if left < 0:
             raise ArgumentError("delta is too small to be divided in doubles")
         most = np.minimum(levels * scale, _MOST)

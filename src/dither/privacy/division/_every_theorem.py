@@ -162,6 +162,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
             if side.moments is None:
                 raise ArgumentError("no closed form of a part's Rényi divergence")
             engine = Chernoff(side.moments, log_delta=math.log(d), epsilon=None)
+            # Moments say nothing of what fails: that alone takes all of delta.
             if side.infinite_of_moments >= d:
                 raise ArgumentError("delta is below the chance of failure")
             # Two roundings, of an argument and of a logarithm of up to 745; the search's width is
@@ -222,6 +223,7 @@ def _pures(loss: Loss) -> list[tuple[float, int]] | None:
     found: list[tuple[float, int]] = []
     for part, count in merged(loss.parts):
         try:
+            # Each part by itself at delta 0: the theorems take pure mechanisms.
             bound: Bound = Loss(((part, 1),), loss.neighbours).epsilon(0.0)
         except ArgumentError:
             return None
@@ -272,6 +274,7 @@ def shares_by_every_theorem(
     d = check.number("delta", delta, above=0, below=1, rounding="down")
     k = check.count("k", k)
     each = check.number("each_delta", each_delta, least=0, below=1)
+    # Exactly: a slack of a rounding would be no slack.
     rest = Fraction(d) - k * Fraction(each)
     if rest <= 0:
         raise ArgumentError("each_delta must be below delta/k: the deltas alone add up to more")

@@ -153,6 +153,7 @@ def split_groups(
         loss = composed((levels / factor).tolist())
         if d == 0:
             return log_ratio(loss.epsilon(0.0).upper, e)
+        # The upper end: what is returned keeps the promise by a certified bound.
         return log_ratio(loss.delta(e).upper, d)
 
     scales = (levels / largest_factor(over)).tolist()
@@ -172,6 +173,7 @@ def _total(
     def exact(levels: Array, _: float) -> float:
         return float(composed(levels.tolist()).epsilon(delta))
 
+    # A pure promise has no saddle point, and some losses no moments that are quick.
     if delta == 0 or not all(moments_known(make(1.0)) for make in makes):
         return exact
     return LossSaddle(makes, counts, epsilon, delta).total

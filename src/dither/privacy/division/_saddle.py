@@ -61,6 +61,7 @@ class Saddle(ABC):
         c, n = self.c, _POINTS
         below, here, above = k[:n], k[n : 2 * n], k[2 * n :]
         with np.errstate(invalid="ignore", over="ignore"):
+            # A second difference that rounding makes negative is none.
             bend = np.maximum((above - 2 * here + below) / (_APART * c) ** 2, 0.0)
             spread = np.where(np.isfinite(bend), bend, 0.0) + 1 / c**2 + 1 / (c + 1) ** 2
             value = (here - np.log(c * (c + 1)) - 0.5 * np.log(2 * np.pi * spread) - log_delta) / c

@@ -58,11 +58,13 @@ class CappedKinds:
     name = "contour quadrature"
 
     def __init__(self, term: SampledGaussiansTerm, cap: float) -> None:
+        # Rounded up: a larger F only moves losses from the hits to the line.
         floor = -math.fsum((term.counts * np.log1p(-term.rates)).tolist()) * (1 + 8 * EPS)
         self.start = self._cap = cap
         self._removal = term.removal
         self.certified = False
         self._p = self._q = 0.0
+        # Where a unit is added no loss below -T matters, so that T is the range that is kept.
         largest = cap + floor if term.removal else floor
         if not 0 < largest < _LARGEST:
             return
@@ -70,6 +72,7 @@ class CappedKinds:
         if term.removal:
             plain, moved = body.beyond()
             masses = [(1 - body.rates) * plain + body.rates * moved, plain]
+            # 1 - Π(1 - m)^count, by logarithms: small chances keep their digits.
             self._p, self._q = (
                 -math.expm1(math.fsum((body.counts * np.log1p(-m)).tolist())) for m in masses
             )
@@ -78,6 +81,7 @@ class CappedKinds:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
+        # Hits and caps were argued for epsilon >= 0: elsewhere nothing is said.
         if epsilon < 0 or not self.certified:
             return -math.inf, 0.0
         low, high = self._line.bounds(epsilon)
@@ -87,6 +91,8 @@ class CappedKinds:
         # The product of what has no hit, its logarithms and one difference: some roundings.
         off = (2 * _ERROR + 8 * EPS) * (self._p + grown) + 1e-300
         least = max(self._p - grown - off, 0.0)
+        # Above the cap a hit need not suffice, and all that is known is that it adds at most its
+        # chance.
         most = self._p - grown + off if epsilon <= self._cap else self._p + off
         if least > 0:
             low = float(np.logaddexp(low, math.log(least)))
@@ -98,6 +104,7 @@ def capped_kinds(
     term: SampledGaussiansTerm, log_delta: float | None, epsilon: float | None
 ) -> CappedKinds | None:
     """The contour made for where the one before puts the target, until that is there."""
+    # A guess is enough: every cap proves something, and is tight only below it.
     at = epsilon if epsilon is not None else _guess(term, float(log_delta or 0.0))
     best = None
     for _ in range(_ATTEMPTS):

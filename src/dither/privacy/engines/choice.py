@@ -103,11 +103,13 @@ class Chernoff:
         self, moments: Sequence[Term], *, log_delta: float | None, epsilon: float | None
     ) -> None:
         self._terms = joined(moments)
+        # Atoms' masses and places err by what they were made with, beside their moment's rounding.
         atoms = [t for t in moments if isinstance(t, AtomTerm)]
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
         reach = min((t.reach for t in moments), default=1e7)
         slow = SampledGaussianTerm | SampledGaussiansTerm
+        # A finer search asks for more moments, which are dear where each is a quadrature.
         fine = not any(isinstance(t, slow) for t in moments)
         self.tilt = best_tilt(
             self.moment, log_delta=log_delta, epsilon=epsilon, reach=reach, fine=fine
@@ -132,6 +134,7 @@ class Chernoff:
         # number below 1 with 4 roundings and one with 2. Sums add one a summand, the product one.
         rough = (20 + len(self._terms)) * abs(k) + 2 * abs(self.c * epsilon) + 2 * abs(kappa) + 4
         off = EPS * rough + sum(t.blur(self.c) for t in self._terms)
+        # A mass that is off moves the logarithm by as much, a loss that is off by c times that.
         off += self._rough + self.c * self._placed
         return -math.inf, min(0.0, k - self.c * epsilon + kappa + off)
 
@@ -150,6 +153,7 @@ def engine(
     kinds = {type(t) for t in terms}
     if not terms:
         return Nothing()
+    # Means and variances of Gaussian losses add up: they are one Gaussian.
     if kinds == {GaussianTerm}:
         total = sum(t.mu_squared for t in terms if isinstance(t, GaussianTerm))
         _, start = best_tilt(
@@ -163,6 +167,7 @@ def engine(
         widened = WidenedProfile(
             GaussianProfile(wide.gauss.mu_squared, start), wide.shift, wide.lift, start
         )
+        # The bounds of the lattice's waves are for a scale of 1 at least.
         if wide.sigma < 1:
             return widened
         return VectorProfile(wide, widened, start, log_delta=log_delta, epsilon=epsilon)
@@ -192,8 +197,10 @@ def engine(
         lattice = lattice_of(atoms, log_delta=log_delta, epsilon=epsilon)
         if lattice is not None:
             return lattice
+        # The number of outcomes if none coincide; few runs may have fewer, as equal totals merge.
         sizes = sum(t.count * math.log(len(t.losses)) for t in atoms)
         if sizes < math.log(400_000) or sum(t.count for t in atoms) <= 400:
+            # Delta is 0 from there on: a place to begin from.
             top = sum(t.count * float(t.losses[-1]) for t in atoms)
             start = top if epsilon is None else epsilon
             listed = Enumeration(atoms, start)
@@ -201,6 +208,7 @@ def engine(
                 return listed
     if all(t.smooth for t in terms):
         laws = laws_of(terms)
+        # Doubles get little time where balls could follow.
         dearest = CHEAP if laws else DEAREST
         found = settled(terms, log_delta, epsilon, False, dearest, tilt)
         if found is not None and found.sharp:
@@ -214,11 +222,13 @@ def engine(
                 return balls
         elif len(terms) == 1 and isinstance(terms[0], SampledGaussiansTerm):
             capped = capped_kinds(terms[0], log_delta, epsilon)
+            # The narrower of both, judged where the contour was asked.
             if capped is not None and not (
                 found is not None and _width(capped, found.at) > found.high - found.low
             ):
                 return capped
         else:
+            # Losses that do not fade are smoothed: that is dear, and charged.
             found = found or settled(terms, log_delta, epsilon, True, DEAREST)
         if found is not None:
             return found.contour
@@ -326,6 +336,7 @@ def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
         if not rough.certified:
             return False
         low, high = rough.bounds(epsilon)
+        # Decided either way; else a sharper line is asked.
         if high <= log_delta or low > log_delta:
             return high <= log_delta
     return False
@@ -337,6 +348,7 @@ def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | No
     best: Grid | None = None
     cap, least = epsilon, math.inf
     for bits in (13, 15, 17):
+        # Points of all laws together, each a node of a transform.
         if best is not None and repeats << bits > 1 << 20:
             break
         grid = Grid(terms, log_delta=log_delta, epsilon=epsilon, points=1 << bits, cap=cap)

@@ -27,6 +27,7 @@ MERGED = 1e-14
 """Losses that agree to this part of the largest are one; whoever merges charges it as a move."""
 
 _DIGITS = 40
+# Beyond these a grid takes less time.
 _ATOMS = 400_000
 _PLACES = 1 << 23
 
@@ -59,6 +60,7 @@ class WidenedProfile:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(-inf, log upper) of delta(epsilon)."""
+        # delta falls with epsilon, so that its place is rounded down for an upper bound.
         at = epsilon - self._shift - 4 * EPS * (abs(epsilon) + self._shift)
         return -math.inf, self._base.bounds(at)[1] + self._lift * (1 + 4 * EPS)
 
@@ -75,10 +77,12 @@ class LaplaceProfile:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
+        # Below every loss delta is 1 - e^epsilon, as Q's mass is 1.
         if epsilon < -self._e:
             value = math.log(-math.expm1(epsilon))
             return value - 8 * EPS, value + 8 * EPS
         gap = self._e - epsilon
+        # Near epsilon_0 the difference loses all its digits: its error is charged as a move.
         shift = 4 * EPS * (abs(self._e) + abs(epsilon))
         ends = [
             math.log(-math.expm1(-g / 2)) if g > 0 else -math.inf
@@ -114,6 +118,7 @@ class OnceSampled:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
+        # On a sample of fixed size the removal's form holds above 0, the addition's below.
         removal = epsilon >= 0 if self._removal is None else self._removal
         at, g = epsilon if removal else -epsilon, self._g
         if at > 30:
@@ -122,6 +127,8 @@ class OnceSampled:
             wrong = 4 * EPS * (abs(at) + abs(math.log(g)))
         else:
             ratio = math.expm1(at) / g
+            # epsilon beyond the end log(1 - g) of the loss, or -log(1 - g): past its least or its
+            # largest.
             if ratio <= -1:
                 if not removal:
                     return -math.inf, -math.inf
@@ -135,6 +142,7 @@ class OnceSampled:
         if removal:
             lead, rough = math.log(self._g), 4 * EPS
         else:
+            # 1 - (1 - g)·e^epsilon, without a difference of numbers near 1 where epsilon is small.
             part = self._g + (1 - self._g) * -math.expm1(epsilon)
             if part <= 0:
                 return -math.inf, -math.inf
@@ -152,6 +160,7 @@ def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] 
         if term.lattice[1] > 0:
             spacings.append(term.lattice[1])
     unit = min(spacings, default=1.0)
+    # Spacings in small ratios have a common unit; a finer one would take a longer lattice.
     for part in range(1, 33):
         h = unit / part
         ratios = [s / h for s in spacings]
@@ -182,6 +191,7 @@ class Enumeration:
         losses, masses, rounds = np.zeros(1), np.ones(1), 0.0
         for term in terms:
             for _ in range(term.count):
+                # Checked before it is formed: the product alone may not fit into memory.
                 if len(losses) * len(term.losses) > _ATOMS or rounds > 4000:
                     return
                 losses = (losses[:, None] + term.losses[None, :]).ravel()
@@ -203,6 +213,8 @@ class Enumeration:
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
         return (
+            # delta falls with epsilon: losses that are off by the shift move the place, not the
+            # sum.
             self._sum(epsilon + self._shift) - self._relative,
             self._sum(epsilon - self._shift) + self._relative,
         )
@@ -210,6 +222,7 @@ class Enumeration:
     def _sum(self, epsilon: float) -> float:
         gap = self._losses - epsilon
         held = gap > 0
+        # Only summands above 0, each with the digits that 1 - e^-gap has: nothing cancels.
         total = float((self._masses[held] * -np.expm1(-gap[held])).sum())
         return math.log(total) if total > 0 else -math.inf
 

@@ -49,6 +49,7 @@ def concentration(this: Side) -> tuple[float, float] | None:
     terms = this.upper_terms
     if not this.exact or not terms or this.fails or not 0 < this.top < math.inf:
         return None
+    # Left-out mass may lie anywhere, and no bounded range holds it.
     if any(isinstance(t, AtomTerm) and (t.unbounded or t.lost > 0) for t in terms):
         return None
     if not all(isinstance(t, AtomTerm | LaplaceTerm | SampledLineTerm) for t in terms):
@@ -62,8 +63,10 @@ def concentration(this: Side) -> tuple[float, float] | None:
     balls = any(isinstance(t, SampledLineTerm) for t in terms)
     c = np.array([_FIRST])
     low, high = _moments(terms, c)
+    # K is convex and K(0) = 0, so that K(b)/b bounds the mean loss, and f on all of (0, b].
     mean = float(high[0]) / _FIRST
     best = max(0.0, float(low[0]) / (_FIRST * (1 + _FIRST)))
+    # No scale to refine to: (mean + c·R/8)/(1 + c) lies between the mean and R/8 at every c.
     if best <= 0:
         return 0.0, max(mean, hoeffding)
     # Beyond the last point f is below what was found at the first.
@@ -75,11 +78,13 @@ def concentration(this: Side) -> tuple[float, float] | None:
         low, high = np.concatenate([low, found[0]]), np.concatenate([high, found[1]])
         order = np.argsort(c)
         c, low, high = c[order], low[order], high[order]
+        # Every point gives a lower end of the supremum; its product and quotient round down.
         best = max(best, float((low / (c * (c + 1))).max()) * (1 - 4 * EPS))
         above = _chords(c, low, high, longest)
         # A chord to a moment that left the doubles says nothing.
         above = np.minimum(np.nan_to_num(above, nan=np.inf), _hoeffding(c, mean, hoeffding))
         wide = np.flatnonzero((above > best * (1 + _ENOUGH)) & (c[1:] > c[:-1] * (1 + 1e-9)))
+        # Halved in log c, as orders span many powers of ten.
         more = np.sqrt(c[wide] * c[wide + 1])
     top = max(mean, float(above.max()), this.top / (1 + last))
     # Which is more than chords lose: their summands are at most 4·K, and round ten times.
@@ -120,6 +125,8 @@ def _chords(c: Array, low: Array, high: Array, longest: float) -> Array:
         turn = np.sqrt(np.maximum(constant * constant - lead * constant, 0.0))
         roots = [(-constant + sign * turn) / lead for sign in (1.0, -1.0)]
     for root in roots:
+        # Any place between is a value of the function: a root that is none, or outside, does no
+        # harm.
         at = np.clip(np.nan_to_num(root, nan=_FIRST), left, right)
         value = (constant + linear * at + bend * at * at) / (at * (at + 1))
         borders = np.maximum(borders, value * (1 + 8 * EPS))
@@ -136,7 +143,10 @@ def _bends(c: Array, low: Array, high: Array, longest: float) -> Array:
     rise = np.where(np.isfinite(rise), rise, 0.0)
     # Neighbours are 1e-9 of themselves apart, so that a rise could lose 9 digits; but it is one of
     # the moments' ends, which are apart by more than what it rounds by.
+    # A second difference is K'' somewhere in [a, b], and K'' elsewhere at least e^{-r·(b - a)} of
+    # it.
     found = np.maximum(2 * rise / (b - a) * np.exp(-longest * (b - a)), 0.0) * (1 - 1e-9)
+    # Each interval lies in the spans of two differences, but for the outer ones: the better holds.
     result: Array = np.maximum(np.append(0.0, found), np.append(found, 0.0))
     return result
 
@@ -172,6 +182,7 @@ def _of_atoms(term: AtomTerm, c: Array) -> Array:
     total = (p * rise).sum(axis=1)
     size = (p * np.abs(rise)).sum(axis=1)
     off = size * (term.relative + EPS * (8 + len(p))) + 2 * c[small] * term.position + gap
+    # log1p of a sum of expm1: the masses' sum, 1, and its rounding never enter.
     value[small] = term.count * np.log1p(total)
     # A logarithm's slope at 1 + total, which is above 1/2.
     slack[small] = term.count * (2 * off + 4 * EPS * np.abs(total))

@@ -47,6 +47,7 @@ __all__ = ["Contour"]
 _TOLERANCE = 1e-13
 """What truncation and aliasing may each add, relative to delta; what they add is charged."""
 
+# The saddle's line cancels least, a lower one has aliases that are easier to bound.
 _LINES = (1.0, 0.6, 0.4)
 """Where the line may lie, as parts of the saddle."""
 
@@ -134,6 +135,7 @@ class Contour:
         else:
             self.start, size = float(epsilon or 0.0), value
         size = size if log_size is None else log_size
+        # Without a place or a size there is nothing to be small against.
         if not math.isfinite(self.start) or not math.isfinite(size):
             return
         last = None
@@ -142,6 +144,7 @@ class Contour:
         for part in _LINES:
             self.c = c * part
             last = self._prepare(size, smoothed)
+            # The first line that has a proof is taken; which it is matters for time alone.
             if last is not None:
                 break
         if last is None:
@@ -153,14 +156,17 @@ class Contour:
         slack: Array = np.zeros(last + 1)
         for term in self.terms:
             b, v, wrong = term.along(c, u)
+            # Logarithms add up, and so do their slacks: a product's relative errors multiply.
             base, value_at, slack = base + b, value_at + v, slack + wrong
         t = c + 1j * u
         self.t = t
         self.base, self.rough = base, self._blur(c)
         self.exponent = value_at - np.log(t) - np.log1p(c + 1j * u)
+        # The node on the real line counts once, every other one for its conjugate too.
         self.exponent[0] -= math.log(2)
         bulk = np.abs(value_at) + abs(base) + 8.0
         self.slack = slack + 6 * EPS * bulk
+        # Beyond 1e15 a base's own rounding is of the size of 1.
         self.certified = bool(np.isfinite(self.exponent.real).all() and base < 1e15)
         if self.certified:
             self._leave_out()
@@ -199,8 +205,10 @@ class Contour:
         wanted = math.sqrt(3e-8 * max(self.start, 1e-3 * spread) / (1 + c))
         most = _MOST * _ALLOWANCE
         sharp = self.terms
+        # A wider Gaussian fades sooner and costs width, which is charged in either case.
         for factor in (1.0, 2.5, 6.0):
             self.smoothing = max(factor * wanted, _FADED * 1.05 / (self.step * most))
+            # Wider is not covered by the bound of v.
             if self.smoothing > _WIDEST:
                 break
             self.terms = [*sharp, GaussianTerm(self.smoothing**2)]
@@ -226,6 +234,8 @@ class Contour:
         """The smallest period P whose aliases are below the tolerance, if there is one."""
         c = self.c
         reach = min(t.reach for t in self.terms)
+        # Any tilt on either side bounds an alias: a few are enough to have one that is near the
+        # best.
         factors = np.array([0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85])
         lower = c * factors
         upper = np.minimum(c + np.array([0.15, 0.3, 0.5, 0.8, 1.2, 2.0, 4.0]) * c, reach)
@@ -241,6 +251,7 @@ class Contour:
         self._high = high + LOOSE * (1e-3 + np.abs(high)) + self._blur(float(upper[-1]))
         wanted = log_size + math.log(_TOLERANCE)
         period = 4.0 * spread
+        # Longer periods push aliases away and cost nodes; past some length another line is tried.
         while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / c:
             period *= 1.08
         self.period, self.step = period, 2 * math.pi / period
@@ -254,6 +265,7 @@ class Contour:
         """
         c = self.c
         right = self._high - self._upper * epsilon - (self._upper - c) * period
+        # e^-0.7 is below a half, which twice the first term asks for.
         right = np.where((self._upper - c) * period > 0.7, right, np.inf)
         left = self._low - self._lower * epsilon - (c - self._lower) * period
         left = np.where((c - self._lower) * period > 0.7, left, np.inf)
@@ -287,8 +299,10 @@ class Contour:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon); the lower one may be -inf."""
+        # One exponent a node: its parts may leave the doubles where their sum does not.
         z = self.exponent - self.t * epsilon + self.base
         top = float(z.real.max())
+        # Less the largest, which the scale holds: what underflows is below e^-700 of it.
         value = np.exp(z - top)
         turned = 6 * EPS * (np.abs(self.t) * abs(epsilon) + abs(self.base))
         wrong = np.abs(value) * np.expm1(np.minimum(self.slack + turned, 700.0))
@@ -300,11 +314,14 @@ class Contour:
         spun = math.exp(min(turned_most, 700.0)) * (1 + 1e-9)
         error += self._rest * spun
         lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon + self.rough
+        # At e^700 of the largest node both ends say nothing in any case.
         cut = math.exp(min(lead - math.log(math.pi) + self._fade - scale, 700.0))
         alias = math.exp(min(self._log_alias(epsilon, self.period) - scale, 700.0))
         high = total + error + cut
+        # Aliases are sums of chances, at least 0: only the lower end gives them up.
         low = total - error - cut - alias
         if self.smoothing > 0:
+            # Smoothing only raises delta, so that only the lower end pays for it.
             low -= self._price(value, wrong, self._rest_priced * spun) + 2 * cut
         # 1e-300 where all that is left has underflowed.
         lower, upper = (math.log(max(x, 1e-300)) for x in (low, max(high, error)))

@@ -41,6 +41,7 @@ from dither.privacy.laws.term import EPS, Array, LawCells, Term
 __all__ = ["Grid", "moment_ends", "pessimistic_law"]
 
 
+# Of all laws together. A wider spacing is as sound, and only less sharp.
 _CELLS = 1 << 18
 
 _WIDEST = 100.0
@@ -75,6 +76,7 @@ class Grid:
         cap: float | None = None,
     ) -> None:
         singles = [pair for term in terms for pair in term.singles()]
+        # Only a size for what may be cut: whatever is cut is charged.
         rough = log_delta if log_delta is not None else -30.0 - 2.0 * float(epsilon or 0.0)
         repeats = sum(count for _, count in singles)
         # What is cut at the ends of one law, over all repetitions, is 1e-16 of delta.
@@ -92,6 +94,7 @@ class Grid:
         target = {"log_delta": log_delta, "epsilon": epsilon}
         if cap is None and math.isfinite(floor):
             cap = self._guided(singles, ends, target, tilt)[0].start
+        # No hits, unless there are both a cap and a floor under all losses.
         end = math.inf
         if cap is not None and math.isfinite(floor):
             # No less than cap + F, with a product and a sum a law and the few of this line.
@@ -99,6 +102,7 @@ class Grid:
             if any(high > end for _, high in ends):
                 ends = [(low, min(high, max(end, low + 1e-9 * abs(low)))) for low, high in ends]
                 self._cap = cap
+                # What is left is asked at the cap, so that its tilt is for there.
                 target = {"log_delta": None, "epsilon": cap}
         first, guide, coarse = self._guided(singles, ends, target, tilt)
         width = self._width(first, guide)
@@ -112,6 +116,7 @@ class Grid:
             spacing = gap / math.ceil(gap / spacing)
         total = sum(high - low for low, high in ends)
         self.spacing = spacing if total / spacing <= _CELLS else total / _CELLS
+        # A tilt that is poor for the lower grid makes it loose, not wrong.
         up, down = self._laws(singles, ends, self.spacing, first.c)
         self.start = first.start if self._cap == -math.inf else self._cap
         laws = [law for law, _ in up]
@@ -119,10 +124,12 @@ class Grid:
         # Of laws whose every mass is within its error nothing is known from below.
         known = all(law.masses.any() for law in down)
         self.lower = LatticeEngine(down, self.spacing, **target) if known else None
+        # Atoms are off by their position, so that delta is read as far to the side that errs.
         self._shift = sum(
             count * term.position for term, count in singles if isinstance(term, AtomTerm)
         )
         hits = [self._cap > -math.inf and top >= end for top in self._tops]
+        # 1 - Π(1 - above): a loss above any grid that has no hits is taken for infinite.
         lost = sum(
             law.count * _log_rest(above)
             for (law, above), hit in zip(up, hits, strict=True)
@@ -142,6 +149,7 @@ class Grid:
         tilt: float | None,
     ) -> tuple[LatticeEngine, list[tuple[LatticeLaw, float]], float]:
         """A coarse composition, to learn the tilt and the width."""
+        # Nothing that is learnt from it is trusted: a tilt and a width.
         coarse = max(high - low for low, high in ends) / 2048
         guide = self._laws(singles, ends, coarse)[0]
         laws = [law for law, _ in guide]
@@ -155,6 +163,7 @@ class Grid:
             # Next to nothing lies beyond, and is charged: of Q no more than of P, as losses there
             # are above 0, and 1e-299 for masses that underflow.
             far = max(term.ends(1e-300)[1], end, 0.0) * (1 + 1e-6) + 1e-6
+            # One cell holds all hits, so that p and q are two masses and no sums.
             cells = term.cells(np.array([end, far]))
             p, q = float(cells.p[0]), float(cells.q[0])
             p_off, q_off = float(cells.p_error[0]), float(cells.q_error[0])
@@ -167,8 +176,10 @@ class Grid:
             q_off += float(near.q[0] + near.q_error[0])
             beyond = cells.above + 1e-299
             ends = (p - p_off, p + p_off + beyond, q - q_off, q + q_off + beyond)
+            # Π(1 - mass)^count as a sum of logarithms keeps the digits of small masses.
             for i, value in enumerate(ends):
                 logs[i] += count * _log_rest(value)
+            # Without p - q as a number of its own the plain difference is all that is known.
             if cells.apart is None or cells.apart_error is None or near.apart is None:
                 known = False
                 continue
@@ -176,7 +187,9 @@ class Grid:
             doubt += float(near.apart_error[0]) if near.apart_error is not None else 0.0
             # (1 - p)/(1 - q) = 1 - (p - q)/(1 - q)
             for i, gap in enumerate((-doubt, doubt)):
+                # Losses above the grid are above 0, so that p >= q there.
                 gap = max(float(cells.apart[0]) + gap, 0.0)
+                # The larger end has the smaller divisor, and the smaller one the larger.
                 rest = 1 - max(q + (q_off if i else -q_off), 0.0)
                 gaps[i] += count * _log_rest(gap / rest if rest > 0 else 1.0)
         p_low, p_high, q_low, q_high = (-math.expm1(x) for x in logs)
@@ -190,6 +203,7 @@ class Grid:
             q_high * (1 + off),
         )
         if not known:
+            # Ends that say nothing of the difference: it is taken from p and q.
             return _Hits(*ends, 0.0, math.inf)
         # Π(1 - q) - Π(1 - p) = Π(1 - q)·(1 - Π(1 - p)/(1 - q)).
         low, high = -math.expm1(gaps[0]), -math.expm1(gaps[1])
@@ -228,6 +242,7 @@ class Grid:
         up, down, self._tops = [], [], []
         for (term, count), (low, high) in zip(singles, ends, strict=True):
             anchor = term.anchors()[0]
+            # Two points to spare on either side, so that rounding a quotient cuts nothing.
             first = math.floor((low - anchor) / h) - 2
             last = math.ceil((high - anchor) / h) + 2
             # Half cells serve both grids: pessimistic points lie on even edges.
@@ -240,6 +255,7 @@ class Grid:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
+        # delta falls with epsilon: an upper end is read further down, a lower one further up.
         high = self.upper.bounds(epsilon - self._shift)[1]
         low = self.lower.bounds(epsilon + self._shift)[0] if self.lower else -math.inf
         if self._cut > 0:
@@ -247,12 +263,15 @@ class Grid:
         if self._cap == -math.inf:
             return low, high
         hits = self._hits
+        # Cut at 700 it is still safe: q_high is 1e-299 at least, so that the lower end is 0 there.
         grown, rise = math.exp(min(epsilon, 700.0)), math.expm1(min(epsilon, 700.0))
         # An exponential, a product and a difference: 3 halves of EPS, and what differences leave.
         off = 4 * EPS
         least = hits.p_low * (1 - off) - grown * hits.q_high * (1 + off)
+        # p - e^epsilon·q = (p - q) - (e^epsilon - 1)·q, which keeps digits where p and q are close.
         least = max(0.0, least, hits.least * (1 - off) - rise * hits.q_high * (1 + off))
         most = hits.p_high
+        # Above the cap one hit need not suffice: then only its chance under P bounds what it adds.
         if epsilon <= self._cap:
             most = most * (1 + off) - grown * hits.q_low * (1 - off)
             most = min(most, hits.most * (1 + off) - rise * hits.q_low * (1 - off))
@@ -277,9 +296,11 @@ def _pessimistic(cells: LawCells, edges: Array, h: float, count: int) -> tuple[L
     p, q = _pairs(cells.p), _pairs(cells.q)
     p_error, q_error = _pairs(cells.p_error), _pairs(cells.q_error)
     left = edges[0:-1:2]
+    # Used where |left| < 0.5 alone; elsewhere it would overflow for nothing.
     rise = np.expm1(np.clip(left, -0.5, 0.5))
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.exp(np.minimum(left, 700.0))
+        # The module's b; what p and q err by, the factor e^left included, is its doubt.
         b = (p - q * scale) / -math.expm1(-h)
         doubt = (p_error + scale * q_error + 8 * EPS * (1 + np.abs(left)) * (p + q * scale)) / (
             -math.expm1(-h)
@@ -289,14 +310,18 @@ def _pessimistic(cells: LawCells, edges: Array, h: float, count: int) -> tuple[L
             lost = apart_error + np.abs(rise) * q_error
             lost += 8 * EPS * (np.abs(apart) + np.abs(rise) * q)
             close = np.abs(left) < 0.5
+            # Near 0 it is (p - q) - q·(e^l - 1), where p - q·e^l would have lost its digits.
             b = np.where(close, (apart - q * rise) / -math.expm1(-h), b)
             doubt = np.where(close, lost / -math.expm1(-h), doubt)
+        # Mass that moves to the upper end only raises delta: so up by the doubt, and all if
+        # unknown.
         b = np.where(np.isfinite(b + doubt), b + doubt, np.inf)
     b = np.clip(b, 0.0, p + p_error)
     a = p + p_error - b
     masses = np.zeros(len(p) + 1)
     masses[:-1] += a
     masses[1:] += b
+    # Raised to the lowest point, which can only raise delta.
     masses[0] += cells.below
     # A lattice point is a multiple of h: its rounding is charged with the law's positions.
     law = LatticeLaw(float(left[0]), masses, count, 8 * EPS, cells.position)
@@ -307,6 +332,7 @@ def _optimistic(cells: LawCells, edges: Array, h: float, count: int, tilt: float
     # Cells around multiples of h: the odd edges are their ends.
     p, q = _pairs(cells.p[1:-1]), _pairs(cells.q[1:-1])
     p = np.maximum(p - _pairs(cells.p_error[1:-1]), 0.0)
+    # P's mass down and Q's up give a loss that is too low, if anything: a lower bound of delta.
     q = q + _pairs(cells.q_error[1:-1])
     # The last half cell joins the last whole one.
     p[-1] += max(0.0, float(cells.p[-1] - cells.p_error[-1]))
@@ -324,7 +350,9 @@ def _optimistic(cells: LawCells, edges: Array, h: float, count: int, tilt: float
             near = (np.abs(ratio) < 0.5) & (less > 0)
             sharp = np.log1p(np.where(near, ratio, 0.0))
             loss = np.where(near, sharp - 8 * EPS * np.abs(sharp), loss)
+        # An infinite loss, or one that is not known, is lowered to the cell's lower edge.
         away = np.where((p > 0) & (q > 0), loss - middle, -h / 2)
+    # No loss of a cell is below its lower edge; and to cut at the upper one lowers it.
     away = np.clip(away - 4 * EPS * np.abs(middle), -h / 2, h / 2)
     with np.errstate(divide="ignore"):
         heaviest = int(np.argmax(np.log(p) + tilt * middle))
@@ -347,11 +375,13 @@ def _placed(
     order = np.argsort(away, kind="stable")
     ranked = weight[order] / weight.sum()
     before = np.cumsum(ranked) - ranked
+    # A shift d gains d for all, and costs a step h for those whose loss is below d.
     gain = away[order] - h * before
     d = float(away[order][int(np.argmax(gain))])
     masses = np.zeros(len(p) + 1)
     fits = away >= d
     masses[1:] += np.where(fits, p, 0.0)
+    # A step down is enough: d - h <= -h/2, and no loss lies further below its cell's middle.
     masses[:-1] += np.where(fits, 0.0, p)
     with np.errstate(divide="ignore"):
         z = np.log(masses) + tilt * (float(middle[0]) - h + d + h * np.arange(len(masses)))
@@ -371,6 +401,7 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
     if h > _WIDEST:
         return p, away
     away = away - at
+    # A cell that is further off would owe more than a neighbour can lend.
     fit = (p > 0) & (np.abs(away) <= h / 4)
     above = -p[1:] * np.expm1(-(away[1:] + h))
     under = p[:-1] * np.expm1(h - away[:-1])
@@ -379,6 +410,7 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
     with np.errstate(divide="ignore", invalid="ignore"):
         # down[k]: the part of k + 1 that goes to k; up[k]: the part of k - 1 that goes to k.
         part = np.where(fit[:-1] & fit[1:] & (owed[:-1] > 0), owed[:-1] / above, 0.0)
+        # 0.74 and 0.25 are below 1 together, so that whoever lends both ways keeps something.
         down[:-1] = np.where((part >= 0) & (part <= 0.74), part, 0.0)
         part = np.where(fit[1:] & fit[:-1] & (owed[1:] < 0), -owed[1:] / under, 0.0)
         up[1:] = np.where((part >= 0) & (part <= 0.25), part, 0.0)
@@ -391,6 +423,7 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
     from_below = np.append(0.0, up[1:] * p[:-1])
     whole = kept + from_above + from_below
     far, near = np.append(away[1:], 0.0), np.append(0.0, away[:-1])
+    # Q's mass of the mixture over e^point: each piece keeps the ratio that it had.
     other = kept * np.exp(-away) + from_above * np.exp(-far - h) + from_below * np.exp(h - near)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(whole > 0, np.log(whole / other) - 16 * EPS, -h / 2 - at)
@@ -422,6 +455,7 @@ def moment_ends(term: Term, c: Array) -> tuple[float, float]:
         return term.moment_ends(float(c[0]))
     # All losses but nothing, and cells of some width where there is one alone.
     low, high = term.ends(1e-300)
+    # Of all losses but next to nothing; a width of 0 would give no cells.
     width = max(high - low, 1e-6)
     h = width / (1 << 16)
     total_low = total_high = 0.0

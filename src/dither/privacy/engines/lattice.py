@@ -41,6 +41,7 @@ __all__ = ["LatticeEngine", "LatticeLaw"]
 _TAIL = 1e-17
 """Tilted mass outside of the window at which it is wide enough; what is outside is charged."""
 
+# The longest transform; a window that is too short is charged for what it leaves outside.
 _MOST = 1 << 22
 
 _SMALL = 1e-300
@@ -84,6 +85,7 @@ class LatticeEngine:
         self._placed = sum(law.count * law.position for law in laws)
         self._laws = []
         for law in laws:
+            # The masses' logarithms alone are used, so that no tilt overflows.
             kept = np.flatnonzero(law.masses > 0)
             self._laws.append((law.offset, kept, np.log(law.masses[kept]), law.count, law.relative))
         self.certified = False
@@ -93,6 +95,7 @@ class LatticeEngine:
         c, self.start = best_tilt(
             self._moment, log_delta=log_delta, epsilon=epsilon, reach=max(reach, 1.0)
         )
+        # The tilt's own bound is no place: the profile is asked at epsilon.
         if epsilon is not None:
             self.start = epsilon
         self.c = c if tilt is None else tilt
@@ -114,10 +117,12 @@ class LatticeEngine:
         tilted = []
         for start, index, logs, count, rough in self._laws:
             z = logs + (c * h) * index
+            # A repetition's largest tilted mass is 1 before they are divided by their sum.
             top = float(z.max())
             weight = np.exp(z - top)
             whole = float(weight.sum())
             weight /= whole
+            # log M(c) of one repetition, its offset included.
             level = c * start + top + math.log(whole)
             base += count * level
             m = float((weight * index).sum())
@@ -140,12 +145,15 @@ class LatticeEngine:
         self._away = shift
         deviation = math.sqrt(variance)
         whole_range = sum(count * int(index.max()) for index, _, count in tilted)
+        # A power of two, as the rounding of the transform is bounded for; nine deviations a side.
         n = 64
         while n < min(whole_range + 1, 18 * deviation + 8) and n < _MOST:
             n *= 2
         while True:
+            # A window that holds everything begins where the masses do.
             first = max(0, round(mean) - n // 2) if whole_range >= n else 0
             outside_low, outside_high = self._outside(first, first + n, whole_range, offset, base)
+            # Judged by a proof: deviations alone say nothing of a heavy tail.
             if outside_low + outside_high < _TAIL or n >= _MOST:
                 break
             n *= 2
@@ -158,6 +166,7 @@ class LatticeEngine:
         exponent = np.zeros(n // 2 + 1, dtype=complex)
         slack = np.zeros(n // 2 + 1)
         for index, weight, count in tilted:
+            # Masses beyond the window wrap round to others and are added there: delta only grows.
             spectrum = np.fft.rfft(np.bincount(index % n, weight, n))
             modulus = np.maximum(np.abs(spectrum), 1e-300)
             exponent += count * np.log(np.where(spectrum == 0, 1e-300, spectrum))
@@ -167,6 +176,7 @@ class LatticeEngine:
         size = np.abs(product)
         # The true value is at most s^n in all, of which `greatest` holds 96u a repetition.
         wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 1 + _grown(greatest) + size)
+        # The window begins at `first`, and places are known modulo n alone.
         mass = np.roll(np.fft.irfft(product, n), -(first % n))
         # Back: what is wrong of the spectrum, and the same tree over the spectrum's own sum.
         self._entry = (2 * float(wrong.sum()) + 2 * unit * float(np.abs(product).sum())) / n
@@ -197,6 +207,7 @@ class LatticeEngine:
         low = high = 0.0
         if first > 0:
             s = c * steps
+            # At c = 0 Chernoff's bound to the left has no tilt to go to, and says 1.
             k = self._moment(c - s) if c > 0 else np.zeros_like(s)
             value = k - base + s * (offset + h * (first - 1)) + s * away
             value = value + 2 * self._fixed + (2 * c + s) * self._steep
@@ -219,12 +230,14 @@ class LatticeEngine:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
+        # delta falls with epsilon, so that losses off by the shift are a place off by it.
         low = self._sum(epsilon + self._shift, False)
         high = self._sum(max(epsilon - self._shift, -1e300), True)
         return low, high
 
     def _sum(self, epsilon: float, up: bool) -> float:
         gap = self._losses - epsilon
+        # A loss of epsilon itself weighs 0, and the logarithm of its weight would be none.
         first = int(np.searchsorted(gap, 0.0, side="right"))
         gap = gap[first:]
         # In logarithms: far from the target the weights themselves would underflow.
@@ -232,6 +245,7 @@ class LatticeEngine:
         kappa = float(log_kappa(self.c))
         top = max(float(log_weight.max()) if gap.size else -math.inf, kappa - 80.0)
         weight = np.exp(log_weight - top)
+        # Rounding leaves entries below 0 too: what they err by counts like the others'.
         held = np.abs(self._mass[first:])
         total = float((self._mass[first:] * weight).sum())
         # With u = EPS/2 a weight has 2u·|log(1 - e^-gap)| and u·c·gap, of the two summands of
@@ -251,6 +265,7 @@ class LatticeEngine:
         error += spare * min(together, (abs(total) + error) * _grown(self._greatest))
         scale = self._base - self.c * epsilon + top
         rough = 8 * EPS * (abs(self._base) + abs(self.c * epsilon) + abs(top))
+        # A sum that rounding has made negative is 0 at least, up to its error.
         value = max(total + error, error, _SMALL) if up else total - error
         if value <= 0:
             return -math.inf

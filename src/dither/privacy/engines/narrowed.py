@@ -103,15 +103,18 @@ def settled(
     attempts = 1 if dearest == CHEAP else _ATTEMPTS
     for attempt in range(attempts):
         low_end, high_end = _ends(contour, log_delta)
+        # Each contour's ends hold: what is left is where all of them put the target.
         first, last = max(first, low_end), min(last, high_end)
         at = (first + last) / 2
         low, high = contour.bounds(at)
         if best is None or high - low < 0.7 * width:
             best, width = _Found(contour, at, low, high), high - low
+        # Narrow already, and another attempt has not helped: nor would the next.
         elif width < 1e-3:
             break
         if high - low <= (_SMOOTHED if smoothed else _NARROW) or attempt == attempts - 1:
             break
+        # A size that is known to e^3 is better than Chernoff's; a wilder one is not.
         size = low if high - low < 3 else None
         contour = Contour(
             terms,
@@ -134,6 +137,7 @@ def jumped(
     Or else where the target lies, as far as that was found on the way.
     """
     term = terms[0]
+    # The split into body, jump and far losses is derived for this law in this direction alone.
     if len(terms) > 1 or not isinstance(term, SampledGaussianTerm) or not term.removal:
         return None
     one = SampledGaussianProfile(
@@ -152,6 +156,7 @@ def jumped(
             above=True,
             tiny=1e-6,
         )
+        # A total may be reached by several equal runs sooner than by one large one.
         at = _shared(term, at)
     size = log_delta
     if size is None:
@@ -167,11 +172,13 @@ def jumped(
         found = _rare(term, at, size, tolerance, jumps)
         if not found.certified:
             break
+        # Its widths are about right for the next place, which spares a search.
         jumps = found if isinstance(found, JumpContour) else None
         low, high = found.bounds(at)
         if epsilon is not None:
             if high - low <= SHARP:
                 return found
+            # Where little is known of delta, ask for e^12 less: cut too little, not too much.
             size = low if high - low < 3 else min(high, size) - 12
             continue
         if high - low >= 3:
@@ -234,6 +241,7 @@ def _moved(found: CappedContour | JumpContour, at: float, log_delta: float) -> t
         step, high = 1e-3 / found.c, found.bounds(at)[1]
         slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
         move = (high - log_delta) / slope
+        # A step that would leave the positive numbers is cut.
         at = max(at + move, at / 4)
         # A millionth of a nat: the ends are proved where this was called.
         if abs(move) * found.c <= 1e-6:
@@ -277,6 +285,7 @@ def balled(
     known = near is not None and near.high - near.low < 3
     if size is None:
         size = near.low if near is not None and known else min(value, 0.0) - 3
+    # Somebody looked for the place already, and knows whether it was found.
     if near is None and place is not None:
         known = place.known
     # Few repetitions fade slowly: there a line costs what its tolerance is.
@@ -335,6 +344,7 @@ def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:
     if high - low <= _NARROW and abs(high - log_delta) <= 0.1:
         return at, at
     above = invert(lambda e: contour.bounds(e)[1], log_delta, at, above=True, tiny=1e-4)
+    # The upper end never falls to the target: this line is of no use for it.
     if not math.isfinite(above):
         return at, at
     below = invert(lambda e: contour.bounds(e)[0], log_delta, above, above=False, tiny=1e-4)

@@ -59,6 +59,7 @@ def best_tilt(
     def bound(c: Array) -> Array:
         moment = log_moment(c)
         with np.errstate(invalid="ignore", over="ignore"):
+            # Upwards, so that the bound is one whatever the moment's last digits are.
             moment = moment + LOOSE * (1e-3 + np.abs(moment))
             if log_delta is not None:
                 value = (moment - log_delta + log_kappa(c)) / c
@@ -66,9 +67,11 @@ def best_tilt(
                 value = moment - c * float(epsilon or 0.0) + log_kappa(c)
         return np.where(np.isfinite(value), value, np.inf)
 
+    # The smallest tilt is a choice: smaller ones are seldom best, and none has to be.
     low, high = math.log(1e-4), math.log(reach)
     c = np.exp(np.linspace(low, high, 24))
     value = bound(c)
+    # Each round looks between the neighbours of the best: the bound has one valley as a rule.
     for width in (9, 7, 7, 9, 9, 9, 9, 9) if fine else (9, 7, 7):
         i = int(np.argmin(value))
         a, b = math.log(c[max(i - 1, 0)]), math.log(c[min(i + 1, len(c) - 1)])
@@ -113,8 +116,10 @@ def invert(
         step, growth = (max(1e-15, 1e-4 * high), 4) if high > 0 else (1e-3, 2)
     # However roughly the end is asked for, the bound may be tight in a narrow place alone.
     least = 0.2 * min(tiny, _CLOSEST) * max(1.0, high)
+    # Not `f_high > 0`: a nan has proved nothing, and must count as failing.
     while not f_high <= 0:
         low, f_low, high = high, f_high, high + step
+        # Given up: no finite epsilon is claimed.
         if high > 1e7 + 100 * start:
             return math.inf
         f_high = over(high)
@@ -124,10 +129,12 @@ def invert(
         f_low = over(low)
         left = _beyond(-f_low, -f_high, step)
         step = max(left if left < math.inf else step * growth, least)
+    # Down at 0, and still within the target.
     if f_low <= 0:
         return low
 
     found = false_position(over, low, high, (f_low, f_high), relative=tiny, absolute=tiny)
+    # Of the last bracket the end that is on the safe side of the target, however wide it is.
     return found[1] if above else found[0]
 
 

@@ -80,10 +80,12 @@ class VectorProfile:
         self._sigma, self._square = term.sigma, term.square * term.times
         self._mu2 = self._square / self._sigma**2
         self._plain = GaussianProfile(self._mu2, start)
+        # An integer entry is at most the norm, rounded down; the bound of the waves grows with it.
         self._entry = math.isqrt(term.square)
         self._ones: list[tuple[bool, _Wave]] = []
         # Every number is a sum of four squares.
         self._whole = term.entries >= 4 or self._entry**2 == term.square
+        # g divides every entry, so that g² divides the squared norm, and g is at most the norm.
         most = min(self._entry, _LISTED)
         found = [g for g in range(1, most + 1) if term.square % (g * g) == 0]
         if len(found) <= _DIVISORS and most == self._entry:
@@ -98,6 +100,7 @@ class VectorProfile:
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
         plain = self._plain.bounds(epsilon)
+        # The Gaussian's saddle, c(c + 1)·mu²/2 - c·epsilon at its least; any c > 0 is as sound.
         c = max(epsilon / self._mu2 - 0.5, 1e-3)
         grown, turned = c * (c + 1) * self._mu2 / 2, c * epsilon
         # mu² has 3 roundings, this product 4, and the other and the difference one each.
@@ -106,16 +109,19 @@ class VectorProfile:
         high = min(self._other.bounds(epsilon)[1], _sum(plain[1], lead + waves))
         apart = lead + self._others(c)
         ends = [(known, wave.bounds(epsilon, plain, c, lead)) for known, wave in self._ones]
+        # Too many divisors, or too large a norm, to go through: one bound serves every vector.
         if not ends:
             low = _less(plain[0], lead + waves) if self._whole else -math.inf
             return min(low, high), high
         high = min(high, _sum(max(end[1] for _, end in ends), apart))
+        # Only a vector that is known to exist bounds the worst one from below.
         low = max((end[0] for known, end in ends if known), default=-math.inf)
         return min(_less(low, apart), high), high
 
     def _others(self, c: float) -> float:
         """log of what all k that are not parallel add, and the masses' own sums."""
         v, n = self._sigma**2, self._square
+        # 2.01 for 2 holds the further summands of a theta sum, as sigma >= 1 here.
         grown = 2.01 * n * math.exp(-(math.pi**2) * v / 5)
         far = max(
             2.01 * math.exp(-((0.9 * math.pi) ** 2) * v / 2),
@@ -123,9 +129,11 @@ class VectorProfile:
             2.01 * n * math.exp(-((1.1 * math.pi) ** 2) * v / 2),
         )
         q = 2.01 * math.exp(-2 * math.pi**2 * v)
+        # Then this proves nothing, and its exponentials would leave the doubles.
         if grown > 300 or n * q > 300:
             return math.inf
         total = far * math.exp(grown) + 2.1 * (math.expm1(n * q) + q)
+        # ∫ du/|t(1 + t)| <= pi/c on the line, over the 2·pi of the inversion.
         return math.log(max(total, 1e-300) / (2 * c))
 
 
@@ -135,6 +143,7 @@ class _Wave:
     def __init__(
         self, whole: VectorProfile, g: int, *, log_delta: float | None, epsilon: float | None
     ) -> None:
+        # All k along a are multiples of a/g: one number's noise, moved by N/g.
         self._sigma = whole._sigma * math.sqrt(whole._square) / g
         self._shift = whole._square // g
         self._summed, self._lost = None, -math.inf
@@ -164,6 +173,7 @@ def _waves(sigma: float, entry: int, coordinates: int, c: float) -> float:
     tails = math.exp(-y) / -math.expm1(-y) + 3 * math.exp(-v * math.pi**2 / 8)
     bumps = 1 / 24 + 1 / (400 * v) + 4 / math.pi**2 * tails
     near = 5 * coordinates * math.exp(-(math.pi**2) * v)
+    # The coordinates' factors say nothing then, and e^near is no double.
     if near > 300:
         return math.inf
     return math.log(math.sqrt(2 / math.pi) * entry / sigma**3 * bumps + math.expm1(near) / (2 * c))
@@ -179,6 +189,7 @@ def _sum(a: float, b: float) -> float:
 def _less(a: float, b: float) -> float:
     if not a > b:
         return -math.inf
+    # log(e^a - e^b) by one exponential, which no size of a or b overflows.
     return a + math.log(-math.expm1(b - a)) - 4 * EPS * (1 + abs(a)) if b > -math.inf else a
 
 

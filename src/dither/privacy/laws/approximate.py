@@ -50,6 +50,7 @@ class ApproximateGroup(Part):
     def term(self, removal: bool, count: int) -> Term:
         """The pair whose trade-off is the chain's."""
         if self.delta == 0:
+            # Discrete Laplace noise moved a step a member: the chain that reaches every bound.
             return shifted_noise(rounded(1 / printed(self.epsilon))[0], self.size, count)
         steps, masses, infinite, doubt = _chain(self.epsilon, self.delta, self.size)
         losses = self.epsilon * steps
@@ -104,6 +105,7 @@ def _chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array, float
     import mpmath
 
     m = mpmath.MPContext()
+    # Corners shrink like e^{-size·epsilon}·delta: these digits, and 40 more.
     m.dps = 40 + math.ceil((size * epsilon - math.log(delta)) / math.log(10))
     loss, fails = (printed(x) for x in (epsilon, delta))
     e = m.exp(m.mpf(loss.numerator) / loss.denominator)
@@ -136,10 +138,12 @@ def _chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array, float
     found: dict[int, float] = {}
     for (a0, b0), (a1, b1) in pairwise(points):
         if b1 > b0 and a1 > a0:
+            # The slope of a piece is e^loss, and every loss is a whole number of epsilons.
             step = round(float(m.log((b1 - b0) / (a1 - a0)) / epsilon))
             found[step] = found.get(step, 0.0) + float(b1 - b0)
     steps = sorted(found)
     masses = np.array([found[k] for k in steps])
+    # Rounded down, and what that leaves out is charged as lost.
     down = math.nextafter(float(zero), 0.0)
     return np.array(steps, dtype=float), masses, down, down * 2 * EPS
 
@@ -186,6 +190,7 @@ class Approximate(Part):
             if everything_lost(e, self.delta, m):
                 raise ArgumentError(_TOO_LARGE)
             return ApproximateGroup(e, self.delta, m)
+        # An exponential that no double holds: the delta is above 1 by far.
         if m * e > 700:
             raise ArgumentError(_TOO_LARGE)
         grown = m * self.delta if e == 0 else self.delta * math.expm1(m * e) / math.expm1(e)

@@ -60,6 +60,7 @@ class AtomTerm(Term):
         unbounded: bool = False,
     ) -> None:
         self.relative = relative
+        # A quotient, a product and a sum or two make a loss, as a rule.
         self.position = 4 * EPS * float(np.abs(losses).max()) if position is None else position
         self.losses, self.probabilities = losses, probabilities
         self.count, self.infinite, self.lattice = count, infinite, lattice
@@ -67,6 +68,7 @@ class AtomTerm(Term):
         self.mixture: tuple[float, float, bool] | None = None
         """Where it is a randomised response of two answers on a Poisson sample: its epsilon, the
         rate, and whether a unit is removed."""
+        # One loss, or two, always lie on a lattice.
         if lattice is None and len(losses) == 1:
             self.lattice = (float(losses[0]), 0.0)
         elif lattice is None and len(losses) == 2:
@@ -90,12 +92,14 @@ class AtomTerm(Term):
         base = self.count * (float(z.max()) + math.log(whole))
         ratio = transform(self.losses, weight, u)
         kept = weight > 0
+        # Under the tilted masses: what errs much has little weight.
         size = float((weight * np.where(kept, np.abs(np.where(kept, z, 0)) + 8, 0)).sum())
         slope = float((weight * np.abs(self.losses)).sum())
         short = min(len(weight), SHORT) + len(weight) // SHORT
         # Two factors a phase, each off by its angle's rounding.
         error = EPS * (16 + 2 * short + 4 * size + 6 * slope * u + 2 * abs(float(z.max())))
         error = error + 2 * self.relative + 2 * self.position * (c + u)
+        # Where the sum cancels to nothing its error is all there is: the slack is the larger.
         modulus = np.maximum(np.abs(ratio), 1e-300)
         value = self.count * np.log(np.where(ratio == 0, 1e-300, ratio))
         return base, value, self.count * np.log1p(error / modulus)
@@ -117,6 +121,7 @@ class AtomTerm(Term):
         if self.others is not None:
             return self.others
         with np.errstate(divide="ignore"):
+            # q = p·e^-L, in logarithms as e^-L may overflow; and no mass is above 1.
             result: Array = np.exp(np.minimum(np.log(self.probabilities) - self.losses, 0.0))
         return result
 
@@ -166,6 +171,7 @@ class AtomTerm(Term):
     def cells(self, edges: Array) -> LawCells:
         """Sums of atoms."""
         n = len(edges) - 1
+        # Cells hold their upper edge and not their lower one.
         place = np.searchsorted(edges, self.losses, side="left") - 1
         inside = (place >= 0) & (place < n)
         p = np.bincount(place[inside], self.probabilities[inside], n)
@@ -225,6 +231,7 @@ def shifted_noise(scale: float, shift: int, count: int) -> AtomTerm:
     x = np.arange(d, -1, -1.0)
     whole = -math.expm1(-1 / s) / (1 + r)
     mass = whole * np.exp(-x / s)
+    # All outcomes from d on have the least loss, all below 0 the largest: two geometric sums.
     mass[0] = math.exp(-d / s) / (1 + r)
     mass[-1] = 1 / (1 + r)
     rough = EPS * (16 + 4 * d / s + 4 * s)

@@ -133,6 +133,7 @@ class RenyiProfile(Part):
         x = np.array([0.0, *(float_down(a) for a, _ in pairs)])
         y = np.array([0.0, *(float_up(a * v) for a, v in pairs)])
         y[1:] = np.minimum.accumulate(y[:0:-1])[::-1]
+        # log E[e^{cL}] is convex in c and 0 at 0, so that its chords lie above it.
         value = np.interp(c, x, y)
         # Two differences, a quotient, a product and a sum of positive numbers.
         return np.where(c <= x[-1], value * (1 + 4 * EPS), np.inf)
@@ -174,6 +175,7 @@ class PureProfile(RenyiProfile):
 
     def log_moment(self, c: Array) -> Array:
         """The profile's, and at most c·epsilon, as no loss is larger."""
+        # E[e^{cL}] <= e^{c·epsilon} where no loss is above epsilon.
         most = c * (float_up(self.whole) * (1 + 2 * EPS))
         value: Array = np.minimum(RenyiProfile.log_moment(self, c), most)
         return value
@@ -300,6 +302,8 @@ class BoundedRange(Part):
         value = c * log_y + np.log(whole / a) - math.log(-math.expm1(-e))
         # A sum of terms of order 1 + c·e, each rounded.
         value = value + 8 * EPS * (8 + np.abs(c * log_y) + c * (8 + e) + np.abs(np.log(a)))
+        # Three bounds of one number: near 0 and far out the formula's own rounding exceeds the
+        # others.
         result: Array = np.minimum(np.minimum(value, c * (c + 1) * (e**2 / 8)), c * e)
         return result
 
@@ -310,6 +314,7 @@ class BoundedRange(Part):
         """
         if self.size > 1:
             return DiscreteLaplaceNoise.of(2 / printed(self.epsilon), self.size)
+        # Losses of ± half the range: a member of the class, so that its loss is a lower end.
         return RandomResponse(self.epsilon / 2, 2)
 
     def dominating(self) -> Part | None:

@@ -57,6 +57,8 @@ class DiscreteGaussianLaw:
     def places(self) -> tuple[Array, Array]:
         """Integers whose mass under P or Q is kept, in order of growing loss, and their losses."""
         half, s = math.floor(math.sqrt(2 * self.v * _EXPONENT)), self.shift
+        # Two laws that meet have one run of integers; else only those around each centre have any
+        # mass.
         if s <= 2 * half:
             x = np.arange(s + half, -half - 1, -1.0)
         else:
@@ -69,6 +71,7 @@ class DiscreteGaussianLaw:
         """P's and Q's masses, and their sum over all integers is 1."""
         whole = self.theta(0.0)
         p = np.exp(-x * x / (2 * self.v)) / whole
+        # Q by itself, as p·e^-L would lose it to underflow.
         q = np.exp(-((x - self.shift) ** 2) / (2 * self.v)) / whole
         # Doubles below this carry no relative precision; they are charged as lost.
         tiny = math.exp(-_EXPONENT - 20)
@@ -88,12 +91,14 @@ class DiscreteGaussianLaw:
             # Poisson summation: the next summand is below 1e-130.
             wave = math.exp(-2 * math.pi**2 * self.v) * math.cos(2 * math.pi * t)
             return math.sqrt(2 * math.pi * self.v) * (1 + 2 * wave)
+        # theta has the period 1; for v <= 4 the summands beyond 120 are below e^-1700.
         x = np.arange(-120.0, 121.0) - (t - math.floor(t))
         return math.fsum(np.exp(-x * x / (2 * self.v)).tolist())
 
     def _log_ratio(self, t: float) -> tuple[float, float]:
         """log(theta(t)/theta(0)), at most 0, and a bound of its error."""
         v, part = self.v, t - math.floor(t)
+        # theta is even and has the period 1.
         part = min(part, 1 - part)
         if v > 4:
             wave = 2 * math.exp(-2 * math.pi**2 * v)
@@ -112,18 +117,22 @@ class DiscreteGaussianLaw:
         main = c * (c + 1) * self.shift**2 / (2 * self.v)
         ratio, error = self._log_ratio(c * self.shift)
         slack = error + 8 * EPS * (main + 1)
+        # theta(t) <= theta(0): the moment is at most the Gaussian's, whatever the ratio rounds to.
         return main + ratio - slack, min(main * (1 + 8 * EPS), main + ratio + slack)
 
     def sampled(self, c: float, rate: float, removal: bool) -> tuple[float, float]:
         """Ends of log E[e^{cL}] on a Poisson sample."""
         plain = self.moment(c)
         spare = (1 + c) * -math.log(rate) if removal else c * -math.log1p(-rate)
+        # What a tail weighs at most, over the sum itself; of an addition it bounds the moment too.
         far = min(plain[1], spare)
         found = self._summed(c, rate, far, (1,) if removal else (-1,), 0.0)
         if found is not None:
             return found
         # A logarithm, which errs by EPS of itself, a sum and a product, and a difference.
         if removal:
+            # w >= g·e^L, so that a removal's moment is at least g^{1+c} of the base's; none is
+            # below 1.
             return max(0.0, (plain[0] - spare * (1 + 4 * EPS)) * (1 - EPS)), plain[1]
         return 0.0, far * (1 + 4 * EPS)
 
@@ -157,10 +166,12 @@ class DiscreteGaussianLaw:
         each, sizes = [], []
         for sign in signs:
             w = np.logaddexp(math.log1p(-rate), math.log(rate) + sign * loss)
+            # Near 0 log w keeps its digits by expm1 alone.
             near = np.abs(loss) < 1
             w[near] = np.log1p(rate * np.expm1(sign * loss[near]))
             value = log_q + (1 + c) * w if sign > 0 else log_p - c * w
             if len(signs) == 2:
+                # On a sample of fixed size each form holds on its own side of 0.
                 value = value[loss > 0] if sign > 0 else value[loss < 0]
             each.append(value)
             top = float(value.max())

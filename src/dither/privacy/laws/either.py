@@ -74,6 +74,7 @@ class _Either(Part):
         """The larger of both."""
         tops = [self.part.top(way) for way in (True, False)]
         known = [top for top in tops if top is not None]
+        # One direction without an end is enough for none.
         if len(known) < len(tops):
             return None
         return max(low for low, _ in known), max(high for _, high in known)
@@ -169,6 +170,7 @@ class EitherWay(_Either):
             and term.infinite + term.lost == 0
             and type(term).log_moment is not Term.log_moment
         ]
+        # The larger of two is known only where both are.
         return EitherMoment(found) if len(found) == len(both) else None
 
     def tail(self) -> Fraction:
@@ -265,6 +267,7 @@ def _pieces(p: list[Fraction], q: list[Fraction]) -> Iterator[tuple[Fraction, Fr
         for x, y in zip(a, b, strict=True)
         if x > 0 and y > 0
     ]
+    # Rationals throughout, so that knots that coincide are one and crossings are exact.
     knots.sort(key=lambda knot: knot[0])
     low = zero
     for at, group in groupby(knots, key=lambda knot: knot[0]):
@@ -286,6 +289,7 @@ def _larger(
     first = (low, x, y) if at_low > 0 or (at_low == 0 and at_high >= 0) else (low, u, v)
     yield first
     if at_low * at_high < 0:
+        # Where the lines cross inside the interval F has a knot of its own.
         yield (x - u) / (y - v), *((x, y) if at_high > 0 else (u, v))
 
 
@@ -293,6 +297,7 @@ def _exact(part: PmfPair) -> _Law:
     atoms, rest = listed([printed(x) for x in part.p], [printed(x) for x in part.q])
     tiny = [atom for atom in atoms if min(atom[1], atom[2]) < _LEAST]
     atoms = [atom for atom in atoms if min(atom[1], atom[2]) >= _LEAST]
+    # Mass that is moved to infinity only raises delta.
     rest += sum(atom[1] for atom in tiny)
     # The logarithm is right to far more digits than a double has: one rounding.
     losses = np.array([float(log_lower(ratio)) for ratio, _, _ in atoms])
@@ -321,6 +326,7 @@ def _laid(part: Part) -> _Law:
     for term in terms:
         first, masses, above, relative, off = pessimistic_law(term, -reach, reach, h)
         whole = np.zeros(len(losses))
+        # Both directions on one lattice, so that their profiles are compared point by point.
         whole[first + n : first + n + len(masses)] = masses
         # A loss that is off by so little moves delta by no more.
         off += term.position if isinstance(term, AtomTerm) else 0.0
@@ -329,6 +335,7 @@ def _laid(part: Part) -> _Law:
         rest = term.infinite + term.lost + above + off
         profiles.append((away + rest) * (1 + 4 * EPS))
         rough = max(rough, relative)
+    # The larger one is above both; a profile is at most 1.
     high = np.minimum(np.maximum(*profiles) * (1 + rough), 1.0)
     masses, infinite = law_of_profile(losses, high, h)
     return _Law(
@@ -346,6 +353,7 @@ def _beyond(masses: Array, h: float) -> Array:
     """Σ_{i > j} masses_i·(1 - e^{-(i - j)·h}) at every j."""
     n = len(masses)
     falls = -np.expm1(-h * np.arange(n))
+    # Direct sums of positive numbers: a transform would leave its rounding on the small ones.
     return np.convolve(masses[::-1], falls)[:n][::-1]
 
 
@@ -370,6 +378,7 @@ def law_of_profile(losses: Array, high: Array, h: float) -> tuple[Array, float]:
     # Q's mass above each point is minus the slope; P's is e^loss times Q's.
     slopes = np.diff(profile) / (y[:-1] * math.expm1(h))
     under_q = np.diff(np.concatenate([[-(1 - profile[0]) / y[0]], slopes, [0.0]]))
+    # A convex profile has slopes that rise; what rounding makes fall is cut.
     masses = np.maximum(under_q, 0.0) * y
     # What rounding took from the profile is given back at infinity. What the masses make of it is a
     # sum of products in pairs, below 20 roundings; profile and difference have 6 more.
@@ -386,6 +395,7 @@ def _convex(y: Array, values: Array) -> Array:
     for i in range(len(y)):
         while len(kept) > 1:
             a, b = kept[-2:]
+            # Below the chord of its neighbours it is a corner; on it or above it goes.
             if (values[b] - values[a]) * (y[i] - y[a]) < (values[i] - values[a]) * (y[b] - y[a]):
                 break
             kept.pop()

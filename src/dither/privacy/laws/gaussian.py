@@ -115,12 +115,14 @@ class WidenedGaussianTerm(Term):
 
     def ends(self, tail: float) -> tuple[float, float]:
         """The Gaussian's, moved."""
+        # The mass beyond is raised by e^lift, so that the Gaussian's has to be smaller by as much.
         low, high = self.gauss.ends(tail * math.exp(-self.lift))
         return low + self.shift, high + self.shift
 
     def cells(self, edges: Array) -> LawCells:
         """The Gaussian's, moved and raised."""
         inner = self.gauss.cells(edges - self.shift)
+        # p <= e^lift·p', and q = p·e^-L with losses moved by the shift.
         up, down = math.exp(self.lift), math.exp(self.lift - self.shift)
         return LawCells(
             inner.p * up,

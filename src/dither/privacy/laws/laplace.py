@@ -17,6 +17,7 @@ from dither.privacy.laws.term import EPS, Array, Complex, LawCells, Term, faded
 __all__ = ["FINEST", "DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
 
 
+# Level sets under the density: any number gives a bound of the fading.
 _STEPS = 12
 
 _SMALL = 0.5
@@ -55,6 +56,7 @@ class LaplaceTerm(Term):
         small = (all_t + 1) * all_e < _SMALL
         each = np.empty(small.shape)
         e, t = all_e[small], all_t[small]
+        # All summands at least 0: nothing cancels where losses are small.
         sharp = (t + 1) * _beyond_line(t * e) + t * _beyond_line(-(t + 1) * e)
         each[small] = np.log1p(sharp / (2 * t + 1))
         e, t = all_e[~small], all_t[~small]
@@ -109,6 +111,7 @@ class LaplaceTerm(Term):
             ends = np.linspace(-e, e, _STEPS + 1)[:-1]
             log_m = float(self._one(e, c))
             height = 0.25 * np.exp(-e / 2 + (c + 0.5) * ends - log_m)
+            # Under a rising step function lie uniform laws that all end at +epsilon.
             masses = np.diff(height, prepend=0.0) * (e - ends)
             total += k * faded(masses, e - ends, u)
         return total
@@ -162,8 +165,10 @@ class LaplaceTerm(Term):
         left, right = inner[:-1], inner[1:]
         gap = right - left
         # ∫ e^{(L-e)/2}/4 dL under P, and e^{-L} times that under Q.
+        # As a product with expm1: a difference of antiderivatives would lose narrow cells.
         p = -0.5 * np.exp((right - e) / 2) * np.expm1(-gap / 2)
         q = -0.5 * np.exp((-left - e) / 2) * np.expm1(-gap / 2)
+        # Cells hold their upper edge, so that an atom on an edge belongs to the cell below it.
         top = (edges[:-1] < e) & (edges[1:] >= e)
         bottom = (edges[:-1] < -e) & (edges[1:] >= -e)
         p = p + 0.5 * top + 0.5 * math.exp(-e) * bottom

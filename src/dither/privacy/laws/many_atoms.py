@@ -163,6 +163,8 @@ class ManyAtomsTerm(Term):
             ratio = np.zeros((len(u), len(weight)), dtype=complex)
             ratio += weight[:, -1]
             for j in range(weight.shape[1] - 1):
+                # Turned back by the largest loss, whose phase all share and which is added once at
+                # the end.
                 angle = u[:, None] * (block.losses[:, j] - far)
                 ratio += weight[:, j] * np.exp(1j * angle)
             kept = weight > 0
@@ -173,6 +175,7 @@ class ManyAtomsTerm(Term):
             # log(1 + x) <= x.
             part = block.counts / np.maximum(np.abs(ratio), 1e-300)
             slack += (part @ fixed + u * (part @ (6 * EPS * slope + 2 * block.position))) * 1.000001
+            # Kinds of one run are multiplied first: one logarithm for all of them.
             once = block.counts == 1
             product = ratio[:, once].prod(axis=1)
             logs = np.log(np.where(np.abs(product) > 0, product, 1e-320))
@@ -195,6 +198,7 @@ class ManyAtomsTerm(Term):
         for block, weight in zip(self._blocks, weights, strict=True):
             if weight.shape[1] < 2:
                 continue
+            # Any two losses bound the modulus, the likeliest two best.
             two = np.argpartition(weight, -2, axis=1)[:, -2:]
             w = np.take_along_axis(weight, two, axis=1)
             at = np.take_along_axis(block.losses, two, axis=1)
@@ -224,6 +228,7 @@ class ManyAtomsTerm(Term):
             return nothing
         pairs, gaps, off = (np.concatenate(column) for column in zip(*found, strict=True))
         spread = float(pairs.sum())
+        # Even with all cosines at their least the bound would not reach what is asked of it.
         if spread < -_FADED:
             return nothing
         near = transform(gaps, pairs, u).real
@@ -250,6 +255,7 @@ def _roundings(summands: int) -> float:
 def joined(terms: Sequence[Term]) -> list[Term]:
     """The terms, of which those of few losses are one where they are many."""
     few = [t for t in terms if type(t) in {AtomTerm, ResponseTerm} and isinstance(t, AtomTerm)]
+    # Laws that leave mass out have moments of their own, which a sum of atoms would miss.
     few = [t for t in few if len(t.losses) <= _VALUES and t.lost == 0 and t.moment is None]
     if len(few) < _KINDS:
         return list(terms)

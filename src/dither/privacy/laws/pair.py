@@ -35,8 +35,10 @@ class PmfPair(Part):
         """log(p/q) with mass p; mass where q is 0 is infinite."""
         p, q = (np.array(x) for x in ((self.p, self.q) if removal else (self.q, self.p)))
         both = (p > 0) & (q > 0)
+        # Equal losses are one atom: a map that forgets which outcome it was loses nothing.
         losses, inverse = np.unique(np.log(p[both]) - np.log(q[both]), return_inverse=True)
         mass = np.bincount(inverse.ravel(), p[both], len(losses))
+        # What Q never gives is evidence by itself, whatever epsilon is.
         infinite = float(p[(p > 0) & (q == 0)].sum())
         if not len(losses):
             # A law has an atom; next to an infinite loss this one is nothing.
@@ -58,6 +60,7 @@ class PmfPair(Part):
 
     def _pure(self) -> Fraction | None:
         """The larger of both directions' largest losses, where both are finite."""
+        # An outcome of one law alone has an infinite loss in one direction.
         if any((a == 0) != (b == 0) for a, b in zip(self.p, self.q, strict=True)):
             return None
         ends = [self.top(removal) for removal in (True, False)]

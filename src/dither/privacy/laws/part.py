@@ -152,6 +152,7 @@ def gdp_of_pure(epsilon: Fraction) -> Amount:
         if x > 1e-3:
             mu = -2 * NormalDist().inv_cdf(float(chance))
         step = 2.0**-50
+        # Upwards until balls say that it is enough: the guess has no proof.
         while not tail(flint.arb(mu) / 2) <= chance:
             mu, step = mu * (1 + step), 2 * step
     return Fraction(mu)
@@ -162,6 +163,7 @@ def gdp_of_variation(distance: float) -> float:
 
     Phi(mu/2) - Phi(-mu/2) = erf(mu/sqrt(8)); a guess is lowered until balls prove it.
     """
+    # At 1 there is no finite mu; a smaller distance gives a lower end that is as true.
     x = min(distance, 1 - 2.0**-53)
     if x <= 0:
         return 0.0
@@ -170,6 +172,7 @@ def gdp_of_variation(distance: float) -> float:
         mu = -2 * NormalDist().inv_cdf((1 - x) / 2)
     with precision(192) as flint:
         step = 2.0**-50
+        # Downwards until balls say that no smaller mu would do.
         while not (flint.arb(mu) / flint.arb(8).sqrt()).erf() <= flint.arb(x):
             mu, step = mu * (1 - step), 2 * step
     return mu

@@ -49,11 +49,13 @@ def printing_at_least(x: Fraction) -> float:
         near = float(x)
     except OverflowError:
         return math.inf
+    # What counts is the decimal that a double prints as: that is what is read back.
     return near if printed(near) >= x else math.nextafter(near, math.inf)
 
 
 def printing_at_most(x: Fraction) -> float:
     """The double next to x that prints as x or less."""
+    # A difference, as minus 0.0 would be -0.0.
     return 0.0 - printing_at_least(-x)
 
 
@@ -77,6 +79,7 @@ def total(found: Iterable[tuple[Ends | None, int]]) -> Ends | None:
         lows.append(count * ends[0])
         highs.append(count * ends[1])
     low = _sum(lows)
+    # Where every part is rational so is the sum, and both ends are one.
     return low, low if lows == highs else _sum(highs)
 
 
@@ -108,6 +111,7 @@ def mixed_away(loss: Ends | None, g: Fraction) -> Ends | None:
     if loss is None:
         return (-log_upper(1 - g), -log_lower(1 - g)) if g < 1 else None
     low, high = loss
+    # The map falls in -loss: ends change places.
     return -_mixed(-low, g)[1], -_mixed(-high, g)[0]
 
 
@@ -118,6 +122,7 @@ def _mixed(x: Fraction, g: Fraction) -> Ends:
         # The rest, log(1 + (1 - g)/(g·e^x)), is below (1/g)·2^-1442.
         return x + log_lower(g), x + log_upper(g) + 1 / (g * (1 << 1442))
     if x < -_LARGE:
+        # log(1 - g + g·e^x) lies between its value at the floor and that at a larger x.
         x, low = -Fraction(_LARGE), 1 - g
     else:
         low = None

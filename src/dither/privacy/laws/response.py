@@ -43,6 +43,7 @@ class ResponseTerm(AtomTerm):
         self, epsilon: float, count: int, infinite: float = 0.0, *, answers: int = 2
     ) -> None:
         e, low = epsilon, math.exp(-epsilon)
+        # Over e^epsilon: odds as they are written would overflow.
         odds, losses, lattice = [low, 1.0], [-e, e], (-e, 2 * e)
         if answers > 2:
             odds, losses, lattice = [low, (answers - 2) * low, 1.0], [-e, 0.0, e], (-e, e)
@@ -65,6 +66,7 @@ class ResponseTerm(AtomTerm):
 
     def moment_ends(self, c: float) -> tuple[float, float]:
         """Ends of log E[e^{cL}; L < infinity] of all repetitions."""
+        # Hyperbolic functions of more leave the doubles.
         far = (c + 1) * self.epsilon
         if far > _LARGE:
             return super().moment_ends(c)

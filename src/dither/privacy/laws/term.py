@@ -231,6 +231,7 @@ def _product(a: Complex, b: Complex) -> Complex:
 
 
 def _less_one(angle: Array) -> Complex:
+    # cos(a) - 1 = -2·sin²(a/2), which keeps its digits where a is small.
     half = np.sin(angle / 2)
     result: Complex = -2 * half * half + 1j * np.sin(angle)
     return result
@@ -240,6 +241,7 @@ def log_of(change: Complex) -> Complex:
     """log(1 + change), without the rounding of 1 + change where it is small."""
     near = np.abs(change) < 0.5
     held = np.where(near, change, 0.0)
+    # |1 + x|² - 1 = Re x·(2 + Re x) + (Im x)², so that 1 is never added.
     small = 0.5 * np.log1p(held.real * (2 + held.real) + held.imag**2)
     small = small + 1j * np.arctan2(held.imag, 1 + held.real)
     value = np.where(near, 1.0, 1.0 + change)
@@ -254,6 +256,7 @@ def erfc(x: Array) -> Array:
 
 def log_tail(x: Array) -> Array:
     """log of an upper bound of Pr[N(0, 1) > x]: of the tail itself while doubles hold it."""
+    # Pr[N > x] <= e^{-x²/2}, which is enough of a bound where erfc would underflow.
     far = np.where(x > 30, -0.5 * np.maximum(x, 0) ** 2, 0.0)
     result: Array = np.where(x > 30, far, np.log(erfc(np.minimum(x, 30.0) / math.sqrt(2)) / 2))
     return result
@@ -289,6 +292,8 @@ def normal_mass(edges: Array, mean: float, sd: float) -> tuple[Array, Array, flo
     wide = np.flatnonzero(~narrow)
     if wide.size:
         left, right = ((edges[wide + k] - mean) / (sd * math.sqrt(2.0)) for k in (0, 1))
+        # On the side of the mean where both tails are below a half: their difference keeps its
+        # digits.
         upper = left > 0
         first = 0.5 * erfc(np.where(upper, left, -right))
         mass[wide] = np.maximum(first - 0.5 * erfc(np.where(upper, right, -left)), 0.0)
@@ -342,6 +347,7 @@ def faded(masses: Array, widths: Array, u: Array) -> Array:
     """log of a bound of sup_{w >= u} |E e^{iwL}| for a law that contains these uniform laws."""
     # 1e-9 only keeps a quotient finite, whose value there is not asked for.
     v = 0.5 * u[:, None] * widths[None, :]
+    # Not below the largest side lobe: the bound is of all w >= u, and must not rise again.
     lobe = np.maximum(np.sinc(v / np.pi), _SIDE_LOBE)
     far = np.minimum(1.0 / np.maximum(v, 1e-9), _SIDE_LOBE)
     top = np.where(v < np.pi, lobe, far)

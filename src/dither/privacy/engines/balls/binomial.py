@@ -88,10 +88,14 @@ class BinomialProfile:
 
     def _bounds(self, epsilon: float) -> tuple[float, float]:
         k, e = self._term.count, Fraction(self._term.epsilon)
+        # In rationals: a rounding might miss the first total that counts, or take one too many.
         first = max(math.ceil((Fraction(epsilon) / e + k) * self._parts / 2), 0)
+        # Above the largest total.
         if first > self._parts * k:
             return -math.inf, -math.inf
+        # A k-th power, and a logarithm k times as large, lose as many bits as k has.
         with precision(_BITS + 2 * k.bit_length()) as flint:
+            # The odds are of a loss that is finite: all k have to be.
             kept = k * (1 - flint.arb(self._term.infinite)).log()
             scale, value = self._sum(epsilon, first)
             low = down(scale + kept + flint.arb(value.lower()).log()) if value > 0 else -math.inf
@@ -112,11 +116,16 @@ class BinomialProfile:
         arb, k = library().arb, self._term.count
         plain = _Parts(self._odds(0.0), k)
         deviation = math.sqrt(float(plain.variance))
+        # Far below the mean nearly all of the law is above epsilon: a sum over all of it would be
+        # long.
         m = max(first, int(float(plain.mean) - _START * deviation))
         below = plain.chance(plain.mean - m) if m > first else arb(0)
+        # Two over a deviation, so that aliases, e^{-sN/2} with N some 64 deviations, are next to
+        # nothing.
         s = max(self._saddle(m / k), _TILT / deviation)
         tilted = _Parts(self._odds(s), k)
         scale = k * (tilted.whole / plain.whole).log() - m * arb(s)
+        # Weights lie in [0, 1]: what is left out below m is between nothing and its chance.
         rest = arb(0).union(below) * (-scale).exp()
         if tilted.spread < _LEAST:
             # Weights are at most 1: Chernoff's bound, of a number that no double holds.
@@ -162,11 +171,14 @@ def _transformed(law: _Parts, m: int, s: float, step: Ball, g: Ball) -> Ball:
     """Σ_t b(m + t)·w(t), both errors included."""
     flint = library()
     arb, acb = flint.arb, flint.acb
+    # Odd, so that all nodes but the first come in pairs of conjugates.
     n = int(_SPAN * math.sqrt(float(law.variance))) | 1
+    # Below 0.75, as the spread is at least 100: there is such an angle.
     sine = math.sqrt(_NATS / 2 / float(law.spread))
     last = min(n // 2, math.ceil(n / math.pi * math.asin(sine)))
     turn = 2 * arb.pi() / n
     roots = powers(acb(turn.cos(), turn.sin()), last + 1)
+    # Whole turns are taken off while they are integers.
     turn *= m % n
     phases = powers(acb(turn.cos(), -turn.sin()), last + 1)
     decay = (-arb(s)).exp()
@@ -179,12 +191,16 @@ def _transformed(law: _Parts, m: int, s: float, step: Ball, g: Ball) -> Ball:
         for b in reversed(law.chances):
             one = one * root + b
         value = (one**law.k * phase * weight).real
+        # The conjugate node adds the conjugate.
         total += 2 * value if j else value
     total /= n
     if last < n // 2:
         high = (arb.pi() * (last + 1) / n).sin()
+        # The bound falls from node to node, and a mean over fewer than n nodes is at most their
+        # largest.
         cut = (-2 * law.spread * high**2).exp() / (1 - decay)
         total += arb(0, cut.upper())
     aliases = (-arb(s) * n / 2).exp() + law.chance(law.mean - (m - n // 2))
     aliases = (aliases + law.chance(m + n - law.mean)) / (1 - (-arb(s) * n).exp())
+    # Aliases only add, between nothing and their bound.
     return total - arb(0).union(aliases)

@@ -94,10 +94,12 @@ class _Bounds:
 
     def __init__(self, term: SampledGaussianTerm, cap: float, width: float) -> None:
         self.term, self.cap, self.width = term, cap, width
+        # There s is -40 on the real line, and Phi(s) below e^-800.
         end = math.log(cap + 40 * width) / term.a
         self.z = np.linspace(-14.0, end, 2 + math.ceil((end + 14.0) / min(0.05, 0.05 / term.a)))
         self.ratio, self._off = term.log_ratio(self.z)
         z = self.z
+        # phi is largest on a cell where |z| is least: at an end, or at 0 inside it.
         least = np.where(z[:-1] * z[1:] > 0, np.minimum(z[:-1] ** 2, z[1:] ** 2), 0.0)
         self._normal = math.log((z[1] - z[0]) / math.sqrt(2 * math.pi)) - 0.5 * least
         self._grown = np.exp(term.a * z)
@@ -105,6 +107,7 @@ class _Bounds:
         j = np.arange(term.k + 1)[:, None]
         with np.errstate(divide="ignore"):
             share = np.log(term.weights)[:, None] + j * term.a * z[None, :-1]
+        # A summand's share of e^l is at most 1: rounding must not make it more.
         self._size = np.exp(np.minimum(share - 0.5 * (j * term.a) ** 2 - self.ratio[:-1], 0.0))
 
     def _weight(self, y: float) -> tuple[Array, Array, float]:
@@ -113,8 +116,12 @@ class _Bounds:
             theta = self.term.a * y
             s = (self.cap - self._grown * math.cos(theta)) / self.width
             growth = (self._grown * (math.sin(theta) / self.width)) ** 2 / 2
+            # E and tau grow with x, and s falls: each factor is bounded at the end where it is
+            # largest.
             near = growth[1:] + log_tail(-s[:-1])
             if y:
+                # Where Phi(s) is near 1 the other bound of |n| is closer; at y = 0 the first is n
+                # itself.
                 near = np.minimum(near, np.logaddexp(0.0, growth[1:] + log_tail(s[1:])))
             end = growth[-1] - s[-1] ** 2 / 2 - math.log(2)
             self._weights[y] = near, growth[1:], end if s[-1] < 0 else math.inf
@@ -141,7 +148,9 @@ class _Bounds:
         last = (1 + c) * (self.ratio + self._off)[-1] + self._weight(y)[2]
         last += (y * y - z[-1] ** 2) / 2 - top
         sizes = (1 + c) * np.abs(self.ratio[1:]), 0.5 * z[1:] ** 2 + y * y, self._weight(y)[1]
+        # Cells far below the largest are added as they are, without their decay.
         kept = f > top - 60
+        # Outside of what `_SPARE` was derived for nothing is claimed.
         if not (rate > 0 and last < 0 and all(np.all(x[kept] < _LARGEST) for x in sizes)):
             return np.full(1 if u is None else len(u), np.inf)
         # Below the first cell: Q(14) <= phi(14)/14, and Phi(s) is at least 1/2 there.
@@ -208,6 +217,7 @@ class CappedContour:
         dearest: float = 3e6,
     ) -> None:
         self._term, self.start, self.certified, self.work = term, epsilon, False, math.inf
+        # Without a floor of all losses no single one is known to suffice.
         if not epsilon > 0 or term.weights[0] <= 0 or term.a > _STEEPEST:
             return
         self._floor = -term.k * math.log1p(-term.rate)
@@ -217,6 +227,7 @@ class CappedContour:
         if plan is None:
             return
         self.work, self.plan, self.c = plan.work, plan, plan.c
+        # What cancels on the line, and 40 bits of what is left.
         self._bits = 40 + math.ceil(plan.nats / math.log(2))
         self.pay(dearest)
 
@@ -274,7 +285,9 @@ class CappedContour:
         steps = [math.pi * y / (nats + b) for y, b in zip(heights, growth, strict=True)]
         at = int(np.argmax(steps))
         mantissa, exponent = math.frexp(steps[at])
+        # Eight bits, so that every node h·i is exact; downwards, as a smaller step errs less.
         h = math.ldexp(math.floor(mantissa * 256), exponent - 8)
+        # A short number too; any height in the strip is as sound.
         y = math.ldexp(round(math.ldexp(heights[at] / 2, 30)), -30)
         shape = bounds.summands(c, y)
         first = -math.sqrt(2 * nats + y * y + 20)
@@ -332,21 +345,25 @@ class CappedContour:
         masses = [w * ((1 + arb(plan.c)) * r).exp() for w, r in zip(weights, ratios, strict=True)]
         self._step = float(2 * arb.pi() / arb(plan.period))
         self._period = 2 * arb.pi() / arb(self._step)
+        # Real and imaginary parts may both be off by it.
         doubt = within(self._doubt(plan.c))
         wrong = acb(doubt, doubt)
         line = transforms(masses, ratios, self._step, plan.nodes + 1)
         values = [(value + wrong) ** n for value in line]
         points = [acb(plan.c, arb(self._step) * i) for i in range(len(values))]
         values = [value / (t * (1 + t)) for value, t in zip(values, points, strict=True)]
+        # The node on the real line counts once, every other one for its conjugate too.
         values[0] /= 2
         self._values = PowerSum(values)
         pairs = zip(weights, ratios, strict=True)
         with_it = sum(((w * r.exp()).real for w, r in pairs), within(self._doubt(0.0)))
         without = sum((w.real for w in weights), within(self._doubt(-1.0)))
+        # Some far: under P and under Q what is not none far.
         self._far, self._far_other = 1 - with_it**n, 1 - without**n
         # Terms from the next node on: Σ step/u² <= 1/u of the last.
         self._cut = (n * arb(plan.faded)).exp() / (arb.pi() * arb(self._step) * plan.nodes)
         right = arb(plan.right)
+        # Chernoff's bound needs N at the tilt to the right, and |N| is at most the upper sum.
         largest = (n * arb(float(plan.bounds.most(plan.right, 0.0)[0]))).exp()
         self._right = kappa(plan.right) * largest / ((right - plan.c) * self._period).expm1()
         self._left = 1 / (plan.c * self._period).expm1()
@@ -355,6 +372,7 @@ class CappedContour:
         for place in self._cells(far)[1].tolist():
             above = tail(arb(place))
             # z is rounded, so that e^{az} is made again.
+            # 1 - n grows with z: its value at a cell's upper end bounds it on the cell.
             total += (before - above) * tail((self._cap - (a * place).exp()) / self._wide)
             before = above
             self._leaks.append((place, total))
@@ -365,6 +383,7 @@ class CappedContour:
         h, y, a, x = arb(plan.h), arb(plan.y), self._ratio.a, 1 + arb(c)
         g = arb(self._term.rate)
         first, last = h * plan.first, h * plan.last
+        # The strip reaches to 2y, where theta has to stay below pi/4 and e^l in its cone.
         if not (2 * self._term.k * a * y < arb.pi() and 8 * a * y < arb.pi() and first < 0):
             return arb("inf")
         edges = (plan.bounds.most(c, height)[0] for height in (0.0, 2 * plan.y))
@@ -384,6 +403,7 @@ class CappedContour:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon); the lower one may be -inf."""
+        # One large loss suffices, and the parts add up, above 0 alone.
         if epsilon <= 0:
             return -math.inf, 0.0
         with precision(self._bits) as flint:
@@ -395,6 +415,7 @@ class CappedContour:
             total += self._far - e.exp() * self._far_other
             cut = (scale * self._cut).upper()
             aliases = (self._left + self._right * (-plan.right * e).exp()).upper()
+            # Aliases only add and a leak is left out of the sum: each burdens one end.
             low, high = total - cut - aliases, total + cut + self._leak(e)
             return log_ends(low, high)
 
@@ -403,6 +424,8 @@ class CappedContour:
         n, least = self._term.count, self._ratio.weights[0]
         level, short = e - (n - 1) * least.log(), e.exp() - least**n
         for place, total in self._leaks:
+            # The first place at which balls say that l has passed the level: only z below it can
+            # leak.
             if self._ratio(library().arb(place)) >= level:
                 return n * short * total.upper()
         return n * short * (total + tail(library().arb(place))).upper()

@@ -42,6 +42,8 @@ def _settled(value: Callable[[], Ball]) -> tuple[float, float]:
             found = value()
             if found.is_zero():
                 return -math.inf, -math.inf
+            # Tails cancel to an unknown number of digits: the bits are doubled until enough are
+            # left.
             if found.rel_accuracy_bits() < _DIGITS and bits < _BITS[-1]:
                 continue
             top = found.upper()
@@ -75,6 +77,7 @@ class GaussianProfile:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
+        # A double is enough to see how far out it is; the value itself takes the root in balls.
         mu = math.sqrt(self._square)
         far = epsilon / mu - mu / 2
         if far > 1e6:
@@ -137,11 +140,13 @@ class LaplacesProfile:
 
     def _value(self, epsilon: float) -> Ball:
         arb, k = library().arb, self._k
+        # delta(-x) = 1 - e^-x + e^-x·delta'(x), delta' of the swapped pair.
         if epsilon < 0:
             # The pair and the swapped pair are one.
             grown = arb(epsilon).exp()
             return 1 - grown + grown * self._value(-epsilon)
         e, total, top = arb(self._e), arb(0), True
+        # Beyond k/2 every x is below 0 at epsilon >= 0, and the summand 0.
         for j in range(k // 2 + 1):
             x = (k - 2 * j) * e - arb(epsilon)
             if not x > 0:
@@ -150,12 +155,14 @@ class LaplacesProfile:
                     break
                 x = arb(0).union(x.upper()) if x.upper() > 0 else arb(0)
             half, power, series = x / 2, arb(1), arb(0)
+            # p_{k-1-n}, from n = 0 on: the coefficients in the opposite order.
             for n, p in enumerate(reversed(_rational_part(k, j))):
                 series += p * power
                 power = power * half / (n + 1)
             part = (-half - j * e).exp() * series * math.comb(k, j) / arb(2) ** (k - 1)
             total += part + 1 if top else part
             top = False
+        # A chance is at least 0, so that what a ball holds below says nothing.
         return total if total > 0 else arb(0).union(total.upper())
 
 
@@ -174,6 +181,7 @@ class SampledGaussianProfile:
         arb, a, weights = library().arb, ratio.a, ratio.weights
         if self._term.k == 1:
             # e^level - (1 - g), without forming 1 - g.
+            # w_1 is g where k is 1.
             inner = level.expm1() + weights[1]
             if not inner > 0:
                 return None if inner <= 0 else arb("nan")
@@ -198,7 +206,9 @@ class SampledGaussianProfile:
             log_x = (log_x - step).mid()
             if abs(step) < arb(2) ** (-library().ctx.prec // 2):
                 break
+        # Newton's last step says how near it is; the signs on both sides prove it.
         radius = abs(step) + arb(2) ** (-library().ctx.prec // 2)
+        # Not bracketed, not known: a nan asks for more bits.
         if not (above(log_x - radius)[0] < 0 and above(log_x + radius)[0] > 0):
             return arb("nan")
         return arb(log_x, radius.upper()) / a
@@ -209,6 +219,7 @@ class SampledGaussianProfile:
         ratio, removal = LogRatio(self._term), self._term.removal
         a, weights = ratio.a, ratio.weights
         z = self._place(e if removal else -e, ratio)
+        # Every loss is above epsilon for a removal, and below it for an addition.
         if z is None:
             return 1 - e.exp() if removal else arb(0)
         if removal:
@@ -272,21 +283,25 @@ class SeparatedProfile:
         g, e, n = arb(self._rate), arb(epsilon), self._count
         odds, (off, chance) = g / (1 - g), self._apart()
         lost = n * chance
+        # delta falls with epsilon; the sum of both odds is more than the larger one, which r takes.
         e -= sign * n * (odds + 1 / odds) * off
         if not self._removal:
             top = -n * (1 - g).log()
             whole = 1 - (e - top).exp()
+            # All losses are at the top but for the chance that one is not.
             return (arb(0) if whole <= 0 else whole) + sign * lost
         total, share, rare = arb(0), (1 - g) ** n, arb(0)
         for j in range(n + 1):
             if j:
                 share *= odds * (n - j + 1) / j
+            # Too small to be worth a profile: whole at the upper end, and nothing at the lower.
             if share < _RARE:
                 rare += share
                 continue
             at = e - (n - j) * (1 - g).log() - j * g.log()
             if j:
                 total += share * self._sampled(at, j)
+            # No step is sampled: the profile of a loss that is always 0.
             elif not at >= 0:
                 total += share * (1 - at.exp())
         # A profile lies in [0, 1].

@@ -104,6 +104,7 @@ class BallContour:
         self.start, self.certified, self.work = epsilon, False, math.inf
         self._laws, self._swapped = laws, [law.swapped() for law in laws]
         self._log_size = log_delta
+        # A line with the tolerance that was asked for, and a coarser one where that is dear.
         plan = None
         for coarse in (tolerance, _COARSER * tolerance):
             if plan is None or plan.work > _DEAR:
@@ -122,10 +123,12 @@ class BallContour:
             self._bits = plan.bits
             values = [acb(1)] * (plan.nodes + 1)
             for law in laws:
+                # Twenty bits go to the products and sums that follow.
                 line = law.line(self.c, self._step, plan.nodes + 1, plan.bits - 20)
                 values = [v * x for v, x in zip(values, line, strict=True)]
             points = [acb(self.c, arb(self._step) * j) for j in range(plan.nodes + 1)]
             values = [v / (t * (1 + t)) for v, t in zip(values, points, strict=True)]
+            # The node on the real line counts once, every other one for its conjugate too.
             values[0] /= 2
             self._sum = PowerSum(values)
             self._line_bounds(plan)
@@ -157,6 +160,7 @@ class BallContour:
         for part in _PARTS:
             c = tilt * part
             lead = float(self._moments(self._laws, np.array([c]))[0]) - c * e
+            # Next to c itself an alias is proved small by an endless period alone.
             higher = tilts > 1.001 * c
             if not higher.any() or not math.isfinite(lead):
                 continue
@@ -167,6 +171,7 @@ class BallContour:
                 gap = (tilts[higher] - c) * period
                 up_side = right[higher] - tilts[higher] * e - _log_expm1(gap)
                 low_side = left + (1 + lefts) * e - _log_expm1((1 + c + lefts) * period)
+                # c' = 0: delta' is a chance, at most 1.
                 plain = e - float(_log_expm1(np.array([(1 + c) * period]))[0])
                 i, j = int(np.argmin(up_side)), int(np.argmin(low_side))
                 most = float(np.logaddexp(up_side[i], min(plain, low_side[j])))
@@ -182,12 +187,14 @@ class BallContour:
                     many = middle
             period = 1e-3 / c * 1.1**many
             found = alias(period)
+            # A line is of no use whose end is not proved.
             last = self._last(c, lead, wanted, period)
             if last is None or found[0] > wanted:
                 continue
             # What the left aliases add, and what cancels on the line, are digits to carry.
             lost = max(lead, -math.log(-math.expm1(-c * period)) - c * period, self._log_size)
             bits = 70 + math.ceil(max(lost - self._log_size, 0.0) / math.log(2))
+            # A power of so many repetitions loses as many bits.
             bits += 2 * max(1, max(law.term.count for law in self._laws)).bit_length()
             work = last * sum(law.work(c, bits) for law in self._laws) + 1.0
             if best is None or work < best.work:
@@ -221,6 +228,7 @@ class BallContour:
         size = self._moment(self._laws, plan.c)
         # Terms from the next node on: Σ step/u² <= 1/u of the last.
         last = arb(self._step) * plan.nodes
+        # A transform is nowhere larger than on the real line, whatever the bound of its decay says.
         self._cut = size * arb(min(faded, 0.0)).exp() / (arb.pi() * last)
         self._right, self._left = plan.right, plan.left
         self._right_size = self._moment(self._laws, self._right) * kappa(self._right)
@@ -229,6 +237,7 @@ class BallContour:
     def _moment(self, laws: Sequence[Law], c: float) -> Ball:
         total = library().arb(1)
         for law in laws:
+            # A bound of what is small to begin with needs few digits.
             total *= law.moment(c, 40 + law.term.count.bit_length())
         return total
 
@@ -240,6 +249,7 @@ class BallContour:
             turn = acb(0, -arb(self._step) * e).exp()
             scale = (-c * e).exp()
             total = scale * arb(self._step) / arb.pi() * self._sum(turn)
+            # The part of the left aliases that is known is taken off; what it leaves is at least 0.
             total -= 1 / (c * period).expm1() - e.exp() / ((1 + c) * period).expm1()
             cut = (scale * self._cut).upper()
             right = self._right_size * (-self._right * e).exp()
@@ -247,7 +257,9 @@ class BallContour:
             plain = e.exp() / ((1 + c) * period).expm1()
             left = self._left_size * ((1 + self._left) * e).exp()
             left /= ((1 + c + self._left) * period).expm1()
+            # Two bounds of the same rest.
             least = plain if plain < left else left
+            # Aliases are at least 0: only the lower end gives them up.
             low = total - cut - (right + least).upper()
             high = total + cut
             return log_ends(low, high)

@@ -98,6 +98,7 @@ class Planner:
     def __init__(self, term: SampledGaussianTerm, epsilon: float, wanted: float) -> None:
         self.term, self.start, self.wanted = term, epsilon, wanted
         self._top = term.k * term.a
+        # The most that one run can take from the total: no loss is below its negative.
         self._floor = -term.k * math.log1p(-term.rate)
 
     def best(self, near: Cuts | None = None) -> JumpPlan | None:
@@ -105,6 +106,7 @@ class Planner:
         plans = [
             plan
             for width in _WIDTHS
+            # Widths change little from one place to the next.
             if near is None or 0.5 * near.v < width < 2 * near.v
             for plan in self._plans(width)
         ]
@@ -115,6 +117,7 @@ class Planner:
         term = self.term
         if term.k > 1:
             return float(term.place(np.array([level]))[0])
+        # log(e^level - 1 + g), without e^level, which may leave the doubles.
         inner = level + math.log(-math.expm1(-level) + term.rate * math.exp(-level))
         return (inner - math.log(term.rate)) / term.a + term.a / 2
 
@@ -124,8 +127,11 @@ class Planner:
         for level in _LEVELS:
             middle = self.place(level * e)
             ask = math.log(n) + float(self._log_above(middle)) - wanted
+            # Phi(-x) is about e^{-x²/2}: so far from the edge that a body above z_m is rare enough.
             low = middle - v * math.sqrt(2 * max(ask, 2.0))
             tilt, moment = self._body(low, middle, v)
+            # The highest level at which all body adds next to nothing: more body is less to
+            # integrate.
             if n * moment + float(log_kappa(tilt)) - tilt * e <= wanted:
                 break
         else:
@@ -145,6 +151,7 @@ class Planner:
     def _planned(self, cuts: Cuts) -> JumpPlan | None:
         term, e, n, wanted = self.term, self.start, self.term.count, self.wanted
         first, last = cuts.low - 12 * cuts.v, cuts.high + 12 * cuts.w
+        # Too many inner nodes, as their step is a part of the narrower width.
         if last - first > _WIDEST * cuts.w:
             return None
         z = np.linspace(first, last, 1 + math.ceil((last - first) / min(cuts.w / 2, 0.1)))
@@ -160,6 +167,7 @@ class Planner:
         over = (1 + tilts[:, None]) * term.log_ratio(far)[0] - far * far / 2
         ends = (over + self._log_weight(far, far, cuts)).max(axis=1)
         over = (over + log_tail((far - cuts.low) / cuts.v)).max(axis=1)
+        # Where exponentials stay in the doubles, and the edges' tails make no hump.
         useful = (jump < 300.0) & (body < 300.0) & (ends < top - 40) & (over < -40)
         useful &= (1 + tilts) * self._top * max(cuts.v, cuts.w) ** 2 < _FARTHEST
         rest = n * np.maximum(np.logaddexp(body, jump), 0.0)
@@ -223,9 +231,12 @@ class Planner:
 
     def _body(self, low: float, middle: float, v: float) -> tuple[float, float]:
         """A tilt, and an upper bound of the log-moment there of the body that is cut at z_m."""
+        # Below -40 there is no mass that a double holds.
         edges = np.concatenate([[-40.0], np.linspace(-9.0, max(middle, -8.0), 400)])
         mass, error, below, _ = normal_mass(edges, 0.0, 1.0)
+        # Each cell's mass rounded up, with the largest weight on it, at its left end.
         most = (mass + error) * 0.5 * erfc((edges[:-1] - low) / (v * math.sqrt(2))) + 1e-300
+        # l grows with z: its right end, and what that errs by, bound it on the cell.
         ratio = np.add(*self.term.log_ratio(edges[1:]))
         tilts = np.geomspace(5.0, 4e4, 40) / self.start
         logs = (1 + tilts)[:, None] * ratio + np.log(most)
@@ -233,8 +244,10 @@ class Planner:
         moment = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
         # Tilted, what lies below the cells is no more than it was.
         moment = np.logaddexp(moment, math.log(below + 1e-300)) + _SPARE * (1 + np.abs(moment))
+        # What is e^-60 of the largest may err as it likes.
         near = logs > top[:, None] - 60
         large = np.where(near, np.abs((1 + tilts)[:, None] * ratio), 0.0).max(axis=1) > _LARGEST
+        # Beyond what `_SPARE` was derived for no bound is claimed.
         moment[large] = np.inf
         value = self.term.count * moment - tilts * self.start
         i = int(np.argmin(value))
@@ -248,11 +261,13 @@ class Planner:
             return np.full_like(u, np.inf)
         z = np.linspace(first, last, 1 + math.ceil((last - first) / min(cuts.w / 4, 0.05)))
         ratio, off = term.log_ratio(z)
+        # phi is largest on a cell where |z| is least: at an end, or at 0 inside it.
         most = -0.5 * np.where(z[:-1] * z[1:] > 0, np.minimum(z[:-1] ** 2, z[1:] ** 2), 0.0)
         f = most + (1 + c) * (ratio + off)[1:] + self._log_weight(z[:-1], z[1:], cuts)
         f += math.log((z[1] - z[0]) / math.sqrt(2 * math.pi))
         top = float(f.max())
         near = f > top - 60
+        # Beyond what `_SPARE` was derived for no bound is claimed.
         if not max(np.abs((1 + c) * ratio[1:][near]).max(), z[-1] ** 2, z[0] ** 2) < _LARGEST:
             return np.full_like(u, np.inf)
         mass = np.exp(f - top)
@@ -260,12 +275,15 @@ class Planner:
         j = np.arange(term.k + 1)[:, None]
         with np.errstate(divide="ignore"):
             share = np.log(term.weights)[:, None] + j * term.a * z[None, :-1]
+        # A summand's share of e^l is at most 1: rounding must not make it more.
         size = np.exp(np.minimum(share - 0.5 * (j * term.a) ** 2 - ratio[:-1], 0.0))
         best = np.full_like(u, np.inf)
         for part in _HEIGHTS:
+            # arg e^l stays below pi, where it still grows with Re z.
             y = min(part * cuts.v, 0.9 * math.pi / self._top)
             theta = j * (term.a * y)
             turn = np.arctan2((size * np.sin(theta)).sum(0), (size * np.cos(theta)).sum(0))
+            # The angle at a cell's left end, its least; what it errs by is taken off.
             whole = (np.exp(-np.outer(u, turn * (1 - _SPARE))) * mass).sum(axis=1) + ends
             best = np.minimum(best, np.log(whole) + y * y * square / 2)
         result: Array = top + best + _SPARE * (1 + np.abs(top + best))
@@ -282,6 +300,7 @@ class Planner:
         at = np.add(*self.term.log_ratio(np.array([first, last])))
         gaps = (cuts.low - first) / cuts.v, (last - cuts.high) / cuts.w
         rates = gaps[0] / cuts.v - first, gaps[1] / cuts.w + last - (1 + c) * self._top
+        # Unless the exponent falls beyond both ends nothing bounds what is left there.
         if not (min(rates) > 0 and (1 + c) * at[1] < _LARGEST):
             return math.inf
         logs = [
@@ -293,7 +312,9 @@ class Planner:
     def rule(self, cuts: Cuts, nats: float, jump: bool) -> tuple[float, float]:
         """The inner rule's step, a short binary number, and its height."""
         square = _square(cuts) if jump else 1 + cuts.v**-2
+        # Higher lines allow wider steps, until the growth e^{2y²·square} outweighs them.
         y = min(math.sqrt(nats / (2 * square)), 0.49 * math.pi / self._top)
         mantissa, exponent = math.frexp(2 * math.pi * y / (nats + 2 * y * y * square))
+        # Eight bits, so that every node is exact; downwards, as a smaller step errs less.
         step = math.ldexp(math.floor(mantissa * 256), exponent - 8)
         return step, math.ldexp(round(math.ldexp(y, 30)), -30)

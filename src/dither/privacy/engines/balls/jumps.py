@@ -99,6 +99,7 @@ class JumpContour:
         dearest: float = 3e6,
     ) -> None:
         self._term, self.start, self.certified = term, epsilon, False
+        # The split holds for epsilon above 0 alone: below, the body has losses that count.
         if epsilon <= 0:
             return
         self._planner = Planner(term, epsilon, log_delta + math.log(tolerance))
@@ -107,6 +108,7 @@ class JumpContour:
             return
         self.plan: JumpPlan = plan
         self.c = plan.c
+        # What cancels on the line, and 40 bits of what is left.
         self._bits = 40 + math.ceil(plan.nats / math.log(2))
         with precision(self._bits):
             self._lay()
@@ -135,6 +137,7 @@ class JumpContour:
         self._v, self._w, self._low, self._high = map(arb, (cuts.v, cuts.w, cuts.low, cuts.high))
         self._found: dict[tuple[float, bool], tuple[list[Ball], list[Ball], Ball, Ball]] = {}
         self._kept: dict[tuple[bool, int], tuple[Ball, Ball]] = {}
+        # A double, so that nodes are exact multiples; the period is what this step makes it.
         self._step = float(2 * arb.pi() / arb(plan.period))
         self._period = 2 * arb.pi() / arb(self._step)
         jumps = self._line(plan.c, plan.nodes + 1, jump=True)
@@ -142,23 +145,29 @@ class JumpContour:
         values = []
         for i, (jump, body) in enumerate(zip(jumps, bodies, strict=True)):
             t = acb(plan.c, arb(self._step) * i)
+            # N^T - B^T with its factor J taken out: as a difference it would lose the digits of a
+            # small J.
             values.append(jump * _series(jump + body, body, n) / (t * (1 + t)))
+        # The node on the real line counts once, every other one for its conjugate too.
         values[0] /= 2
         self._sum = PowerSum(values)
         body = self._real(plan.c, jump=False)
         jump = self._real(plan.c, jump=True)
         # Terms from the next node on: Σ step/u² <= 1/u of the last.
+        # |N^T - B^T| <= T·|J|·N^{T-1}: each of T summands has one factor J and T - 1 of at most N.
         whole = n * (jump + body) ** (n - 1)
         self._cut = whole * arb(plan.faded).exp() / (arb.pi() * arb(self._step) * plan.nodes)
         right, other = self._real(plan.right, jump=True), self._real(plan.right, jump=False)
         self._right = n * right * (right + other) ** (n - 1) * kappa(plan.right)
         self._right /= ((arb(plan.right) - plan.c) * self._period).expm1()
         self._left = n * self._real(0.0, jump=True) / (plan.c * self._period).expm1()
+        # A normal variable under a normal edge is one of variance 1 + w².
         shrunk = (1 + self._w**2).sqrt()
         far = sum(
             (v * tail((self._high - j * self._a) / shrunk) for j, v in enumerate(self._weights)),
             arb(0),
         )
+        # 1 - (1 - F)^T, with the digits of a small F.
         self._far = -(n * (-far).log1p()).expm1()
         self._far_other = -(n * (-tail(self._high / shrunk)).log1p()).expm1()
         middle = arb(cuts.middle)
@@ -166,6 +175,7 @@ class JumpContour:
         self._some = n * above * tail((middle - self._low) / self._v)
         shares = [self._taken_at(j * self._a) for j in range(len(self._weights))]
         self._taken = n * sum((v * x for v, x in zip(self._weights, shares, strict=True)), arb(0))
+        # Under Q the mean is that of j = 0.
         self._taken_other = n * shares[0]
 
     def _taken_at(self, mean: Ball) -> Ball:
@@ -208,6 +218,7 @@ class JumpContour:
         indices = range(math.floor(first / h), math.ceil(last / h) + 1)
         points = [acb(arb(h) * i, y) for i in indices]
         for i, z in zip(indices, points, strict=True):
+            # Nodes are the same at every tilt: l and the weights are found once.
             if (jump, i) not in self._kept:
                 self._kept[jump, i] = self._ratio(z), self._weight(z, jump) * (-z * z / 2).exp()
         scale, x = arb(h) / (2 * arb.pi()).sqrt(), 1 + arb(c)
@@ -216,6 +227,7 @@ class JumpContour:
         ratios = [ratio for ratio, _ in found]
         cut = self._outside(x, arb(h), arb(h) * indices[0], arb(h) * indices[-1], jump)
         cut *= (y * y * square / 2).exp()
+        # The rule's error is derived for a strip in which e^l stays in its cone.
         if not 2 * self._term.k * self._a * y < arb.pi():
             return masses, ratios, arb("inf"), arb("inf")
         error = (1 + (2 * y * y * square).exp()) / (2 * arb.pi() * y / h).expm1()
@@ -225,8 +237,10 @@ class JumpContour:
         """A bound of the sum over the nodes of the real line beyond the ends."""
         arb, v = library().arb, self._v
         edge, w = (self._high, self._w) if jump else (self._low, v)
+        # Log-slopes at the ends: of the weight's edge and of phi, less what l may rise by.
         below = (self._low - first) / v**2 - first if jump else -first
         above = (last - edge) / w**2 + last - x * self._term.k * self._a
+        # Without a fall beyond an end there is no geometric bound.
         if not (below > 0 and above > 0 and last > edge and first < self._low):
             return arb("inf")
         sizes = [(x * self._ratio(z) - z * z / 2).exp() for z in (first, last)]
@@ -261,8 +275,11 @@ class JumpContour:
             aliases = self._left + self._right * (-plan.right * e).exp()
             total = rest + self._far - e.exp() * self._far_other
             tilt = plan.cuts.tilt
+            # All body: some z above z_m, or Chernoff's bound of the rest.
             body = self._some + kappa(tilt) * (n * arb(plan.cuts.moment) - tilt * e).exp()
+            # F(0) was taken too large by it, and aliases only add: both burden the lower end.
             low = total - (cut + aliases + self._taken).upper()
+            # F(-1) was taken too large, and body and leak are left out: these burden the upper end.
             high = total + (cut + body + self._leak(e) + e.exp() * self._taken_other).upper()
             return log_ends(low, high)
 
@@ -275,6 +292,7 @@ class JumpContour:
         rate = (self._high - place) / w**2 - place
         if not (self._ratio(place) >= level and rate > 0 and self._high > place):
             return arb("inf")
+        # At that place the bound of the far weight is largest, and falls from there at the rate.
         gap = (self._high - place) / w
         size = (e - place**2 / 2 - gap**2 / 2).exp() / (2 * arb.pi()).sqrt()
         return n * size / (2 * rate)

@@ -99,6 +99,7 @@ class LogRatio:
         arb = library().arb
         g, k = arb(term.rate), term.k
         self.a = 1 / arb(term.noise_multiplier)
+        # Binomial, of doubles read as they are: w_j for j members that are sampled.
         self.weights = [arb(math.comb(k, j)) * g**j * (1 - g) ** (k - j) for j in range(k + 1)]
         self.factors = [w * (-((j * self.a) ** 2) / 2).exp() for j, w in enumerate(self.weights)]
 
@@ -132,6 +133,7 @@ class SampledGaussianLaw(Law):
         """Where to end, so that e^{-nats} of M is cut: a guess, which `_doubt` judges."""
         x, term = self._power(c), self.term
         if x < 0:
+            # |e^l|^-c may be as large as w_0^-c, so that phi has to be smaller by as much.
             low = math.sqrt(2 * (nats + c * term.k * -math.log1p(-term.rate)))
             return -low, math.sqrt(2 * nats)
         s, y = self._slope, 0.5
@@ -158,6 +160,7 @@ class SampledGaussianLaw(Law):
     def _growth(self, c: float, b: float) -> float:
         """log E(b), for the planning."""
         turned = 0.0 if self.term.removal else -c * math.log(math.cos(self._slope * b / 2))
+        # There |e^l| is at least w_0, as in the module's second bound.
         if self._slope * b < math.pi / 2:
             turned = min(turned, -c * self.term.k * math.log1p(-self.term.rate))
         return b * b / 2 + turned
@@ -165,13 +168,16 @@ class SampledGaussianLaw(Law):
     def _rule(self, c: float, bits: int) -> tuple[float, float, float, float]:
         """A short binary step h, a height y, and the ends: a guess at the fewest nodes."""
         best = (math.inf, 1.0, 0.0, 0.0, 0.0)
+        # The error counts against F, and 4 nats are for both edges of the strip.
         nats = bits * math.log(2) + 4
+        # Below half of pi, as the strip reaches to twice the height.
         top = min(0.49 * math.pi / self._slope, 8.0)
         for i in range(1, 25):
             y = top * i / 24
             h = 2 * math.pi * y / (nats + self._growth(c, 2 * y))
             low, high = self._window(c, nats + self._growth(c, y))
             best = min(best, ((high - low) / h, h, y, low, high))
+        # Short binary numbers, so that nodes are exact; a smaller step errs less.
         mantissa, exponent = math.frexp(best[1])
         h = math.ldexp(math.floor(mantissa * 256), exponent - 8)
         return h, math.ldexp(round(math.ldexp(best[2], 20)), -20), best[3], best[4]
@@ -196,11 +202,13 @@ class SampledGaussianLaw(Law):
         first, last, s = ratio(low), ratio(high), self.term.k * ratio.a
         if not self.term.removal:
             most = ratio.weights[0] ** -arb(c)
+            # s·y <= pi/2: the last bound of the module's list, which needs no growth.
             if 2 * s * y < arb.pi():
                 return (y * y / 2).exp() * most * (tail(-low) + tail(high))
             total = most * tail(-low) + (-c * last).exp() * tail(high)
             return total * self._growth_ball(c, y)
         x = 1 + arb(c)
+        # The bound above z_1 is for ends beyond the tilted mean.
         if not high >= x * s:
             return arb("inf")
         above = (x * (last - s * high) + (x * s) ** 2 / 2).exp() * tail(high - x * s)
@@ -219,6 +227,7 @@ class SampledGaussianLaw(Law):
         scale = arb(h) / (2 * arb.pi()).sqrt()
         masses = [scale * (x * r - z * z / 2).exp() for z, r in zip(points, ratios, strict=True)]
         cut = self._doubt(c, y, arb(h) * first, arb(h) * last)
+        # Outside of the cone the rule's error has no bound.
         if not 2 * self.term.k * ratio.a * y < arb.pi():
             return masses, ratios, arb("inf"), arb("inf")
         error = (1 + self._growth_ball(c, 2 * y)) / (2 * arb.pi() * y / h).expm1()
@@ -238,10 +247,12 @@ class SampledGaussianLaw(Law):
     def line(self, c: float, step: float, count: int, bits: int) -> list[Ball]:
         """By quadrature."""
         masses, ratios, cut, error = self._nodes(c, bits)
+        # The error is relative to F at real p, of which a double's digits are enough.
         wrong = within(cut + error * self._real(c, 53))
         doubt = library().acb(wrong, wrong)
         found = [value + doubt for value in transforms(masses, ratios, step, count)]
         if not self.term.removal:
+            # Addition has -u: F of the conjugate is the conjugate.
             found = [value.conjugate() for value in found]
         return [value**self.term.count for value in found]
 
@@ -255,6 +266,7 @@ def line_moment(term: SampledLineTerm, c: float) -> tuple[float, float]:
     """
     fixed = isinstance(term.inner, FixedSizeTerm)
     one = term.inner.first if isinstance(term.inner, FixedSizeTerm) else term.inner
+    # For a small c the moment is 1 + c times a mean: as many bits more as c has zeros in front.
     bits = 96 + max(0, -math.frexp(c)[1])
     with precision(bits) as flint:
         arb, acb = flint.arb, flint.acb
@@ -270,11 +282,14 @@ def line_moment(term: SampledLineTerm, c: float) -> tuple[float, float]:
 
             def integrand(x: Ball, analytic: bool) -> Ball:
                 w = 1 + g * x.expm1()
+                # The integrator asks for a region without singularities: not where the logarithm
+                # has its cut.
                 if analytic and not (w.real > 0):
                     return acb("nan")
                 return rise(x) * (-(x + e) / 2).exp() / 4
 
             total = acb.integral(integrand, acb(low), acb(e)).real
+            # Q's atoms: e^-e/2 at e, and 1/2 at -e, which has no part where only x > 0 counts.
             total += rise(e) * (-e).exp() / 2
             return total if fixed else total + rise(-e) / 2
 

@@ -64,6 +64,7 @@ class _Total(Term):
         self.responses, self.variance = responses, variance
         self.count = sum(term.count for term in responses)
         self.widest = max(_half(term) for term in responses)
+        # Exponents of up to 300, which `fade` counts on.
         self.reach = 300.0 / self.widest
 
     def log_moment(self, c: Array) -> Array:
@@ -84,6 +85,7 @@ def _turned(term: AtomTerm) -> AtomTerm:
         return term
     assert term.mixture is not None
     e, rate, removal = term.mixture
+    # In the swapped pair Q's masses are P's, and losses change their sign.
     turned = AtomTerm(-term.losses[::-1], term.under_q()[::-1], term.count)
     turned.mixture = e, rate, not removal
     return turned
@@ -118,6 +120,7 @@ class _TotalLaw(Law):
     def fade(self, c: float, u: Array) -> Array:
         """The larger of what is reached at u, and of what the Gaussian leaves beyond W."""
         v, far = self.term.variance, _AROUND / self.term.widest
+        # The Gaussian fades everywhere; the responses only up to where their losses come round.
         value = -v * u * u / 2
         # A chance is off by what its mass is, 16·EPS, and by its exponent's rounding, of a number
         # up to 300; the sine, below 0.95·pi, by 40 times its angle's, which is off by at most that
@@ -164,10 +167,13 @@ class ResponsesProfile:
         responses = [t for t in terms if isinstance(t, AtomTerm)]
         there = sum(t.mu_squared for t in terms if isinstance(t, GaussianTerm))
         plain = _Total(responses, there)
+        # Where a contour would go without the small Gaussian: good enough to size it by.
         tilt, value = best_tilt(
             plain.log_moment, log_delta=log_delta, epsilon=epsilon, reach=plain.reach
         )
         at = value if epsilon is None else epsilon
+        # Chernoff's bound is a few nats too large as a rule: asked for less, the line is sharp
+        # enough.
         size = (value if log_delta is None else log_delta) - 3
         self.start, self.certified, self._deviation = at, False, 0.0
         if not (math.isfinite(at) and math.isfinite(size)):
@@ -177,6 +183,7 @@ class ResponsesProfile:
         if there < least:
             self._deviation = math.sqrt(least)
         law = _TotalLaw(_Total(responses, there + self._deviation**2))
+        # The second line is made for where the first puts the target.
         for _ in range(2):
             if not math.isfinite(at):
                 return
@@ -205,6 +212,7 @@ class ResponsesProfile:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
+        # To add a Gaussian loss only raises delta: the upper end is sound as it is.
         low, high = self._inner.bounds(epsilon)
         s = self._deviation
         if s == 0 or low == -math.inf:
@@ -219,6 +227,7 @@ class ResponsesProfile:
             chance = (before - beyond) * (1 + _ROUNDED) + 1e-18
             rest += chance * math.exp(self._high(epsilon - z * s) - low)
             before = beyond
+        # Beyond the last step D_G is a chance, at most 1.
         rest += before * (1 + _ROUNDED) * math.exp(min(-low, 700.0))
         known = (1 - rest * (1 + _ROUNDED)) / ((1 - _above(-s / 2)) * (1 + _ROUNDED))
         # A sum of logarithms of up to 745, each with a rounding or two: 5e-13.

@@ -187,6 +187,7 @@ class _Put:
 
     def __init__(self, sigma: float, steps: int, most: float) -> None:
         self._t = steps
+        # Enough places for the spacing that is wanted; fewer are coarser, and as sound.
         n = min(max(_POINTS[0], math.ceil(steps * most / _FINE)), _POINTS[1])
         self._h = h = steps * most / n
         self.coarse = h > 2 * _FINE and most > 2
@@ -202,6 +203,7 @@ class _Put:
         k = np.arange(n)
         rise = np.clip(over / h - k * under, 0.0, under)
         masses = np.zeros(n + 1)
+        # Split between both ends so that the mean is kept: larger in convex order, as v asks for.
         masses[:-1] += under - rise
         masses[1:] += rise
         # Places round by some units of themselves, which moves masses from cell to cell: by the
@@ -230,17 +232,20 @@ class _Put:
                 assert result is not None
                 return result
             count *= 2
+            # An error in this power goes into the whole as often as the power does.
             square = self._product(square, square, self._t / count)
 
     def _product(self, x: Array, y: Array, times: float) -> Array:
         n = len(x)
         size = 2 * n
+        # Twice as long, so that nothing wraps round; what lies beyond n is not needed.
         found = np.fft.irfft(np.fft.rfft(x, size) * np.fft.rfft(y, size), size)[:n]
         norms = [math.sqrt(float((z * z).sum())) for z in (x, y)]
         sums = [float(z.sum()) for z in (x, y)]
         off = 3 * 4 * EPS * math.log2(size) * (norms[0] * sums[1] + norms[1] * sums[0])
         # Products of errors are less than a millionth of them: masses sum to 1 at most.
         self._short += off * max(times, 1.0) * (1 + 1e-6)
+        # Masses are at least 0: cutting rounding there brings them closer.
         result: Array = np.maximum(found, 0.0)
         return result
 
@@ -253,6 +258,7 @@ class _Put:
         # v is linear between places, and its values there are sums of sums.
         below = np.cumsum(self._whole)
         first = np.concatenate([[0.0], np.cumsum(below)[:-1]]) * h
+        # Exact, as v is linear there.
         value = np.interp(k, places, first)
         held = np.minimum(k / h, n)
         short = self._short * k * np.sqrt(held / 3 + 1)
@@ -286,10 +292,12 @@ def _laws(sigma: float, steps: int) -> tuple[ListedLaw, ListedLaw]:
     one = np.exp([min(gauss.bounds(e)[1], 0.0) for e in losses.tolist()]) * (1 + 1e-12)
     # Roundings of 1, and of exponentials whose exponents round.
     rough = 8 * EPS * (1 + a * (1 + np.abs(losses)))
+    # 1 - a + v(a) and a·v(1/a), as in the module.
     removal = put(a) - np.expm1(losses)
     addition = a * put(1 / a)
     found = []
     for own in (removal, addition):
+        # Two upper ends of the same profile: the lesser holds.
         high = np.minimum(own + rough, one)
         # No profile is less than 1 - a.
         high = np.minimum(np.maximum(high, -np.expm1(losses) * (1 + 4 * EPS)), 1.0)
@@ -326,6 +334,7 @@ def _largest(sigma: float, steps: int, removal: bool) -> PmfPair:
     p = np.concatenate([[0.0], phi ** (steps - 1) * moved, [1.0]])
     p, q = np.diff(p), np.diff(q)
     off = EPS * (16 + 16 * steps)
+    # What is divided by goes up and what is looked at down: a loss that is too small, if anything.
     signs = (-1, 1) if removal else (1, -1)
     p, q = (np.maximum(x + sign * off, 0.0) for x, sign in zip((p, q), signs, strict=True))
     return PmfPair(tuple(p.tolist()), tuple(q.tolist()))

@@ -53,6 +53,7 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
     """
 
     def __init__(self, term: SampledGaussiansTerm, largest: float) -> None:
+        # Outwards, so that nothing of |l| up to ``largest`` is left out by rounding.
         most = largest * (1 + _CLOSER)
         place = np.log(np.expm1(most) / term.rates + 1) / term.a + term.a / 2
         place = place * (1 + _CLOSER) + _CLOSER
@@ -70,6 +71,8 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
             last = min(max(alike, first + 1), first + _BLOCK)
             self._cuts.append(slice(first, last))
             first = last
+        # The furthest of a block: those of less are kept further than they need be, which is as
+        # sound.
         self._ends = [float(place[cut].max()) for cut in self._cuts]
         self.places = np.concatenate(
             [
@@ -84,6 +87,7 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
 
     def _end(self, kinds: slice, c: float) -> float:
         """The place, or one from which integrands fall at a rate of at least 10."""
+        # Nodes end at the place, or sooner where what follows is charged by its fall.
         return min(float(self.places[kinds.start]), super()._end(kinds, c))
 
     def beyond(self) -> tuple[Array, Array]:
@@ -145,6 +149,7 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
             # they fall so, where that is not the place.
             ends = edges[[0, -1]]
             outer = np.exp(power * self._ratio(ends, a, g)[0] - 0.5 * ends**2 - top)
+            # At its place a measure ends: nothing beyond is cut.
             if self._end(kinds, c) == self.places[kinds.start]:
                 outer = outer[:, :1]
             cut = outer.sum(axis=1) / (-_LOWEST) / whole
@@ -155,6 +160,7 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
             bases[kinds], errors[kinds] = known, doubt
             if not moved:
                 continue
+            # One kind of which nothing is known leaves the total unknown.
             if not float(doubt.max()) < np.inf:
                 slack += np.inf
                 continue

@@ -118,6 +118,8 @@ class SampledGaussianTerm(Term):
         j = np.arange(self.k + 1)[:, None]
         y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
         w = self.weights[:, None]
+        # log1p of a small sum keeps the digits of a small loss; it needs exponentials that are
+        # doubles.
         if self.weights[0] >= 0.25 and float(y.max()) < 600.0:
             rise = np.expm1(y)
             terms = w * rise
@@ -150,17 +152,20 @@ class SampledGaussianTerm(Term):
         """Beyond these ends log(integrand) falls at a rate of at least the margin."""
         if self.removal:
             return -_MARGIN, _MARGIN + (1 + c) * self.k * self.a
+        # e^{-c·l} rises to the left by c·l' at most: so much further the integrand falls as fast.
         return -_MARGIN - c * self._slope(-_MARGIN), _MARGIN
 
     def _step(self, c: float, u: float) -> tuple[float, float]:
         """A step h, and a bound of the quadrature's error over M(c)."""
         ka = self.k * self.a
+        # Heights inside the strip where the integrand is analytic; any of them gives a bound.
         d = np.linspace(0.02, 0.97, 40) * min(math.pi / ka, 60.0 / (1.0 + u * ka) + 60.0)
         growth = d * d / 2 + u * ka * d
         if not self.removal:
             growth = growth + self._turned(c, d)
         # The error counts once a repetition.
         depth = 42.0 + math.log(self.count)
+        # The longest step that some height proves: e^-42 of a repetition's share.
         h = float((2 * math.pi * d / (growth + depth)).max()) * 0.999
         best = float((growth - 2 * math.pi * d / h).min())
         return h, 2.1 * math.exp(best)
@@ -169,9 +174,11 @@ class SampledGaussianTerm(Term):
         """log of how much |e^l|^{-c} may grow on lines Im z = d, relative to M(c)."""
         turned = self.k * self.a * d
         growth = -c * np.log(np.cos(turned / 2))
+        # Without a floor there is no second bound.
         if self.rate == 1:
             return growth
         most = -c * self.k * math.log1p(-self.rate) * (1 + _GUARD)
+        # The second bound is for angles up to pi/2, with room for their rounding.
         result: Array = np.where(turned < 0.49 * math.pi, np.minimum(growth, most), growth)
         return result
 
@@ -226,6 +233,8 @@ class SampledGaussianTerm(Term):
         power = self._power(c)
         f = -0.5 * z * z + power * ratio
         top = float(f.max())
+        # Beyond either end a geometric series, as the integrand falls at a rate of at least the
+        # margin.
         cut = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / -math.expm1(-_MARGIN * h)
         whole = float(np.exp(f - top).sum())
         sign = 1.0 if self.removal else -1.0
@@ -234,6 +243,7 @@ class SampledGaussianTerm(Term):
         moved = 2 * EPS * np.abs(z) * (np.maximum(slope, 0.0) + 8 * EPS * self.k * self.a)
         shaken = ratio_error + 6 * EPS * np.abs(ratio) + moved
         base, base_error = self._base(c, z, sign * ratio, shaken, h, top, whole)
+        # Nodes that far below the largest are left out, each counted as e^-60.
         kept = f > top - 60.0
         cut += len(z) * math.exp(-60.0)
         z, ratio, shaken, f = z[kept], ratio[kept], shaken[kept], f[kept]
@@ -246,6 +256,7 @@ class SampledGaussianTerm(Term):
         steep = float((weight * (each * np.abs(ratio) + shaken)).sum())
         turn = float((weight * shaken).sum())
         lost = np.minimum(blunt + turn * u, steep * u) + 2 * cut / whole + 4 * quadrature
+        # Where the sum cancels to nothing its error is all there is: the slack is the larger.
         modulus = np.maximum(np.abs(1.0 + change), 1e-300)
         slack = base_error + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)
         logs = log_of(change)
@@ -341,11 +352,14 @@ class SampledGaussianTerm(Term):
         best = np.zeros_like(u)
         for part in (0.05, 0.15, 0.3, 0.49):
             y = part * min(math.pi / ka, 8.0)
+            # |e^l| at its largest where it helps the integrand, and at its least where it is
+            # divided by.
             if power > 0:
                 f = most + power * (ratio + off)[1:]
             else:
                 f = most + power * self._least_modulus(y, ratio - off)[:-1]
             top = float(f.max())
+            # Cells far below the largest are added without their decay.
             kept = f > top - 46.0
             mass = np.exp(f - top) * (z[1] - z[0])
             ends = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / _MARGIN
@@ -383,6 +397,7 @@ class SampledGaussianTerm(Term):
 
     def place(self, losses: Array) -> Array:
         """The z at which l(z) equals the given values, by bisection on a monotone function."""
+        # Beyond 80 deviations there is no mass that a double holds.
         low = np.full_like(losses, -80.0)
         high = np.full_like(losses, 80.0 + self.k * self.a)
         with np.errstate(divide="ignore"):
@@ -392,6 +407,7 @@ class SampledGaussianTerm(Term):
 
     def ends(self, tail: float) -> tuple[float, float]:
         """l at the ends of a window that both normals leave with probability at most ``tail``."""
+        # Pr[N > z] <= e^{-z²/2}: a quarter of the tail on either side of each normal.
         z = math.sqrt(2 * math.log(4 / tail))
         low, high = self.log_ratio(np.array([-z, z + self.k * self.a]))[0].tolist()
         return (low, high) if self.removal else (-high, -low)

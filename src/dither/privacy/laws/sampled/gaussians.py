@@ -93,6 +93,7 @@ class SampledGaussiansTerm(Term):
         self.rates, self.counts = rates[order], counts[order]
         self.removal = removal
         top = float(self.a.max())
+        # As of one kind, for the one of least noise: its losses are the largest.
         self.reach = 60.0 / top + 200.0 * min(1.0, 9.0 / top**2)
         self._kept: dict[float, list[_Sums]] = {}
 
@@ -101,6 +102,7 @@ class SampledGaussiansTerm(Term):
         first = 0
         while first < len(self.a):
             # Falling, so that the first has the largest.
+            # Kinds of up to twice the noise share nodes: more would cost the quiet ones too many.
             alike = int(np.searchsorted(-self.a, -self.a[first] / 2, side="right"))
             last = min(max(alike, first + 1), first + _BLOCK)
             kinds = slice(first, last)
@@ -130,6 +132,7 @@ class SampledGaussiansTerm(Term):
         self, a: Array, g: Array, c: float, u: float, count: float
     ) -> tuple[float, float, float, float]:
         """A step, what the rule errs by in parts of M(c), and the ends of the window."""
+        # Bounds grow with a: those of a block's largest hold for all of it.
         most = float(a[0, 0])
         d = np.linspace(0.02, 0.97, 40) * min(math.pi / most, 60.0 / (1.0 + u * most) + 60.0)
         growth = d * d / 2 + u * most * d
@@ -184,6 +187,7 @@ class SampledGaussiansTerm(Term):
             total = (law * rise).sum(axis=1)
             size = EPS * (short + 16 + z * z) + (nodes.error if self.removal else 0.0)
             off = law * (np.abs(rise) * size + c * nodes.error * (1 + rise))
+            # log1p near 1, where log of the sum would lose its digits.
             near = np.abs(total) < 0.5
             held = np.where(near, total, 0.0)
             base = np.where(near, np.log1p(held), base)
@@ -269,6 +273,7 @@ class SampledGaussiansTerm(Term):
             one = SampledGaussianTerm(
                 float(self.noise_multipliers[i]), float(self.rates[i]), self.removal, 1
             )
+            # Of some only, as each takes a while: the others keep their bound by level sets.
             far = one.fade_of_shift(c, u, float(base[i] - error[i]))
             each[i] = np.minimum(each[i], far)
         result: Array = (self.counts[:, None] * each).sum(axis=0)
@@ -294,9 +299,11 @@ class SampledGaussiansTerm(Term):
                 slope = a / (1 + (1 - g) / g * np.exp(0.5 * a * a - a * z[1:]))
             least = np.minimum(-0.5 * z[:-1] ** 2, -0.5 * z[1:] ** 2)
             tilt = power * (ratio[:, :-1] if power > 0 else ratio[:, 1:])
+            # M(c) from above, so that the density under it is from below.
             whole = (base + error)[kinds, None] + 0.5 * math.log(2 * math.pi)
             with np.errstate(divide="ignore", over="ignore", under="ignore"):
                 density = np.exp(np.minimum(least + tilt - whole - np.log(slope), 690.0))
+            # A density of 0 is a lower bound where no other is known.
             density[~(slope > 1e-290)] = 0.0
             masses, widths = _layers(density * (1 - _GUARD), ratio)
             found += [faded(m, w, u) for m, w in zip(masses, widths, strict=True)]

@@ -44,8 +44,11 @@ from dither.privacy.laws.term import (
 __all__ = ["SampledLineTerm"]
 
 
+# Nodes a panel: more of them would need fewer panels, and the error is charged in any case.
 _ORDER = 16
+# Deviations beyond which an integrand is e^-72 of its largest: what is cut is charged.
 _MARGIN = 12.0
+# Panels; with as many the error is what it is, and is charged.
 _MOST = 4096
 _HELD = 100_000
 """Nodes that a term keeps, of all its tilts together: 3 MB, as hundreds of terms are kept."""
@@ -53,6 +56,7 @@ _HELD = 100_000
 _LARGEST = 1e10
 """The mu² from which no number of panels is enough."""
 
+# Ellipses of analyticity: each gives a bound, and the best holds.
 _RADII = np.array([1.3, 1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 8.0, 11.0, 16.0])
 
 
@@ -110,6 +114,7 @@ class SampledLineTerm(Term):
         """The mass at loss 0 of a sample without replacement: (1 - g)·(P - Q)(x > 0)."""
         if len(self._pieces) == 1:
             return 0.0, 0.0
+        # P's mass above 0 less Q's: the base's total variation.
         apart = math.erf(math.sqrt(self._v / 8)) if self._v > 0 else -math.expm1(-self._e / 2)
         still = (1 - self.rate) * apart
         return still, 20 * EPS * still
@@ -123,6 +128,8 @@ class SampledLineTerm(Term):
         if sign > 0:
             return max(middle - _MARGIN * sd, start), middle + (1 + c) * v + _MARGIN * sd
         low = middle - _MARGIN * sd
+        # w^-c rises to the left by c times the slope of log w: the window ends where that is
+        # outweighed.
         steep = self.rate * math.exp(low) / (1 - self.rate)
         low = max(low - c * min(steep, 1.0) * v, start)
         return low, max(middle + _MARGIN * sd, low + sd)
@@ -144,6 +151,7 @@ class SampledLineTerm(Term):
 
     def _panels(self, sign: int, low: float, high: float, c: float, u: float) -> tuple[int, float]:
         """How many panels, and a bound of log of the rule's error."""
+        # The error counts once a repetition.
         wanted = -40.0 - math.log(self.count)
         n = 8
         while True:
@@ -154,10 +162,14 @@ class SampledLineTerm(Term):
             d = r * (rho - 1 / rho) / 2
             wide = r * (rho + 1 / rho) / 2
             left, right = middle - wide, middle + wide
+            # A density is largest on an interval at its own middle, or at the end that is next to
+            # it.
             near = np.clip(-self._v / 2, left, right) if self._v > 0 else left
             size = self._density(near)[0]
             if self._v > 0:
                 size = size + d * d / (2 * self._v)
+            # Below pi/2, up to which |w| and its argument are bounded; wider ellipses are refused
+            # below.
             held = np.minimum(d, 1.5)
             if sign > 0:
                 size = size + (1 + c) * self._log_w(right)[0]
@@ -169,6 +181,7 @@ class SampledLineTerm(Term):
             size = np.where(d <= 1.5, size - np.log1p(-1 / rho), np.inf)
             best = size.min(axis=1)
             error = float(best.max()) + math.log(n)
+            # Sharp enough, or as sharp as it gets: the error is charged in either case.
             if error <= wanted or n >= _MOST:
                 return n, error
             n *= 2
@@ -203,6 +216,7 @@ class SampledLineTerm(Term):
             wrong = EPS * (48 + 2 * np.abs(log)) + moved * steep
             wrong += EPS * 2 * float(np.abs(edges).max()) / float(r.min())
             if self._e > 0:
+                # Laplace's atoms are nodes of their own, with their masses as weights.
                 inside = [-self._e, self._e] if start < 0 else [self._e]
                 mass = [-math.log(2.0), -self._e - math.log(2.0)][-len(inside) :]
                 x, log = np.append(x, inside), np.append(log, mass)
@@ -261,6 +275,7 @@ class SampledLineTerm(Term):
         nodes = self._nodes(c, float(u.max()))
         base, base_error, top = self._whole(nodes, c)
         tilt = nodes.logs + c * nodes.loss
+        # Nodes that far below the largest are left out, each counted as e^-60.
         kept = tilt > top - 60.0
         loss, tilt = nodes.loss[kept], tilt[kept]
         weight = np.exp(tilt - base)
@@ -274,6 +289,7 @@ class SampledLineTerm(Term):
         turn = float((weight * shaken).sum())
         missed = (nodes.quadrature + nodes.cut) * math.exp(-base) + len(tilt) * math.exp(-60.0)
         lost = np.minimum(blunt + turn * u, steep * u) + 4 * missed
+        # Where the sum cancels to nothing its error is all there is: the slack is the larger.
         modulus = np.maximum(np.abs(1.0 + change), 1e-300)
         logs = log_of(change)
         slack = base_error + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)

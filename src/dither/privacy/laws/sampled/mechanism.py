@@ -94,6 +94,8 @@ class Poisson(Part):
             found = _sampled_atoms(base, swapped, self.rate, removal, count)
             if isinstance(self.base, DiscreteGaussianNoise):
                 law = self.base.law()
+                # Atoms leave out tails that decide moments of high order: the law itself knows
+                # them.
                 found.moment = lambda c: law.sampled(c, self.rate, removal)
             if isinstance(base, ResponseTerm) and base.answers == 2 and base.infinite == 0:
                 found.mixture = base.epsilon, self.rate, removal
@@ -112,6 +114,7 @@ class Poisson(Part):
         if found is None:
             return None
         known = self.base.dominating()
+        # Under addition no loss is above -log(1 - g), which is what an infinite one becomes.
         missed = known is None or known.term(removal, 1).infinite > 0
         return mixed_away(None if missed else found, printed(self.rate))
 
@@ -180,6 +183,8 @@ class FixedSize(Part):
             found = _joined_atoms(base, swapped, rate, removal, count)
             if isinstance(self.base, DiscreteGaussianNoise):
                 law = self.base.law()
+                # Atoms leave out tails that decide moments of high order: the law itself knows
+                # them.
                 found.moment = lambda c: law.fixed(c, rate)
             return found
         joined = FixedSizeTerm(base, rate, count)
@@ -191,6 +196,7 @@ class FixedSize(Part):
         if found is None:
             return None
         low, high = mixed(found, printed(self.sample) / self.population)
+        # Of units replaced on Poisson samples the pair bounds from above alone.
         return (Fraction(0), high) if self.poisson else (low, high)
 
     @property
@@ -219,6 +225,7 @@ class FixedSize(Part):
         if self.base.symmetric:
             return replace(self, base=inner)
         rate = self.sample / self.population
+        # Everybody is in the sample.
         if rate == 1:
             return inner
         return Poisson(inner, rate) if removal else Turned(Poisson(Turned(inner), rate))
@@ -313,10 +320,12 @@ def _sampled_atoms(
         infinite = g * base.infinite
         rough = base.relative + EPS * (16 + 2 * float(np.abs(losses).max()))
     else:
+        # Under addition P itself is looked at, and the mixture is the other law.
         values, masses = -mixed_loss(-losses, g), p
         if base.infinite > 0:
             values = np.concatenate([values, [-math.log1p(-g)]])
             masses = np.concatenate([masses, [base.infinite]])
+        # (1 - g)·P is part of the other law: no outcome of P is without it.
         infinite, rough = 0.0, base.relative
     return AtomTerm(
         values,
@@ -361,6 +370,7 @@ def _joined_atoms(
     above, below = first.losses > near, second.losses < -near
     up = base.losses > 0
     apart = -base.probabilities[up] * np.expm1(-base.losses[up])
+    # (1 - g)·(P - Q)(L > 0): what neither pair holds of the whole mass is at 0.
     rest = (1 - rate) * (math.fsum(apart.tolist()) + base.infinite)
     # What sampling brings that close to 0 is not lost: whose losses were below 0, and above it.
     n = len(base.losses)

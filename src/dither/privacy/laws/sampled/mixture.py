@@ -28,11 +28,13 @@ __all__ = ["FixedSizeTerm", "SampledTerm", "mixed_loss"]
 
 
 def _removal(x: float, g: float) -> float:
+    # Above 700 the rest, log(1 + (1 - g)/(g·e^x)), is replaced by more than it is.
     return math.log1p(g * math.expm1(x)) if x < 700 else x + math.log(g) + math.exp(-690) / g
 
 
 def mixed_loss(losses: Array, g: float) -> Array:
     """log(1 - g + g·e^L), to a few roundings of itself or of L where it is near 0."""
+    # So that the branch that is not taken stays in the doubles.
     small = np.minimum(losses, 600.0)
     far = losses + math.log(g) + np.log1p((1 - g) / g * np.exp(-np.maximum(losses, 600.0)))
     result: Array = np.where(losses > 600.0, far, np.log1p(g * np.expm1(small)))
@@ -43,6 +45,7 @@ def _before(edges: Array, g: float) -> Array:
     """The old loss at which log(1 - g + g·e^L) reaches the edges; -inf below its floor."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         inner = np.expm1(np.minimum(edges, 100.0)) / g
+        # Below log(1 - g) no loss lies: its edge goes to minus infinity.
         near = np.where(inner > -1, np.log1p(inner), -np.inf)
         # Beyond 100, 1 - g is below e^{-100} of the rest.
         return np.where(edges > 100.0, edges - math.log(g), near)
@@ -97,6 +100,7 @@ class SampledTerm(Term):
 
     def __init__(self, base: Term, rate: float, removal: bool, count: int) -> None:
         self.base, self.rate, self.removal, self.count = base, rate, removal, count
+        # Under addition the mixture holds (1 - g)·P: nothing is infinite.
         self.infinite = rate * base.infinite if removal else 0.0
 
     def singles(self) -> list[tuple[Term, int]]:
@@ -105,10 +109,12 @@ class SampledTerm(Term):
 
     def ends(self, tail: float) -> tuple[float, float]:
         """The base's ends, mapped."""
+        # The map rises with the loss, so that ends go to ends.
         low, high = self.base.ends(tail)
         if self.removal:
             # Under Q the base's loss is lower: minus the end of the other side bounds it.
             return _removal(min(low, -high), self.rate), _removal(high, self.rate)
+        # -log(1 - g + g·e^-L) rises with L too.
         return -_removal(-low, self.rate), -_removal(-high, self.rate)
 
     def top(self) -> float:
@@ -162,12 +168,14 @@ class FixedSizeTerm(Term):
 
     def cells(self, edges: Array) -> LawCells:
         """Second pair below 0, first pair above, the rest as an atom at 0; edges straddle 0."""
+        # The cell that holds 0 is split there: the pairs meet at 0.
         at = int(np.searchsorted(edges, 0.0, side="left")) - 1
         high = self.first.cells(np.concatenate([[0.0], edges[at + 1 :]]))
         low = self.second.cells(np.concatenate([edges[: at + 1], [0.0]]))
         atom = 1.0 - self.infinite
         atom -= float(high.p.sum()) + high.above + float(low.p.sum()) + low.below
         lost = float(high.p_error.sum() + low.p_error.sum()) + EPS * (8 + len(edges))
+        # What is left of the mass 1 is at 0; all that is not known of the rest is its error.
         atom, doubt = max(atom, 0.0), lost + high.above + low.below
 
         def joined(left: Array, right: Array, middle: float) -> Array:

@@ -67,6 +67,8 @@ def panel_edges(a: Array, g: Array, speed: float, low: float, high: float) -> Ar
         How much an exponent changes with l.
     """
     z = np.linspace(low, high, 2 + math.ceil((high - low) / _FINE))
+    # The slope is largest at a panel's far end, which depends on its length: three rounds settle
+    # it.
     ahead = np.full_like(z, _LONGEST)
     for _ in range(3):
         # Where the panel's end, and the ellipse around it, will be.
@@ -79,6 +81,7 @@ def panel_edges(a: Array, g: Array, speed: float, low: float, high: float) -> Ar
     along = np.concatenate([[0.0], np.cumsum(steps)])
     count = math.ceil(float(along[-1]))
     edges: Array = np.interp(np.linspace(0.0, float(along[-1]), count + 1), along, z)
+    # The ends exactly, as what lies beyond them is charged.
     edges[0], edges[-1] = low, high
     return edges
 
@@ -105,17 +108,21 @@ def panel_error(
     for r in _ELLIPSES:
         wide, tall = half * (r + 1 / r) / 2, half * (r - 1 / r) / 2
         left, right = middle - wide, middle + wide
+        # e^{-z²/2} is largest on the ellipse where |Re z| is least.
         near = np.where(left * right > 0, np.minimum(left * left, right * right), 0.0)
         theta = a * tall
         large = g * np.exp(np.minimum(a * right - 0.5 * a * a, 600.0))
+        # The largest argument of e^l: at the right end, on top.
         turned = np.arctan2(large * np.sin(theta), (1 - g) + large * np.cos(theta))
         if removal:
             size = (1 + c) * np.logaddexp(np.log1p(-g), np.log(g) + a * right - 0.5 * a * a)
         else:
             small = g * np.exp(np.minimum(a * left - 0.5 * a * a, 600.0)) * np.cos(theta)
+            # At least (1 - g) + g·e^{Y'}·cos(theta), as its real part is.
             size = -c * np.log1p(small - g)
         most = size - 0.5 * near + 0.5 * tall * tall + u * turned
         off = most + np.log(64 / 15 * half / (1 - r**-2)) - 2 * (POINTS - 1) * math.log(r)
+        # Only ellipses below theta = pi/2, with room for its rounding.
         best = np.minimum(best, np.where(theta < 0.49 * math.pi, off, np.inf))
     with np.errstate(over="ignore"):
         each = np.exp(best - log_moment[:, None] - 0.5 * math.log(2 * math.pi))

@@ -93,15 +93,19 @@ class ReplacedGaussianTerm(Term):
         E(d) = e^{d²/2}·cos(...)^{-c} the rule of step h errs by at most 2·E(d)/(e^{2·pi·d/h} - 1)
         of the whole. Beyond the window the integrand falls at a rate of at least the margin.
         """
+        # Heights inside the strip where both mixtures are analytic; any of them gives a bound.
         d = np.linspace(0.02, 0.97, 40) * min(math.pi / self.c, 60.0)
         growth = d * d / 2 - c * np.log(np.cos(d * self.c / 2))
+        # The longest step that some height proves: e^-42 of the whole.
         h = float((2 * math.pi * d / (growth + 42.0)).max())
         quadrature = 2.1 * math.exp(float((growth - 2 * math.pi * d / h).min()))
         high = _MARGIN + (1 + 2 * c) * self.c
+        # Too many nodes: nothing is said, which is true.
         if high + _MARGIN > _NODES * h:
             return -math.inf, math.inf
         z = h * np.arange(math.floor(-_MARGIN / h), math.ceil(high / h) + 1)
         over, under = (self._mixed(sign * self.c * z)[0] for sign in (1.0, -1.0))
+        # P^{1+c}·Q^{-c} over phi, in logarithms.
         f = -0.5 * z * z + (1 + c) * over - c * under
         top = float(f.max())
         weight = np.exp(f - top)
@@ -119,6 +123,7 @@ class ReplacedGaussianTerm(Term):
     def _mixed(self, y: Array) -> tuple[Array, Array]:
         """log(1 - g + g·e^{y - c²/2}) and its derivative."""
         y = y - self.c**2 / 2
+        # log1p keeps the digits of a small rate; above 600 its exponential is all there is.
         rise = self.rate * np.expm1(np.minimum(y, 600.0))
         far = y > 600.0
         value = np.where(far, y + math.log(self.rate), np.log1p(rise))
@@ -132,6 +137,7 @@ class ReplacedGaussianTerm(Term):
             k = np.exp(lift) * np.sinh(np.clip(half, -300.0, 300.0)) if lift < 300 else np.inf
         # Where asinh(k) is log(2k), to all digits.
         far = (np.abs(half) > 300) | ~(np.abs(k) < 1e100)
+        # log(2·e^lift·sinh|half|), whatever of it would overflow.
         size = lift + np.abs(half) + np.log(-np.expm1(-2 * np.maximum(np.abs(half), 1e-300)))
         turned = np.where(far, np.sign(half) * size, np.arcsinh(np.where(far, 0.0, k)))
         result: Array = (half + turned) / self.c
@@ -148,6 +154,7 @@ class ReplacedGaussianTerm(Term):
 
     def ends(self, tail: float) -> tuple[float, float]:
         """L at the ends of a window that both laws leave with probability at most ``tail``."""
+        # A quarter of the tail a side of each normal, from the outer means.
         z = math.sqrt(2 * math.log(4 / tail)) + self.c
         high = float(self.log_ratio(np.array([z]))[0][0])
         return -high, high
@@ -165,6 +172,8 @@ class ReplacedGaussianTerm(Term):
         p_error, q_error = (
             (1 - g) * plain[1] + g * one[1] + 4 * EPS * (plain[0] + one[0]) for one in (up, down)
         )
+        # P - Q with the common part (1 - g)·N(0, 1) left out, which a difference would lose digits
+        # to.
         apart = g * (up[0] - down[0])
         apart_error = g * (up[1] + down[1] + 4 * EPS * np.abs(up[0] - down[0]))
         # Masses are those of the rounded places; their losses are off by this much at most. A place
