@@ -445,3 +445,32 @@ def test_chords_of_a_renyi_profile():
                 found = float(law.log_moment(np.array([c]))[0])
                 assert Fraction(found) >= exact
                 assert found <= exact * (1 + Fraction(1, 10**6)) + Fraction(1, 10**300)
+
+
+@pytest.mark.parametrize("g", [0.2, 0.3, 0.7])
+def test_addition_within_a_rounding_of_its_largest_loss(g: float) -> None:
+    """About -log(1 - g) a quotient of doubles may lie past it, where delta is not 0 yet."""
+    from dither.privacy.engines.closed import LaplaceProfile, OnceSampled
+
+    profile = OnceSampled(LaplaceProfile(50.0), g, False, 1.0)
+    end = -math.log1p(-g)
+    for epsilon in (math.nextafter(end, 0), end, math.nextafter(end, 9)):
+        with mpmath.workdps(60):
+            e, rate = mpmath.mpf(epsilon), mpmath.mpf(g)
+            part = 1 - (1 - rate) * mpmath.exp(e)
+            if part <= 0:
+                continue
+            y = -mpmath.log(1 + (mpmath.exp(-e) - 1) / rate)
+            # Of a Laplace loss within ±50: 1 - e^((y - 50)/2) between its atoms.
+            base = 1 - mpmath.exp((y - 50) / 2) if y < 50 else mpmath.mpf(0)
+            truth = part * base
+            low, high = profile.bounds(epsilon)
+            assert low <= (mpmath.log(truth) if truth > 0 else -mpmath.inf) <= high
+
+
+def test_a_ball_that_knows_nothing_says_nothing() -> None:
+    """At the last precision, too: not that a delta is 0."""
+    from dither.privacy.engines.balls.closed import _settled
+
+    flint = pytest.importorskip("flint")
+    assert _settled(lambda: flint.arb("nan")) == (-math.inf, 0.0)

@@ -90,7 +90,8 @@ class CappedKinds:
         grown = math.exp(min(epsilon, 700.0)) * self._q
         # The product of what has no hit, its logarithms and one difference: some roundings.
         off = (2 * _ERROR + 8 * EPS) * (self._p + grown) + 1e-300
-        least = max(self._p - grown - off, 0.0)
+        # Cut at 700 it is too small for a lower end.
+        least = max(self._p - grown - off, 0.0) if epsilon <= 700 else 0.0
         # Above the cap a hit need not suffice, and all that is known is that it adds at most its
         # chance.
         most = self._p - grown + off if epsilon <= self._cap else self._p + off

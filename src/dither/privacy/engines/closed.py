@@ -131,7 +131,7 @@ class OnceSampled:
             # largest.
             if ratio <= -1:
                 if not removal:
-                    return -math.inf, -math.inf
+                    return self._past_largest(epsilon)
                 value = math.log(-math.expm1(epsilon))
                 return value - 8 * EPS, value + 8 * EPS
             place = math.log1p(ratio)
@@ -145,10 +145,17 @@ class OnceSampled:
             # 1 - (1 - g)·e^epsilon, without a difference of numbers near 1 where epsilon is small.
             part = self._g + (1 - self._g) * -math.expm1(epsilon)
             if part <= 0:
-                return -math.inf, -math.inf
+                return self._past_largest(epsilon)
             lead = math.log(part)
             rough = 8 * EPS * (1 + (self._g + abs(math.expm1(epsilon))) / part)
         return low + lead - rough - EPS * abs(lead), high + lead + rough + EPS * abs(lead)
+
+    def _past_largest(self, epsilon: float) -> tuple[float, float]:
+        """Beyond the largest loss of addition, or within a rounding of it on either side."""
+        grown = abs(math.expm1(epsilon))
+        # The factor 1 - (1 - g)·e^epsilon may be above 0 by what doubles lose of it.
+        most = self._g - (1 - self._g) * math.expm1(epsilon) + 8 * EPS * (self._g + grown)
+        return -math.inf, math.log(most) if most > 0 else -math.inf
 
 
 def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] | None:

@@ -247,8 +247,10 @@ class Contour:
         high = self._moment(upper) + log_kappa(upper)
         # Here and below `LOOSE` takes 1e-12 at least. That also holds what exponents of up to 745
         # lose in a product and two sums; beyond, nothing is left of an alias or of what is cut.
-        self._low = low + LOOSE * (1e-3 + np.abs(low)) + self._blur(c)
-        self._high = high + LOOSE * (1e-3 + np.abs(high)) + self._blur(float(upper[-1]))
+        # Each at its own tilt: that errors grow with the tilt is proved of no law.
+        blurs = [[self._blur(tilt) for tilt in tilts.tolist()] for tilts in (lower, upper)]
+        self._low = low + LOOSE * (1e-3 + np.abs(low)) + np.array([0.0, *blurs[0]])
+        self._high = high + LOOSE * (1e-3 + np.abs(high)) + np.array(blurs[1])
         wanted = log_size + math.log(_TOLERANCE)
         period = 4.0 * spread
         # Longer periods push aliases away and cost nodes; past some length another line is tried.

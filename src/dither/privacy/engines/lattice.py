@@ -168,9 +168,12 @@ class LatticeEngine:
         for index, weight, count in tilted:
             # Masses beyond the window wrap round to others and are added there: delta only grows.
             spectrum = np.fft.rfft(np.bincount(index % n, weight, n))
-            modulus = np.maximum(np.abs(spectrum), 1e-300)
-            exponent += count * np.log(np.where(spectrum == 0, 1e-300, spectrum))
-            slack += count * (np.log1p(unit / modulus) + 2 * EPS)
+            # An entry that its own error drowns counts as that error, and errs by three of it.
+            drowned = np.abs(spectrum) < unit
+            entries = np.where(drowned, unit, spectrum)
+            exponent += count * np.log(entries)
+            share = np.where(drowned, 3 * unit, unit) / np.abs(entries)
+            slack += count * (np.log1p(share) + 2 * EPS)
         slack += 4 * EPS * np.abs(exponent)
         product = np.exp(np.minimum(exponent.real, 300.0) + 1j * exponent.imag)
         size = np.abs(product)

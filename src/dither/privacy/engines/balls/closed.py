@@ -46,6 +46,9 @@ def _settled(value: Callable[[], Ball]) -> tuple[float, float]:
             # left.
             if found.rel_accuracy_bits() < _DIGITS and bits < _BITS[-1]:
                 continue
+            if not found.is_finite():
+                # Nothing is known of it but that it is a delta.
+                return -math.inf, 0.0
             top = found.upper()
             low = down(flint.arb(found.lower()).log()) if found > 0 else -math.inf
             high = up(flint.arb(top).log()) if top > 0 else -math.inf
