@@ -27,12 +27,12 @@ from dither.query._aggregates import ratio as ratio
 from dither.query._aggregates import std as std
 from dither.query._aggregates import sum as sum
 from dither.query._aggregates import var as var
-from dither.query._certificate import Certificate as Certificate
-from dither.query._certificate import verify as verify
 from dither.query._explain import Explanation as Explanation
 from dither.query._preview import Preview as Preview
 from dither.query._question import Question as Question
 from dither.query._release import Release as Release
+from dither.session._certificate import Certificate as Certificate
+from dither.session._certificate import verify as verify
 from dither.session._session import Session as Session
 from dither.session._session import open as open
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from dither._format import wrapped
 
@@ -14,7 +13,6 @@ __all__ = [
     "ALL",
     "Explanation",
     "Node",
-    "Unreleased",
     "table",
 ]
 
@@ -88,30 +86,6 @@ class Explanation:
             "max-width:60em"
         )
         return f'<div class="dither-plan" style="{style}">{_html(self.root, top=True)}</div>'
-
-
-class Unreleased(ABC):
-    """A question before its release, which is explained where it is shown.
-
-    Asked for something that only its result has, by a name of ``_RESULTS``, it says so.
-    """
-
-    _RESULTS: ClassVar[Collection[str]] = ()
-
-    @abstractmethod
-    def explain(self) -> Explanation:
-        """The plan, node by node."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in type(self)._RESULTS:
-            raise AttributeError(
-                "nothing has been released yet: call .release(), which charges the ledger, and ask "
-                f"its result for {name!r}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
 
 
 def _facts_text(node: Node, indent: str) -> list[str]:

@@ -22,7 +22,7 @@ from dither.plan import released as rv
 from dither.policy._canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
 from dither.query import _certificate as certificate
 from dither.query import _explain as explain
-from dither.query._certificate import Request, _digest, certificate_data, certified
+from dither.session._certificate import _digest, certificate_data, certified
 from query.query_data import leaves, policy
 
 TEXT = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits WHERE age >= 18 GROUP BY region"
@@ -203,9 +203,7 @@ ASKED = [
 
 def request_of(session, text, *, epsilon, delta=None, confidence=0.95, **options):
     """The digest that a release would be charged under."""
-    question = session.sql(text, **options)
-    priced = question._noise_plan(epsilon, delta)
-    return Request.of(priced, confidence, session.policy.digest).digest
+    return session.sql(text, **options)._request(epsilon, delta, confidence).data.digest
 
 
 def test_every_parameter_of_a_release_matters(session, tmp_path, frames):
@@ -238,7 +236,7 @@ def test_the_same_question_has_one_digest(session):
     digests = {
         request_of(session, TEXT, epsilon="0.5"),
         request_of(session, text, epsilon=0.5),
-        Request.of(built._noise_plan(F(1, 2), None), 0.95, session.policy.digest).digest,
+        built._request(F(1, 2), None, 0.95).data.digest,
     }
     assert len(digests) == 1
 
@@ -256,12 +254,11 @@ def reworded(monkeypatch):
 
 def certificate_now(session):
     """A certificate of the question, as of some entry."""
-    question = session.sql(TEXT)
-    priced = question._noise_plan("0.5", None)
+    request = session.sql(TEXT)._request("0.5", None, 0.95)
     data = certificate_data(
-        priced,
-        Request.of(priced, 0.95, session.policy.digest),
-        sql=question.sql,
+        request.data,
+        request.record(),
+        charge=request.price,
         tables={"visits": "column pid"},
         accounts=("dataset:pid of visits",),
     )

@@ -12,7 +12,7 @@ import pytest
 import dither as dt
 from dither.errors import CertificateError, LedgerError
 from dither.ledger import Ledger
-from dither.query._certificate import _digest
+from dither.session._certificate import _digest
 from query.query_data import leaves, policy, rows_policy
 
 TEXT = "SELECT city, COUNT(*) AS n, AVG(cost) AS m, MEDIAN(age) AS q FROM visits GROUP BY city"

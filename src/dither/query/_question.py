@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,11 +14,8 @@ from dither._format import remaining
 from dither.errors import (
     ArgumentError,
     DitherError,
-    QueryError,
     nearest,
 )
-from dither.ledger import Charged
-from dither.numeric import secure_words
 from dither.plan.aggregates import Query
 from dither.plan.expressions import Expression
 from dither.plan.job import Job
@@ -28,15 +23,22 @@ from dither.plan.lowering.lower import Plan, lower
 from dither.plan.relations import scans
 from dither.plan.released import apply
 from dither.plan.text import Words
+from dither.policy._canonical import form
 from dither.policy._facts import Fact, used_by
 from dither.policy._fields import LARGEST_EPSILON
 from dither.privacy import Charge, Loss
-from dither.query._certificate import Request, certificate_data, certified
+from dither.query._certificate import measurement_record
 from dither.query._explain import Explanation, explain
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
 from dither.query._preview import Preview, budget_for, check_sizes, has_width, preview
 from dither.query._release import Release, release_data
-from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
+from dither.session._opened import UNSTORED, OpenedPolicy
+from dither.session._request import (
+    AnsweredRequest,
+    Request,
+    UnreleasedQuestion,
+    largest_that_fits,
+)
 from dither.sql import Names, parse_order, parse_released, to_sql
 
 __all__ = ["Question"]
@@ -44,12 +46,14 @@ __all__ = ["Question"]
 Number = int | float | str | Fraction
 
 
-class Question:
+class Question(UnreleasedQuestion):
     """One query of a session, made by ``session.sql`` or ``session.table(...).agg``.
 
     ``explain``, ``preview`` and ``budget_for`` use public facts only, and are free. ``release``
     charges the ledger, then reads the data.
     """
+
+    _gives = (Release,)
 
     def __init__(self, plan: Plan, opened: OpenedPolicy) -> None:
         self._plan = plan
@@ -341,98 +345,70 @@ class Question:
         if max_groups is not None or max_rows is not None:
             asked = self.within(max_groups=max_groups, max_rows=max_rows)
             return asked.release(epsilon, delta, confidence=confidence, token=token)
-        opened = self._opened
-        opened.check_open()
-        confidence = check.confidence(confidence)
+        self._opened.check_open()
+        request = self._request(epsilon, delta, check.confidence(confidence))
+        return self._read(request.release(token))
+
+    def _request(self, epsilon: Number, delta: Number | None, confidence: float) -> Request:
+        """What a release asks for."""
         noise_plan = self._noise_plan(epsilon, delta)
-        learned = [fact.to_dict() for fact in self._facts]
-        request = Request.of(noise_plan, confidence, opened.policy.digest, learned)
-        earlier = opened.replay(noise_plan.promise, token, request.digest)
-        if earlier is not None:
-            return self._replayed(earlier)
-        for job in self._jobs:
-            opened.engine.prepare(job, self._plan.schema)
-        certificate = self._rehearsed(noise_plan, confidence, request)
-        charged = opened.charge(
+        requested = {
+            "epsilon": str(noise_plan.epsilon),
+            "delta": str(noise_plan.delta),
+            "confidence": str(check.exact("confidence", confidence)),
+        }
+        return Request(
+            self._opened,
+            form(self._plan.query),
+            requested,
             noise_plan.loss,
             noise_plan.promise,
-            token=token,
-            request=request.digest,
             note=self._note(),
             tables=self._tables,
+            record=lambda: measurement_record(noise_plan, self.sql, self._facts),
+            run=lambda secret: self._data(
+                noise_plan, self._measured(noise_plan, confidence, secret), confidence
+            ),
             fits=lambda: self._what_fits(noise_plan),
-        )
-        if charged.replayed:
-            return self._replayed(charged)
-        with after_the_charge():
-            noisy = self._measured(noise_plan, confidence, charged)
-            data = self._data(noise_plan, noisy, confidence, certified(certificate, charged))
-            written = json.dumps(data)
-        if not opened.stored(charged, written):
-            data["notes"].append(UNSTORED)
-            warnings.warn(UNSTORED, stacklevel=3)  # behind the decorator
-        return Release(data)
-
-    def _replayed(self, charged: Charged) -> Release:
-        assert charged.answer is not None
-        when = self._opened.ledger.entry(charged.entry).time
-        return Release(json.loads(charged.answer), replayed=when)
-
-    def _rehearsed(
-        self, noise_plan: NoisePlan, confidence: float, request: Request
-    ) -> dict[str, Any]:
-        """What the certificate will say, once an answer without groups was written with it.
-
-        It is written as the ledger and the frame will hold the real one, so what cannot be written
-        (a name, a label) is found here, before anything is charged.
-        """
-        try:
-            certificate = certificate_data(
-                noise_plan,
-                request,
-                sql=self.sql,
-                tables=self._tables,
-                accounts=self._opened.accounts(noise_plan.promise.unit),
-                facts=self._facts,
-            )
-            written = certified(certificate, Charged(0, "0" * 64, False, None, "0" * 32))
-            nobody = without_groups(noise_plan, confidence)
-            data = self._data(noise_plan, nobody, confidence, written)
-            for text in (self.sql, json.dumps(data, ensure_ascii=False)):
-                text.encode("utf-8")
-            Release(data).summary()
-        except DitherError:
-            raise
-        except Exception:
-            raise QueryError(
+            facts=self._facts,
+            jobs=lambda: self._jobs,
+            schema=self._plan.schema,
+            rehearsal=partial(self._without_groups, noise_plan, confidence),
+            unwritable=(
                 "the answer to this question could not be written down; nothing was charged. Give "
                 "its keys and outputs plain names"
-            ) from None
-        return certificate
+            ),
+        )
 
-    def _measured(self, noise_plan: NoisePlan, confidence: float, charged: Charged) -> Noisy:
+    def _read(self, answered: AnsweredRequest) -> Release:
+        data = dict(answered.content)
+        if not answered.stored:
+            data["notes"] = [*data["notes"], UNSTORED]
+        return Release(data, replayed=answered.replayed)
+
+    def _without_groups(
+        self, noise_plan: NoisePlan, confidence: float, certificate: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """An answer without groups, as the ledger and the frame will hold the real one."""
+        self.sql.encode("utf-8")
+        nobody = without_groups(noise_plan, confidence)
+        data = self._data(noise_plan, nobody, confidence) | {"certificate": certificate}
+        Release(data).summary()
+        return data
+
+    def _measured(self, noise_plan: NoisePlan, confidence: float, secret: bytes) -> Noisy:
         """Run what was charged for: exact integers come in, and leave with noise."""
-        answer = self._opened.engine.run(self._plan.job, self._plan.schema, self._secret(charged))
+        answer = self._opened.engine.run(self._plan.job, self._plan.schema, secret)
         return add_noise(noise_plan, answer, confidence)
-
-    def _secret(self, charged: Charged) -> bytes:
-        """The key that says which groups of a unit are kept; the noise begins anew with it."""
-        words = secure_words()
-        # The entry's hash tells this question from every other one that was ever charged, so not
-        # even a machine that repeats its randomness gives two questions the same noise.
-        words.renew(bytes.fromhex(charged.hash))
-        return words.words(4).tobytes()
 
     @property
     def _jobs(self) -> Sequence[Job]:
         """What the engine will run."""
         return (self._plan.job,)
 
-    def _data(
-        self, noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _data(self, noise_plan: NoisePlan, noisy: Noisy, confidence: float) -> dict[str, Any]:
         """All that is released, as the ledger keeps it."""
-        data = release_data(noise_plan, noisy, confidence, certificate)
+        data = release_data(noise_plan, noisy, confidence)
         data["notes"] += self._known_cuts()
         return data
 
@@ -492,20 +468,23 @@ class Question:
         deltas = [noise_plan.delta]
         deltas += [d for d in (self._opened.policy.release_delta,) if d < noise_plan.delta]
         deltas += [Fraction(0)] if noise_plan.delta and not self._plan.discovered else []
-        for delta in dict.fromkeys(deltas):
-            best = self._opened.largest_epsilon(
-                noise_plan.promise, partial(charge, delta=delta), noise_plan.epsilon
+        ways = (
+            (
+                partial(charge, delta=delta),
+                "" if delta == noise_plan.delta else f" and delta = {remaining(delta)}",
             )
-            if best is not None:
-                other = "" if delta == noise_plan.delta else f" and delta = {remaining(delta)}"
-                return f"The same query fits with epsilon = {remaining(best, 6)}{other}."
-        return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
+            for delta in dict.fromkeys(deltas)
+        )
+        return largest_that_fits(
+            self._opened, noise_plan.promise, noise_plan.epsilon, ways, "query"
+        )
+
+    @property
+    def _about(self) -> str:
+        return self.sql
 
     def __repr__(self) -> str:
         return f"<question: {self.sql}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
 
 
 def _either(first: Words | None, second: Words | None) -> Words:

@@ -44,13 +44,13 @@ from dither.plan.lowering.recipes import (
 )
 from dither.plan.schema import Kind
 from dither.plan.text import bin_labels
-from dither.query._certificate import Certificate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes
 from dither.query._noise import NoisePlan, Noisy
 from dither.query.estimates._calculated import Calculation, post_columns
 from dither.query.estimates._operations import as_listed
 from dither.query.estimates._values import GroupEstimates, encoded, estimate
+from dither.session._certificate import Certificate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,10 +69,8 @@ SELECTED = (
 COUNTS = (Count, CountDistinct, CountUnits, CountValues)
 
 
-def release_data(
-    noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
-) -> dict[str, Any]:
-    """All that a release holds, as plain data for the ledger."""
+def release_data(noise_plan: NoisePlan, noisy: Noisy, confidence: float) -> dict[str, Any]:
+    """All that a release holds but its certificate, as plain data for the ledger."""
     plan = noise_plan.plan
     query = plan.query
     measured = noise_plan.measured(noisy.values)
@@ -138,7 +136,6 @@ def release_data(
             *([SELECTED] if plan.discovered else []),
             *(mode_notes(noise_plan, confidence) if noise_plan.choices else ()),
         ],
-        "certificate": certificate,
     }
 
 

@@ -37,9 +37,9 @@ from dither.query._builder import TableQuery
 from dither.query._question import Question
 from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
 from dither.query.learning._learning import KINDS, FactQuestion, learning_query
-from dither.query.tables._counts import heard
 from dither.session._connecting import LedgerAhead
 from dither.session._opened import OpenedPolicy, check_accounts
+from dither.session._request import listener
 from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def open(  # noqa: A001 - as users write it: dt.open
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
     check_sources(read.tables, read.units, read.folder, sources)
-    told = None if progress is None else heard(progress)
+    told = None if progress is None else listener(progress)
     ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps))
     engine = connect(read, dict(sources or {}), dict(engines or {}), told)
     try:

@@ -38,8 +38,8 @@ from dither._checks import confidence as check_confidence
 from dither._format import Printable, cost_text, count_text, level, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError, nearest
-from dither.query._certificate import Certificate
 from dither.query.tables._domain import Attribute, CellDomain, Clique
+from dither.session._certificate import Certificate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -139,7 +139,7 @@ def left(question: Any, script: int) -> list[Any]:
             rows=lambda: question._question._list(b"the same secret for two runs")
         )
         with scripted(run, script) as kept:
-            question._train(exact, lambda _: None)
+            question._measure(exact, lambda _: None)
         return kept
     object.__setattr__(run, "__class__", Watched)
     run.__dict__["kept"] = []
@@ -151,7 +151,7 @@ def left(question: Any, script: int) -> list[Any]:
         def rows() -> Any:
             return asked._list(b"the same secret for two runs")
 
-    question._train(Exact, lambda _: None)  # type: ignore[arg-type]
+    question._measure(Exact, lambda _: None)  # type: ignore[arg-type]
     return run.__dict__["kept"]
 
 
@@ -283,14 +283,14 @@ def _recut(self: Any, exact: Any, tell: Any) -> Any:
     return TRAIN(self, Exact, tell)
 
 
-TRAIN = AdditiveQuestion._train
+TRAIN = AdditiveQuestion._measure
 
 
 @pytest.mark.parametrize("bug", ["rows of a unit are not cut", "bounds from the data"])
 def test_planted_mistakes_are_seen(tmp_path, monkeypatch, bug):
     """A unit whose rows all count; cells that follow the values of all rows."""
     if bug == "bounds from the data":
-        monkeypatch.setattr(AdditiveQuestion, "_train", _recut)
+        monkeypatch.setattr(AdditiveQuestion, "_measure", _recut)
     else:
         monkeypatch.setattr(written_cells.CellsQuery, "_kept", _uncut)
     tried = (moved(tmp_path, seed, "add_remove", True, FORMULAS[:1]) for seed in range(12))

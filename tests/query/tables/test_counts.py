@@ -47,7 +47,7 @@ def opened(tmp_path):
         yield session
 
 
-def exact(question: TablesQuestion, cliques, **given):
+def exact(question: TablesQuestion, cliques, token=None):
     """What the oracle of a run gave."""
     seen: dict = {}
 
@@ -56,8 +56,8 @@ def exact(question: TablesQuestion, cliques, **given):
         return {"found": 1}
 
     budget = question.budget(1, "1e-6")
-    released = question.release(budget, privacy.zcdp("1/100"), {"what": "test"}, measure, **given)
-    return seen, released
+    request = question.request(budget, privacy.zcdp("1/100"), {"what": "test"}, measure)
+    return seen, request.release(token)
 
 
 def test_every_value_has_one_place(opened):
@@ -167,8 +167,9 @@ def test_what_fails_after_the_charge_says_nothing(session):
     def measure(counts):
         raise ValueError(str(counts([(0,)])))
 
+    request = question.request(question.budget(1), privacy.zcdp("1/100"), {"what": "test"}, measure)
     with pytest.raises(EngineError) as caught:
-        question.release(question.budget(1), privacy.zcdp("1/100"), {"what": "test"}, measure)
+        request.release()
     assert caught.value.__cause__ is None
     assert str(caught.value).startswith("the engine could not compute the answer")
     assert session.balance()[0].spent.rho == before + F(1, 100)
@@ -188,10 +189,11 @@ def test_the_charge_comes_first(session, monkeypatch):
     monkeypatch.setattr(engine, "run", watched)
     exact(question, [(0,)])
     assert ran == [F(1, 100)]
+    dear = question.request(
+        question.budget(1), privacy.zcdp(100), {"what": "test"}, lambda counts: counts([(0,)])
+    )
     with pytest.raises(BudgetError):
-        question.release(
-            question.budget(1), privacy.zcdp(100), {"what": "test"}, lambda counts: counts([(0,)])
-        )
+        dear.release()
     assert len(ran) == 1
 
 

@@ -37,7 +37,7 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.query._certificate import Certificate
+    from dither.session._certificate import Certificate
 
 __all__ = [
     "MEASURED",

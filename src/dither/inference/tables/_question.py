@@ -9,23 +9,27 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
-from dither._display import Unreleased
 from dither._display import table as shown_table
 from dither._format import cost_text, number_text, percent, wrapped
 from dither._format import level as level_text
 from dither._notebook import Shown
-from dither.errors import ArgumentError
 from dither.inference.engine._result import PrivateEstimate, PrivateResult, PrivateTest
 from dither.privacy import Loss
 from dither.query._explain import UNCOUNTED
 from dither.query.tables import _statistics as st
+from dither.session._request import (
+    AnsweredRequest,
+    PricedQuestion,
+    Progress,
+    Request,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
     from dither.query._explain import Explanation
     from dither.query._question import Question
-    from dither.query._release import Release
 
 __all__ = ["AskedDesign", "InferencePreview", "InferenceQuestion", "Laws"]
 
@@ -64,19 +68,15 @@ class AskedDesign:
     reach: Callable[[int, Laws, Loss, float], tuple[float, float]]
 
 
-class InferenceQuestion(Unreleased):
+class InferenceQuestion(PricedQuestion[Any]):
     """One inference about a table: explained and previewed free of charge, released at its price.
 
-    Made by the methods of `Inference`. `release` charges the ledger once and gives the result,
-    whose errors, intervals and p-values cost nothing more.
+    Made by the methods of `Inference`. `release` charges the ledger once and gives the result, a
+    `PrivateEstimate` or `PrivateTest`, whose errors, intervals and p-values cost nothing more.
     """
 
-    _RESULTS = frozenset(
-        name
-        for kind in (PrivateEstimate, PrivateTest)
-        for name in (*dir(kind), *kind.__dataclass_fields__)
-        if not name.startswith("_")
-    )
+    _noun = "inference"
+    _gives = (PrivateEstimate, PrivateTest)
 
     def __init__(
         self,
@@ -139,10 +139,7 @@ class InferenceQuestion(Unreleased):
         -----
         Values are taken to be spread evenly over their bounds, groups to be of equal size.
         """
-        inside = check.confidence(confidence)
-        found = [check.whole("sizes", n, 1) for n in sizes]
-        if not found:
-            raise ArgumentError("sizes must hold at least one number of people")
+        inside, found = check.confidence(confidence), sizes_of(sizes, "people")
         reached, shares = [], []
         for n in found:
             width, share = self._design.reach(n, self._laws, self.loss, inside)
@@ -161,39 +158,18 @@ class InferenceQuestion(Unreleased):
             self._design.least,
         )
 
-    def release(self, *, token: str | None = None) -> Any:
-        """Charge the ledger, run the question, add noise, and read what came out.
+    @property
+    def _about(self) -> str:
+        return self.title
 
-        Parameters
-        ----------
-        token : str, optional
-            Names the request. Asked again with the same token, the stored answer comes back and
-            nothing is charged.
+    def _request(self, tell: Progress) -> Request:
+        return self._question._request(self.epsilon, self.delta, 0.95)
 
-        Returns
-        -------
-        PrivateEstimate or PrivateTest
-            With its ``certificate``.
-
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        """
-        return self.read(self.answer(token))
-
-    def answer(self, token: str | None) -> Release:
-        """The sums alone, charged as `release` does."""
-        return self._question.release(self.epsilon, self.delta, token=token)
-
-    def read(self, released: Release) -> Any:
-        """What those sums say."""
+    def _read(self, answered: AnsweredRequest) -> Any:
+        released = self._question._read(answered)
         found = self._design.read(st.sums_of(released, self._scales), self._laws, self.loss)
         people = self._question._plan.table.unit is not None
         return replace(found, certificate=released.certificate, people=people)
-
-    def __repr__(self) -> str:
-        return f"<inference, not released yet: {self.title}>"
 
 
 @dataclass(frozen=True)

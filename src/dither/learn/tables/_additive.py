@@ -55,7 +55,7 @@ class AdditiveQuestion(RowsQuestion):
     """
 
     kind = "additive"
-    title = "additive model"
+    _noun = "additive model"
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class AdditiveQuestion(RowsQuestion):
         return residuals_of_numbers(within(values, *target.bounds))
 
     @staticmethod
-    def _read(content: Mapping[str, Any]) -> AdditiveModel:
+    def _model(content: Mapping[str, Any]) -> AdditiveModel:
         return additive_from(content)
 
 

@@ -45,7 +45,7 @@ class BayesQuestion(RowsQuestion):
     """
 
     kind = "naive_bayes"
-    title = "naive Bayes"
+    _noun = "naive Bayes"
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class BayesQuestion(RowsQuestion):
         }
 
     @staticmethod
-    def _read(content: Mapping[str, Any]) -> GaussianNB:
+    def _model(content: Mapping[str, Any]) -> GaussianNB:
         return bayes_from(content)
 
 

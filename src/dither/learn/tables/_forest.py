@@ -48,7 +48,7 @@ class ForestQuestion(RowsQuestion):
     """
 
     kind = "forest"
-    title = "random forest"
+    _noun = "random forest"
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class ForestQuestion(RowsQuestion):
         }
 
     @staticmethod
-    def _read(content: Mapping[str, Any]) -> Forest:
+    def _model(content: Mapping[str, Any]) -> Forest:
         return forest_from(content)
 
 

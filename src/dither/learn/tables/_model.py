@@ -15,7 +15,7 @@ from dither._files import written
 from dither._format import wrapped
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Charge, Loss, Neighbours, Promise, approximate
-from dither.query._certificate import Certificate
+from dither.session._certificate import Certificate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

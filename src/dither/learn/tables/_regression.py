@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased
+from dither._display import Explanation, Node
 from dither._display import table as shown_table
 from dither._format import Printable, cost_text, number_text, wrapped
 from dither.errors import ArgumentError
@@ -39,6 +38,14 @@ from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._charge import group_factor
 from dither.query.tables._counts import ExactTables, TablesQuestion
 from dither.query.tables._domain import Attribute, domain_of
+from dither.query.tables._question import CellQuestion
+from dither.session._request import (
+    AnsweredRequest,
+    PricedQuestion,
+    Progress,
+    Request,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,17 +63,16 @@ _CELLS = 1024
 _MOST = 40
 """Columns of regressors: noise grows with the root of them."""
 
-_RESULTS = frozenset({"model", "predict", "save", "summary", "plot", "certificate"})
 
-
-class LinearQuestion(Unreleased):
+class LinearQuestion(PricedQuestion[LearnedModel]):
     """A linear regression that may be explained and previewed, and released at its price.
 
     Made by ``session.table("visits").learn(epsilon=1).linear(formula)``. It is the question of
     `Inference.regression`, with what comes of it kept as a model.
     """
 
-    _RESULTS = _RESULTS
+    _noun = "linear regression"
+    _gives = (LearnedModel,)
 
     def __init__(self, rows: TableQuery, epsilon: Any, delta: Any, formula: str) -> None:
         self._inferred = rows.infer(epsilon, delta).regression(formula)
@@ -85,39 +91,30 @@ class LinearQuestion(Unreleased):
         """The half-width of the first slope's interval, for some numbers of people."""
         return self._inferred.preview(sizes)
 
-    def release(self, *, token: str | None = None) -> LearnedModel:
-        """Charge the ledger, run the question, add noise, and give the model.
+    @property
+    def _about(self) -> str:
+        return self.formula
 
-        Parameters
-        ----------
-        token : str, optional
-            Names the request. Asked again with it, the stored answer comes back, and nothing is
-            charged.
+    def _request(self, tell: Progress) -> Request:
+        return self._inferred._request(tell)
 
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        """
-        released = self._inferred.answer(token)
-        found = self._inferred.read(released)
+    def _read(self, answered: AnsweredRequest) -> LearnedModel:
+        found = self._inferred._read(answered)
         content = _content("linear", self.formula, found) | {
             "table": self._inferred._question._plan.table.name,
             "certificate": found.certificate.to_dict(),
         }
-        return LearnedModel(content, regression_from, replayed=released.replayed)
-
-    def __repr__(self) -> str:
-        return f"<linear regression, not released yet: {self.formula}>"
+        return LearnedModel(content, regression_from, replayed=answered.replayed is not None)
 
 
-class LogisticQuestion(Unreleased):
+class LogisticQuestion(CellQuestion[LearnedModel]):
     """A logistic regression that may be explained, and released at its price.
 
     Made by ``session.table("visits").learn(epsilon=1).logistic(formula)``.
     """
 
-    _RESULTS = _RESULTS
+    _noun = "logistic regression"
+    _gives = (LearnedModel,)
 
     def __init__(
         self,
@@ -137,10 +134,10 @@ class LogisticQuestion(Unreleased):
             raise ArgumentError("the response must be the name of a column of yes and no")
         if not names or answer in names:
             raise ArgumentError("formula must have columns beside the response")
-        self.domain = domain_of(rows, [*names, answer], _CELLS)
-        self._classes = _yes_or_no(self.domain.attributes[-1])
+        domain = domain_of(rows, [*names, answer], _CELLS)
+        self._classes = _yes_or_no(domain.attributes[-1])
         bounds, levels = {}, {}
-        for attribute in self.domain.attributes[:-1]:
+        for attribute in domain.attributes[:-1]:
             if attribute.name in factors or not attribute.kind.numeric:
                 levels[attribute.name] = _levels(attribute)
             else:
@@ -152,12 +149,12 @@ class LogisticQuestion(Unreleased):
                 f"formula has {columns} columns of regressors, levels counted apart: from 1 to "
                 f"{_MOST} can be asked"
             )
-        self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
-        self.budget = self._question.budget(epsilon, delta)
+        question = TablesQuestion(rows, domain, max_rows=max_rows)
+        super().__init__(question, question.budget(epsilon, delta))
         if not self.budget.of_a_row[1]:
             raise ArgumentError("delta must be above 0: the noise is Gaussian; give delta=...")
         reach = length_of(count, None)
-        self._release = DescentRelease(columns, count, self._target(), reach)
+        self._noisy = DescentRelease(columns, count, self._target(), reach)
 
     def _target(self) -> Target:
         """What the mechanism may lose for one row: a unit's budget, where it has several."""
@@ -174,7 +171,7 @@ class LogisticQuestion(Unreleased):
     @property
     def _loss(self) -> Loss:
         """Of the release, for one of the units that the mechanism's rows belong to."""
-        found, size = self._release.loss, self._question.max_rows
+        found, size = self._noisy.loss, self._question.max_rows
         if size > 1:
             found = found.group(size)
             if self._question.neighbours is Neighbours.REPLACE:
@@ -183,12 +180,14 @@ class LogisticQuestion(Unreleased):
         return found.with_charge(Charge(*self.budget.of_a_row, found.charge.rho))
 
     @property
-    def loss(self) -> Loss:
-        """What a release would lose."""
-        return self._question.promised(self._loss)
+    def _about(self) -> str:
+        return self.formula
 
-    def explain(self) -> Explanation:
-        """Who is protected, the cells, what is measured, and the cost."""
+    @property
+    def _title(self) -> str:
+        return f"logistic regression {self.formula}"
+
+    def _nodes(self) -> tuple[Node, ...]:
         design = self._design
         measured = (
             ("coefficients", f"{len(design.names)}, of {design.formula}"),
@@ -196,13 +195,11 @@ class LogisticQuestion(Unreleased):
             ("law", "Gaussian on a lattice, added to exact sums"),
         )
         cost = ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta))
-        children = (
-            *self._question.nodes(),
+        return (
             Node("measured", measured),
             Node("cost, charged before a row is read", (cost,)),
-            Node("notes", tuple(("", note) for note in self._notes())),
+            self._noted(),
         )
-        return Explanation(Node(f"logistic regression {self.formula}", children=children))
 
     def preview(self, sizes: Sequence[int] = (1_000, 10_000)) -> LogisticPreview:
         """The half-width of the first slope's interval, for tables of some sizes.
@@ -217,16 +214,14 @@ class LogisticQuestion(Unreleased):
         LogisticPreview
             Of rows that are made up: spread evenly over bounds, half of them yes.
         """
-        numbers = [check.whole("sizes", n, 1, 10**6) for n in sizes]
-        if not numbers:
-            raise ArgumentError("sizes must hold at least one number of rows")
+        numbers = sizes_of(sizes, most=10**6)
         widths = []
         for n in numbers:
             places = np.arange(n)[:, None] * np.sqrt(2.0 + np.arange(len(self._design.columns)))
             points = np.rint((2 * (places % 1) - 1) * Bounds.steps).astype(np.int64)
             answers = np.where(np.arange(n) % 2, Bounds.steps, -Bounds.steps)
-            scored = self._release.release(np.column_stack([points, answers]))
-            title, loss = self.formula, self._release.loss
+            scored = self._noisy.release(np.column_stack([points, answers]))
+            title, loss = self.formula, self._noisy.loss
             low, high = logistic_of(self._design, ScoreModel(scored), loss, title, 0).interval(
                 0.95
             )[1]
@@ -249,52 +244,34 @@ class LogisticQuestion(Unreleased):
         found.append("rows in which a value is missing or not declared do not count")
         return found
 
-    def release(self, *, token: str | None = None) -> LearnedModel:
-        """Charge the ledger, fit, and give the model.
+    def _asked(self) -> dict[str, Any]:
+        return {"what": "logistic regression", "formula": self.formula}
 
-        Parameters
-        ----------
-        token : str, optional
-            Names the request. Asked again with it, the stored model comes back, and nothing is
-            charged.
+    def _measurements(self) -> list[dict[str, Any]]:
+        noise = self._noisy.noise
+        return [
+            {
+                "measures": {"node": "scores of a logistic regression"},
+                "mechanism": "Gaussian on a lattice",
+                "variance": str(Fraction(noise.variance)),
+                "step": str(noise.step),
+            }
+        ]
 
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        EngineError
-            Where anything fails after the charge. The charge stays.
-        """
-        asked = {"what": "logistic regression", "formula": self.formula}
-        noise = self._release.noise
-        measurement = {
-            "measures": {"node": "scores of a logistic regression"},
-            "mechanism": "Gaussian on a lattice",
-            "variance": str(Fraction(noise.variance)),
-            "step": str(noise.step),
-        }
-        found = self._question.release(
-            self.budget,
-            self._loss,
-            asked,
-            self._fit,
-            listed=True,
-            measurements=[measurement],
-            token=token,
-        )
-        return LearnedModel(found.content, regression_from, replayed=found.replayed is not None)
+    def _read(self, answered: AnsweredRequest) -> LearnedModel:
+        replayed = answered.replayed is not None
+        return LearnedModel(answered.content, regression_from, replayed=replayed)
 
-    def _fit(self, exact: ExactTables) -> dict[str, Any]:
-        """The one step that sees rows: what is released, as plain data."""
+    def _measure(self, exact: ExactTables, tell: Progress) -> dict[str, Any]:
         rows = exact.rows()
         places = np.repeat(rows.places, rows.counts, axis=0)
         frame = {
             attribute.name: self._values(attribute, own)
             for attribute, own in zip(self.domain.attributes, places.T, strict=True)
         }
-        scored = self._release.release(self._design.rows(frame))
+        scored = self._noisy.release(self._design.rows(frame))
         title = f"logistic regression {self._design.formula}"
-        found = logistic_of(self._design, ScoreModel(scored), self._release.loss, title, 0)
+        found = logistic_of(self._design, ScoreModel(scored), self._noisy.loss, title, 0)
         return _content("logistic", self.formula, found) | {
             "table": self._question.table,
             "target": {
@@ -315,9 +292,6 @@ class LogisticQuestion(Unreleased):
             listed[:-1] = [_level(v) for v in attribute.values or ()]
             return listed[np.where(missing, attribute.inner, places)]
         return np.where(missing, np.nan, middles(attribute)[np.where(missing, 0, places)])
-
-    def __repr__(self) -> str:
-        return f"<logistic regression, not released yet: {self.formula}>"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased
+from dither._display import Node
 from dither._format import cost_text, count_text, number_text
-from dither.errors import ArgumentError
 from dither.learn.tables._columns import (
     PredictedColumn,
     asked_columns,
@@ -31,9 +29,9 @@ from dither.learn.tables._columns import (
 )
 from dither.learn.tables._model import LearnedModel
 from dither.learn.tables._preview import ModelPreview, tried
-from dither.privacy import Loss
-from dither.query.tables._counts import ExactTables, TablesQuestion, heard
-from dither.query.tables._domain import CellDomain
+from dither.query.tables._counts import ExactTables, TablesQuestion
+from dither.query.tables._question import CellQuestion
+from dither.session._request import AnsweredRequest, sizes_of
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -45,7 +43,7 @@ Integers = npt.NDArray[np.int64]
 Told = Callable[[int], None]
 
 
-class RowsQuestion(Unreleased):
+class RowsQuestion(CellQuestion[LearnedModel]):
     """A model that may be explained and previewed, and released at its price.
 
     Parameters
@@ -57,27 +55,20 @@ class RowsQuestion(Unreleased):
     """
 
     kind: str
-    title: str
-    """In words, as the ledger notes it."""
 
-    _RESULTS = frozenset({"model", "predict", "save", "summary", "plot", "certificate"})
+    _gives = (LearnedModel,)
 
     def __init__(
         self, rows: TableQuery, epsilon: Any, delta: Any, formula: str, max_rows: int | None
     ) -> None:
         target, names = read_formula(formula)
-        self.domain: CellDomain = asked_columns(rows, target, names)
-        self.target = PredictedColumn.of(self.domain.attributes[-1])
+        domain = asked_columns(rows, target, names)
+        self.target = PredictedColumn.of(domain.attributes[-1])
         self.formula = " ".join(formula.split())
-        self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
-        self.budget = self._question.budget(epsilon, delta)
+        question = TablesQuestion(rows, domain, max_rows=max_rows)
+        super().__init__(question, question.budget(epsilon, delta))
 
     # --- what each kind says ----------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _loss(self) -> Loss:
-        """Of all that leaves, for a unit as the engine sees it."""
 
     @abstractmethod
     def _measured(self) -> tuple[tuple[str, str], ...]:
@@ -105,15 +96,18 @@ class RowsQuestion(Unreleased):
 
     @staticmethod
     @abstractmethod
-    def _read(content: Mapping[str, Any]) -> Any:
+    def _model(content: Mapping[str, Any]) -> Any:
         """The estimator that a release left, from plain data; what is not one raises."""
 
     # --- before it is paid for --------------------------------------------------------------------
 
     @property
-    def loss(self) -> Loss:
-        """What a release would lose."""
-        return self._question.promised(self._loss)
+    def _about(self) -> str:
+        return self.formula
+
+    @property
+    def _title(self) -> str:
+        return f"{self._noun} {self.formula}"
 
     @property
     def _cost(self) -> tuple[Fraction, Fraction]:
@@ -121,8 +115,7 @@ class RowsQuestion(Unreleased):
         delta = self.budget.delta if self._loss.charge.delta else Fraction(0)
         return self.budget.epsilon, delta
 
-    def explain(self) -> Explanation:
-        """Who is protected, the cells, what is measured with which noise, and the cost."""
+    def _nodes(self) -> tuple[Node, ...]:
         target = self.target
         wanted = (
             f"a number from {number_text(target.bounds[0])} to {number_text(target.bounds[1])}"
@@ -130,14 +123,12 @@ class RowsQuestion(Unreleased):
             else f"one of {count_text(len(target.classes or ()), 'class', 'classes')}"
         )
         cost = ("epsilon, delta", cost_text(*self._cost))
-        children = (
-            *self._question.nodes(),
+        return (
             Node("predicts", ((target.name, wanted),)),
             Node("measured", self._measured()),
             Node("cost, charged before a row is read", (cost,)),
-            Node("notes", tuple(("", note) for note in self._notes())),
+            self._noted(),
         )
-        return Explanation(Node(f"{self.title} {self.formula}", children=children))
 
     def preview(self, sizes: Sequence[int] = (1_000, 10_000, 100_000)) -> ModelPreview:
         """What noise alone does to predictions, for tables of some sizes.
@@ -154,9 +145,7 @@ class RowsQuestion(Unreleased):
             where the columns say nothing of the target and there is nothing to find but noise; and
             how much is seen of a clear step.
         """
-        numbers = [check.whole("sizes", n, 1) for n in sizes]
-        if not numbers:
-            raise ArgumentError("sizes must hold at least one number of rows")
+        numbers = sizes_of(sizes)
         inner = [attribute.inner for attribute in self.domain.attributes[:-1]]
         found = [tried(self._predicted, inner, n) for n in numbers]
         return ModelPreview(
@@ -193,20 +182,19 @@ class RowsQuestion(Unreleased):
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        tell, (asked, measurements) = heard(progress), self._said()
-        found = self._question.release(
-            self.budget,
-            self._loss,
-            {"what": self.title} | asked,
-            lambda exact: self._train(exact, tell),
-            listed=True,
-            measurements=measurements,
-            token=token,
-        )
-        return LearnedModel(found.content, self._read, replayed=found.replayed is not None)
+        return self._released(token, progress)
 
-    def _train(self, exact: ExactTables, tell: Told) -> dict[str, Any]:
-        """What is released, of the rows that the engine lists."""
+    def _asked(self) -> dict[str, Any]:
+        return {"what": self._noun} | self._said()[0]
+
+    def _measurements(self) -> list[dict[str, Any]]:
+        return self._said()[1]
+
+    def _read(self, answered: AnsweredRequest) -> LearnedModel:
+        replayed = answered.replayed is not None
+        return LearnedModel(answered.content, self._model, replayed=replayed)
+
+    def _measure(self, exact: ExactTables, tell: Told) -> dict[str, Any]:
         rows, target = exact.rows(), self.target
         return {
             "kind": self.kind,
@@ -219,6 +207,3 @@ class RowsQuestion(Unreleased):
             },
             "notes": self._notes(),
         } | self._fit(rows.places, rows.counts, tell)
-
-    def __repr__(self) -> str:
-        return f"<{self.title}, not released yet: {self.formula}>"

@@ -14,8 +14,8 @@ from dither._format import cost_text, count_text, level, number_text, percent, w
 from dither._notebook import html_lines
 from dither.plan.text import show_value
 from dither.policy._facts import end_of, end_text
-from dither.query._certificate import Certificate
 from dither.query._release import Release, decode
+from dither.session._certificate import Certificate
 
 if TYPE_CHECKING:
     import polars as pl

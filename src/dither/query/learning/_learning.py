@@ -21,7 +21,6 @@ import numpy as np
 
 from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
-from dither.ledger import Charged
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.answers import ExactAnswer
@@ -191,10 +190,9 @@ class FactQuestion(Question):
             made.append(sides.between(*inner))
         return replace(job, measurements=tuple(made))
 
-    def _measured(self, noise_plan: NoisePlan, confidence: float, charged: Charged) -> Noisy:
+    def _measured(self, noise_plan: NoisePlan, confidence: float, secret: bytes) -> Noisy:
         if not self._recipes:
-            return super()._measured(noise_plan, confidence, charged)
-        secret = self._secret(charged)
+            return super()._measured(noise_plan, confidence, secret)
         engine, schema = self._opened.engine, self._plan.schema
         values: dict[int, Any] = {}
 
@@ -227,10 +225,8 @@ class FactQuestion(Question):
                 found.append(recipe.grid.around(*ends))
         return found
 
-    def _data(
-        self, noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
-    ) -> dict[str, Any]:
-        data = super()._data(noise_plan, noisy, confidence, certificate)
+    def _data(self, noise_plan: NoisePlan, noisy: Noisy, confidence: float) -> dict[str, Any]:
+        data = super()._data(noise_plan, noisy, confidence)
         if not self._recipes:
             return data | {"learned": self.fact | _keys(data, noise_plan, self.column)}
         names = [output.name for output in self._plan.query.outputs]

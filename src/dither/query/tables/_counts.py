@@ -7,9 +7,6 @@ mechanism of many steps, whose later ones may depend on what the earlier ones re
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,16 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither import __version__
 from dither import _checks as check
 from dither._display import Node
-from dither._format import count_text, remaining
+from dither._format import count_text
 from dither.accounting import rho_of_epsilon
-from dither.errors import (
-    ArgumentError,
-    QueryError,
-)
-from dither.ledger import Charged
+from dither.errors import ArgumentError
 from dither.plan.aggregates import Count, Key, Output, Query
 from dither.plan.answers import CellsInUse, Histogram
 from dither.plan.job import Cells, Job, ListedCells
@@ -37,18 +29,18 @@ from dither.policy._canonical import form
 from dither.policy._facts import used_by
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._certificate import FORMAT, TEXT, Request, certified, charge_dict
 from dither.query._explain import UNACCOUNTED, protected, protects
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import promise_of, row_of
 from dither.query._question import Question
 from dither.query.tables._domain import Attribute, CellDomain, Clique
-from dither.session._opened import UNSTORED, after_the_charge
+from dither.session._certificate import MeasurementRecord
+from dither.session._request import Request, largest_that_fits
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["Budget", "Counts", "ExactTables", "ReleasedTables", "TablesQuestion", "heard"]
+__all__ = ["Budget", "Counts", "ExactTables", "TablesQuestion"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -96,48 +88,6 @@ class ExactTables:
     def __call__(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
         """Exact tables."""
         return self.counts(cliques)
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedTables:
-    """What was released, as the ledger keeps it.
-
-    Parameters
-    ----------
-    content : mapping
-        What the caller's function made, and ``certificate``.
-    replayed : datetime, optional
-        When it was charged, where it is an earlier answer.
-    """
-
-    content: Mapping[str, Any]
-    replayed: dt.datetime | None = None
-
-
-def heard(progress: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """What is told of progress must not end a run that is paid for: what it raises is a warning.
-
-    Raises
-    ------
-    ArgumentError
-        It is not a function.
-    """
-    if progress is not None and not callable(progress):
-        raise ArgumentError("progress must be a function of one argument")
-    listening = progress is not None
-
-    def tell(found: Any) -> None:
-        nonlocal listening
-        if listening and progress is not None:
-            try:
-                progress(found)
-            except Exception as error:
-                listening = False
-                warnings.warn(
-                    f"progress raised {type(error).__name__}, and is told no more", stacklevel=2
-                )
-
-    return tell
 
 
 class TablesQuestion:
@@ -305,7 +255,7 @@ class TablesQuestion:
 
     # --- the release ------------------------------------------------------------------------------
 
-    def release(
+    def request(
         self,
         budget: Budget,
         loss: Loss,
@@ -315,9 +265,8 @@ class TablesQuestion:
         wanted: Iterable[Clique] = (),
         listed: bool = False,
         measurements: Sequence[Mapping[str, Any]] = (),
-        token: str | None = None,
-    ) -> ReleasedTables:
-        """Charge once, count and measure, and keep what came out.
+    ) -> Request:
+        """The request that charges once, counts and measures, and keeps what came out.
 
         Parameters
         ----------
@@ -335,55 +284,29 @@ class TablesQuestion:
             The rows of all columns will be listed instead.
         measurements : sequence of mapping
             What the certificate says of the mechanisms, as plain data.
-        token : str, optional
-            Names the request: asked again with it, the stored answer comes back.
-
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        EngineError
-            Where anything fails after the charge. The charge stays.
         """
-        opened, promise = self._opened, self.promise
-        opened.check_open()
-        full = self.promised(loss)
-        question = self._question(asked)
-        requested = {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
-        learned = [fact.to_dict() for fact in self._facts]
-        request = Request(
-            question, requested, promise.to_dict(), opened.policy.digest, tuple(learned)
-        )
-        earlier = opened.replay(promise, token, request.digest)
-        if earlier is not None:
-            return self._replayed(earlier)
-        for job in [self._whole] if listed else self._jobs(list(wanted) or [(0,)]):
-            opened.engine.prepare(job, self._plan.schema)
-        certificate = self._certificate(request, full.charge, measurements)
-        try:
-            json.dumps(certificate, ensure_ascii=False).encode("utf-8")
-        except (TypeError, ValueError):
-            raise QueryError("the names in this question cannot be written down") from None
-        charged = opened.charge(
+        full, title = self.promised(loss), self.title(asked)
+
+        def run(secret: bytes) -> Mapping[str, Any]:
+            return measure(
+                ExactTables(partial(self._count, secret=secret), partial(self._list, secret))
+            )
+
+        return Request(
+            self._opened,
+            self._question(asked),
+            {"epsilon": str(budget.epsilon), "delta": str(budget.delta)},
             full,
-            promise,
-            token=token,
-            request=request.digest,
-            note={"query": self.title(asked)},
+            self.promise,
+            note={"query": title},
             tables=self._asked._tables,
+            record=lambda: self._record(title, measurements),
+            run=run,
             fits=lambda: self._what_fits(budget, full.charge),
+            facts=self._facts,
+            jobs=lambda: [self._whole] if listed else self._jobs(list(wanted) or [(0,)]),
+            schema=self._plan.schema,
         )
-        if charged.replayed:
-            return self._replayed(charged)
-        with after_the_charge():
-            secret = self._asked._secret(charged)
-            exact = ExactTables(partial(self._count, secret=secret), partial(self._list, secret))
-            content = dict(measure(exact))
-            content["certificate"] = certified(certificate, charged)
-            written = json.dumps(content)
-        if not opened.stored(charged, written):
-            warnings.warn(UNSTORED, stacklevel=3)
-        return ReleasedTables(json.loads(written))
 
     def _what_fits(self, budget: Budget, charge: Charge) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
@@ -401,10 +324,7 @@ class TablesQuestion:
                 found = Charge(epsilon=epsilon, delta=delta, rho=rho)
             return replace(found, promise=charge.promise)
 
-        best = self._opened.largest_epsilon(self.promise, made, budget.epsilon)
-        if best is None:
-            return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
-        return f"The same question fits with epsilon = {remaining(best, 6)}."
+        return largest_that_fits(self._opened, self.promise, budget.epsilon, [(made, "")])
 
     def title(self, asked: Mapping[str, Any]) -> str:
         """The question in a line, for the ledger's note."""
@@ -428,39 +348,17 @@ class TablesQuestion:
             "asked": dict(asked),
         }
 
-    def _certificate(
-        self, request: Request, charge: Charge, measurements: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        learned = {"learned": [dict(f) for f in request.learned]} if request.learned else {}
+    def _record(self, title: str, measurements: Sequence[Mapping[str, Any]]) -> MeasurementRecord:
         who, neighbours = protected(self._plan)
-        return learned | {
-            "format": FORMAT,
-            "dither": __version__,
-            "question": request.question,
-            "promise": dict(request.promise),
-            "tables": dict(self._asked._tables),
-            "rows": self._plan.unit_rows,
-            "max_groups": 1,
-            "max_rows": self.max_rows,
-            "requested": dict(request.requested),
-            "loss": charge_dict(charge),
-            "measurements": [dict(m) for m in measurements],
-            "keys": None,
-            "policy": request.policy,
-            "request": request.digest,
-            "ledger": {"accounts": list(self._opened.accounts(self.promise.unit))},
-            TEXT: {
-                "sql": self.title(request.question["asked"]),
-                "plan": Node("tables of counts", tuple(("", n) for n in self.notes())).to_dict(),
-                "protects": f"{who}; neighbours {neighbours}",
-                "unaccounted": UNACCOUNTED,
-            },
+        text = {
+            "sql": title,
+            "plan": Node("tables of counts", tuple(("", n) for n in self.notes())).to_dict(),
+            "protects": f"{who}; neighbours {neighbours}",
+            "unaccounted": UNACCOUNTED,
         }
-
-    def _replayed(self, charged: Charged) -> ReleasedTables:
-        assert charged.answer is not None
-        when = self._opened.ledger.entry(charged.entry).time
-        return ReleasedTables(json.loads(charged.answer), when)
+        return MeasurementRecord(
+            measurements, text, rows=self._plan.unit_rows, max_rows=self.max_rows
+        )
 
     # --- counting ---------------------------------------------------------------------------------
 

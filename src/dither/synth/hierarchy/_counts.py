@@ -16,9 +16,9 @@ from dither._display import table as shown_table
 from dither._format import Printable, cost_text, count_text, interval, level, sentence, wrapped
 from dither.errors import ArgumentError, nearest
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dither.query._certificate import Certificate
-from dither.query.tables._counts import ReleasedTables
 from dither.query.tables._domain import CellDomain
+from dither.session._certificate import Certificate
+from dither.session._request import AnsweredRequest
 from dither.synth.hierarchy._hierarchy import HierarchyPlan, LevelNoise, MeasuredLevels
 from dither.synth.hierarchy._spine import Spine
 from dither.synth.marginals._marginals import unpacked
@@ -58,7 +58,7 @@ class HierarchyCounts(Printable):
         spine: Spine,
         cells: CellDomain,
         known: Sequence[Integers | None],
-        released: ReleasedTables,
+        released: AnsweredRequest,
         loss: Loss,
     ) -> None:
         self._spine, self._domain = spine, cells

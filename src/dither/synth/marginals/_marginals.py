@@ -19,8 +19,8 @@ from dither._display import table as shown_table
 from dither._format import Printable, cost_text, half_width, interval, level, wrapped
 from dither._stats import two_sided
 from dither.errors import ArgumentError
-from dither.query._certificate import Certificate
 from dither.query.tables._domain import CellDomain
+from dither.session._certificate import Certificate
 from dither.synth._frames import laid_out
 from dither.synth.marginals._planner import Noise, real, shares, subsets
 from dither.synth.marginals._residuals import table

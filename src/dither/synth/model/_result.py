@@ -22,8 +22,8 @@ from dither._format import cost_text, count_text, number_text, wrapped
 from dither._notebook import html_lines
 from dither._stats import two_sided
 from dither.errors import ArgumentError, DitherError
-from dither.query._certificate import Certificate
 from dither.query.tables._domain import CellDomain
+from dither.session._certificate import Certificate
 from dither.synth._rules import Rules
 from dither.synth._spending import MeasuredTable
 from dither.synth._values import values_of

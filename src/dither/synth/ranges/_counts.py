@@ -26,9 +26,9 @@ from dither._notebook import Shown
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Loss
-from dither.query._certificate import Certificate
-from dither.query.tables._counts import ReleasedTables
 from dither.query.tables._domain import Attribute
+from dither.session._certificate import Certificate
+from dither.session._request import AnsweredRequest
 from dither.synth.marginals._marginals import unpacked
 from dither.synth.ranges._plan import RangePlan
 from dither.synth.ranges._tree import Family, RangeTree
@@ -74,7 +74,7 @@ class RangeCounts(Printable):
     lie side by side add up to that of both.
     """
 
-    def __init__(self, attribute: Attribute, released: ReleasedTables, loss: Loss) -> None:
+    def __init__(self, attribute: Attribute, released: AnsweredRequest, loss: Loss) -> None:
         self._attribute, self._content = attribute, released.content
         self.replayed, self.loss = released.replayed, loss
         stored = self._content

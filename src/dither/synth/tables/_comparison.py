@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased
 from dither._format import Printable, cost_text, count_text, half_width, level
 from dither._stats import two_sided
 from dither.accounting import rho_of_epsilon
@@ -24,7 +23,9 @@ from dither.lab._frames import released
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss
 from dither.query.tables._counts import Counts, TablesQuestion
-from dither.query.tables._domain import CELLS, CellDomain, Clique, domain_of
+from dither.query.tables._domain import CELLS, Clique, domain_of
+from dither.query.tables._question import CellQuestion
+from dither.session._request import AnsweredRequest, Progress
 from dither.synth._compared import MeasuredDistances, apart, codes_of, counted
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ class ComparisonPreview(Printable):
         return "\n".join(lines)
 
 
-class ComparisonQuestion(Unreleased):
+class ComparisonQuestion(CellQuestion[MeasuredDistances]):
     """Distances that may be explained and previewed free of charge, and released at their price."""
 
-    _RESULTS = frozenset(name for name in dir(MeasuredDistances) if not name.startswith("_"))
+    _noun = "distances"
+    _gives = (MeasuredDistances,)
 
     def __init__(
         self,
@@ -71,10 +73,10 @@ class ComparisonQuestion(Unreleased):
         epsilon: Any,
         delta: Any,
     ) -> None:
-        self._question, self._tables, self._codes = question, tables, codes
-        self._budget = question.budget(epsilon, delta)
+        super().__init__(question, question.budget(epsilon, delta))
+        self._tables, self._codes = tables, codes
         self._synthetic = len(next(iter(codes.values())))
-        of_row, share = self._budget.of_a_row
+        of_row, share = self.budget.of_a_row
         k, m, many = question.max_rows, self._synthetic, len(tables)
         neighbours = question.neighbours
         if share:
@@ -95,101 +97,79 @@ class ComparisonQuestion(Unreleased):
             else noise.loss(l1=move, neighbours=neighbours)
             for noise, move in ((distances, 2 * m * k), (size, k))
         )
-        self._loss: Loss = (many * one + two).with_charge(charge)
+        self._of_all: Loss = (many * one + two).with_charge(charge)
 
     @property
-    def loss(self) -> Loss:
-        """What a release would lose."""
-        return self._question.promised(self._loss)
+    def _loss(self) -> Loss:
+        return self._of_all
 
     @property
-    def domain(self) -> CellDomain:
-        """The columns and their cells, from public facts."""
-        return self._question.domain
+    def _about(self) -> str:
+        return count_text(len(self._tables), "table")
 
-    def explain(self) -> Explanation:
-        """Who is protected, what is read, which noise is added, and what it costs."""
-        noise = "Gaussian" if self._budget.delta else "Laplace"
-        facts = [
+    _title = "distances"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        noise = "Gaussian" if self.budget.delta else "Laplace"
+        return [
             ("tables", f"{len(self._tables):,}, each as one number: its distance"),
             ("synthetic", f"{self._synthetic:,} rows, which are public"),
             ("noise", f"discrete {noise}, of one part for each distance and one for the rows"),
-            ("cost", cost_text(self._budget.epsilon, self._budget.delta)),
-            *(("", note) for note in self._question.notes()),
+            ("cost", cost_text(self.budget.epsilon, self.budget.delta)),
+            *(("", note) for note in self._notes()),
         ]
-        return Explanation(Node("distances", tuple(facts), children=self._question.nodes()))
 
     def preview(self, *, confidence: float = 0.95) -> ComparisonPreview:
         """How wide the intervals will be, before anything is spent or read."""
         deviation = math.sqrt(self._noise[0].variance) / (2 * self._synthetic)
         return ComparisonPreview(deviation, len(self._tables), check.confidence(confidence))
 
-    def release(self, *, token: str | None = None) -> MeasuredDistances:
-        """Charge the ledger, count, and add noise.
-
-        Parameters
-        ----------
-        token : str, optional
-            Names the request. Asked again with the same token, the stored answer comes back and
-            nothing is charged.
-
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        EngineError
-            Where the engine fails after the charge. The charge stays.
-        """
+    def _asked(self) -> dict[str, Any]:
         digest = hashlib.sha256()
         for place in sorted(self._codes):
             digest.update(np.ascontiguousarray(self._codes[place], dtype="<i8").tobytes())
-        asked = {
+        return {
             "what": "distances",
             "tables": [list(map(str, t)) for t in self._tables],
             "synthetic": {"rows": str(self._synthetic), "cells": digest.hexdigest()},
         }
-        distances, size = self._noise
-        names = "sigma2" if self._budget.delta else "scale"
-        found = self._question.release(
-            self._budget,
-            self._loss,
-            asked,
-            self._measure,
-            wanted=self._tables[:1],
-            measurements=[
-                {
-                    "measures": {"node": what},
-                    "mechanism": noise.title,
-                    names: str(getattr(noise, names)),
-                }
-                for what, noise in (("distance", distances), ("rows", size))
-            ],
-            token=token,
-        )
-        return MeasuredDistances.read(found.content)
 
-    def _measure(self, counts: Counts) -> dict[str, Any]:
+    def _wanted(self) -> Sequence[Clique]:
+        return self._tables[:1]
+
+    def _measurements(self) -> list[dict[str, Any]]:
+        names = "sigma2" if self.budget.delta else "scale"
+        return [
+            {
+                "measures": {"node": what},
+                "mechanism": noise.title,
+                names: str(getattr(noise, names)),
+            }
+            for what, noise in zip(("distance", "rows"), self._noise, strict=True)
+        ]
+
+    def _read(self, answered: AnsweredRequest) -> MeasuredDistances:
+        return MeasuredDistances.read(answered.content)
+
+    def _measure(self, exact: Counts, tell: Progress) -> dict[str, Any]:
         distances, size = self._noise
-        exact, rows = [], 0
+        moved, rows = [], 0
         for start in range(0, len(self._tables), _AT_ONCE):
             some = self._tables[start : start + _AT_ONCE]
-            real = counts(some)
+            real = exact(some)
             for table in some:
-                exact.append(apart(real[table], counted(self.domain, self._codes, table)))
-                rows = rows if start or len(exact) > 1 else int(real[table].sum())
-        noise = [int(z) for z in distances.draw(len(exact))]
+                moved.append(apart(real[table], counted(self.domain, self._codes, table)))
+                rows = rows if start or len(moved) > 1 else int(real[table].sum())
+        noise = [int(z) for z in distances.draw(len(moved))]
         return {
             "columns": [[self.domain.names[v] for v in table] for table in self._tables],
             "synthetic_rows": self._synthetic,
-            "epsilon": str(self._budget.epsilon),
-            "delta": str(self._budget.delta),
-            "apart": [str(f + z) for f, z in zip(exact, noise, strict=True)],
+            "epsilon": str(self.budget.epsilon),
+            "delta": str(self.budget.delta),
+            "apart": [str(f + z) for f, z in zip(moved, noise, strict=True)],
             "rows": str(rows + int(size.draw(1)[0])),
             "deviations": [math.sqrt(distances.variance), math.sqrt(size.variance)],
         }
-
-    def __repr__(self) -> str:
-        return f"<distances, not released yet: {count_text(len(self._tables), 'table')}>"
 
 
 def compared(

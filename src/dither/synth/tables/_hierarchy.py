@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased
+from dither._display import Node
 from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.errors import ArgumentError, nearest
 from dither.mechanisms import DiscreteGaussian
 from dither.policy._canonical import hashed
 from dither.privacy import Loss
-from dither.query._certificate import charge_dict
 from dither.query._explain import UNCOUNTED
-from dither.query.tables._counts import Budget, Counts, TablesQuestion, heard
-from dither.query.tables._domain import CellDomain, domain_of
+from dither.query.tables._counts import Budget, Counts, TablesQuestion
+from dither.query.tables._domain import CellDomain, Clique, domain_of
 from dither.query.tables._levels import PublicLevels, place_attribute, public_levels
+from dither.query.tables._question import CellQuestion
+from dither.session._certificate import charge_dict
+from dither.session._request import AnsweredRequest, Progress
 from dither.synth.hierarchy._counts import HierarchyCounts
 from dither.synth.hierarchy._hierarchy import Division, HierarchyPlan, LevelNoise, plan_hierarchy
 from dither.synth.hierarchy._preview import HierarchyPreview, LevelPreview
@@ -114,13 +116,14 @@ def _invariants(
     return known, columns
 
 
-class HierarchyQuestion(Unreleased):
+class HierarchyQuestion(CellQuestion[HierarchyCounts]):
     """Counts of places by cells: explained and previewed free of charge, released at its price.
 
     Made by ``session.table(...).hierarchy(...)``.
     """
 
-    _RESULTS = ("frame", "summary", "plot", "certificate", "counts", "estimates")
+    _noun = "hierarchy"
+    _gives = (HierarchyCounts,)
 
     def __init__(
         self,
@@ -130,8 +133,8 @@ class HierarchyQuestion(Unreleased):
         places: str,
         invariants: Mapping[str, str],
     ) -> None:
-        self._question, self._plan, self._budget = question, plan, budget
-        self._places, self._invariants = places, dict(invariants)
+        super().__init__(question, budget)
+        self._plan, self._places, self._invariants = plan, places, dict(invariants)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -141,12 +144,19 @@ class HierarchyQuestion(Unreleased):
     @property
     def by(self) -> tuple[str, ...]:
         """The columns that each place is counted by."""
-        return self._question.domain.names[1:]
+        return self.domain.names[1:]
 
     @property
-    def loss(self) -> Loss:
-        """What a release would lose, with its promise."""
-        return self._question.promised(self._plan.loss)
+    def _loss(self) -> Loss:
+        return self._plan.loss
+
+    @property
+    def _about(self) -> str:
+        return self._plan.spine.describe()
+
+    @property
+    def _title(self) -> str:
+        return f"hierarchy of {', '.join(self.levels)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -156,10 +166,11 @@ class HierarchyQuestion(Unreleased):
         found += [_unprotected(name, column) for name, column in self._invariants.items()]
         return (*self._question.notes(), *found, ROUNDED)
 
-    def explain(self) -> Explanation:
-        """Who is protected, how each level is counted, and what all of it costs."""
+    def _notes(self) -> tuple[str, ...]:
+        return self.notes
+
+    def _nodes(self) -> tuple[Node, ...]:
         plan, spine = self._plan, self._plan.spine
-        protected, reads, cells = self._question.nodes()
         nodes = [
             _level_node(n, level, plan.known[i] is not None, self._invariants)
             for i, (n, level) in enumerate(zip(spine.sizes, plan.levels, strict=True))
@@ -175,16 +186,7 @@ class HierarchyQuestion(Unreleased):
         if charge.rho is not None:
             cost.append(("as zCDP", f"ρ = {loss_text(charge.rho)}"))
         uncounted = (("intervals", "intervals are about the noise alone"),)
-        children = (
-            protected,
-            reads,
-            cells,
-            levels,
-            Node("costs", tuple(cost)),
-            Node(UNCOUNTED, uncounted),
-            Node("notes", tuple(("", note) for note in self.notes)),
-        )
-        return Explanation(Node(f"hierarchy of {', '.join(self.levels)}", children=children))
+        return levels, Node("costs", tuple(cost)), Node(UNCOUNTED, uncounted), self._noted()
 
     def preview(self, *, confidence: float = 0.95) -> HierarchyPreview:
         """How wide the intervals will be, before anything is spent or read.
@@ -231,48 +233,39 @@ class HierarchyQuestion(Unreleased):
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        plan, domain = self._plan, self._question.domain
-        clique = tuple(range(len(domain.sizes)))
-        leaf = domain.attributes[0]
+        return self._released(token, progress)
+
+    def _measure(self, exact: Counts, tell: Progress) -> dict[str, Any]:
+        plan, (clique,), started = self._plan, self._wanted(), time.monotonic()
+        leaf = self.domain.attributes[0]
         assert leaf.values is not None
         at = {place: i for i, place in enumerate(leaf.values)}
         order = np.array([at[place] for place in plan.spine.places[-1]], dtype=np.int64)
 
-        tell, started = heard(progress), time.monotonic()
-
         def said(stage: str, share: float) -> None:
             tell(SynthProgress(stage, 0, share, time.monotonic() - started))
 
-        def measure(counts: Counts) -> dict[str, Any]:
-            said("counting rows", 0.0)
-            exact = counts([clique])[clique]
-            said("adding noise", 0.0)
-            measured = plan.measure(exact.reshape(len(exact), -1)[order])
-            said("making counts that add up", 1.0)
-            return {
-                "levels": [_stored(level) for level in plan.levels],
-                "cells": [packed(level) for level in measured.cells],
-                "totals": [None if t is None else packed(t) for t in measured.totals],
-                "counts": packed(plan.counts(measured)[-1]),
-                "notes": list(self.notes),
-            }
+        said("counting rows", 0.0)
+        counts = exact([clique])[clique]
+        said("adding noise", 0.0)
+        measured = plan.measure(counts.reshape(len(counts), -1)[order])
+        said("making counts that add up", 1.0)
+        return {
+            "levels": [_stored(level) for level in plan.levels],
+            "cells": [packed(level) for level in measured.cells],
+            "totals": [None if t is None else packed(t) for t in measured.totals],
+            "counts": packed(plan.counts(measured)[-1]),
+            "notes": list(self.notes),
+        }
 
-        released = self._question.release(
-            self._budget,
-            plan.loss,
-            self._asked,
-            measure,
-            wanted=[clique],
-            measurements=self._measurements(),
-            token=token,
-        )
-        return HierarchyCounts(
-            plan.spine, CellDomain(domain.attributes[1:]), plan.known, released, self.loss
-        )
+    def _wanted(self) -> list[Clique]:
+        return [tuple(range(len(self.domain.sizes)))]
 
-    @property
+    def _read(self, answered: AnsweredRequest) -> HierarchyCounts:
+        inner = CellDomain(self.domain.attributes[1:])
+        return HierarchyCounts(self._plan.spine, inner, self._plan.known, answered, self.loss)
+
     def _asked(self) -> dict[str, Any]:
-        """What is asked for, as data that is hashed."""
         plan, spine = self._plan, self._plan.spine
         parents = [level.tolist() for level in spine.parents]
         numbers = [None if n is None else n.tolist() for n in plan.known]
@@ -291,7 +284,6 @@ class HierarchyQuestion(Unreleased):
         }
 
     def _measurements(self) -> list[dict[str, Any]]:
-        """What the certificate says of each table."""
         found: list[dict[str, Any]] = []
         l1, l2_squared = self._question.l1, self._question.l2_squared
         bounds = {"l1": str(l1), "l2_squared": str(l2_squared), "levels": 1}
@@ -316,9 +308,6 @@ class HierarchyQuestion(Unreleased):
                 }
             )
         return found
-
-    def __repr__(self) -> str:
-        return f"<hierarchy, not released yet: {self._plan.spine.describe()}>"
 
 
 def _unprotected(level: str, column: str) -> str:

@@ -14,13 +14,14 @@ from math import comb, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased
 from dither._display import table as shown_table
 from dither._format import Printable, cost_text, half_width, level, number_text, wrapped
 from dither.errors import ArgumentError
 from dither.privacy import Loss, Neighbours
 from dither.query.tables._counts import Counts, TablesQuestion
 from dither.query.tables._domain import CELLS, CellDomain, domain_of
+from dither.query.tables._question import CellQuestion
+from dither.session._request import AnsweredRequest, Progress
 from dither.synth.marginals._marginals import ReleasedMarginals, packed, reach
 from dither.synth.marginals._planner import MOST_AXES, MarginalPlan, plan, subsets
 from dither.synth.marginals._residuals import maximal, measured
@@ -123,10 +124,18 @@ class MarginalsPreview(Printable):
         return "\n".join(lines)
 
 
-class MarginalsQuestion(Unreleased):
-    """Marginals that may be explained and previewed free of charge, and released at their price."""
+class MarginalsQuestion(CellQuestion[ReleasedMarginals]):
+    """Marginals that may be explained and previewed free of charge, and released at their price.
 
-    _RESULTS = frozenset(name for name in dir(ReleasedMarginals) if not name.startswith("_"))
+    Notes
+    -----
+    A release is (epsilon, delta)-differentially private, and zCDP at the rho that its certificate
+    states, for the unit and the neighbours that ``explain`` names:
+    `dither.synth.marginals._residual_law` has the proof.
+    """
+
+    _noun = "marginals"
+    _gives = (ReleasedMarginals,)
 
     def __init__(
         self,
@@ -137,10 +146,9 @@ class MarginalsQuestion(Unreleased):
         objective: str,
         weights: tuple[Fraction, ...] | None,
     ) -> None:
-        self._question, self._tables = question, tables
-        self._objective, self._weights = objective, weights
-        self._budget = question.budget(epsilon, delta)
-        if not self._budget.delta:
+        super().__init__(question, question.budget(epsilon, delta))
+        self._tables, self._objective, self._weights = tables, objective, weights
+        if not self.budget.delta:
             raise ArgumentError(
                 "delta must be above 0: marginals take Gaussian noise; give delta=..., or the "
                 "policy's [budget] a delta"
@@ -150,7 +158,7 @@ class MarginalsQuestion(Unreleased):
         self._plan: MarginalPlan = plan(
             domain.sizes,
             tables,
-            *self._budget.of_a_row,
+            *self.budget.of_a_row,
             weights=None if weights is None else [float(w) for w in weights],
             largest=objective == "largest",
             rows=question.max_rows,
@@ -160,20 +168,19 @@ class MarginalsQuestion(Unreleased):
         )
 
     @property
-    def domain(self) -> CellDomain:
-        """The columns and their cells, from public facts."""
-        return self._question.domain
+    def _loss(self) -> Loss:
+        return self._plan.loss
 
     @property
-    def loss(self) -> Loss:
-        """What a release would lose."""
-        return self._question.promised(self._plan.loss)
+    def _about(self) -> str:
+        return f"{len(self._tables):,} tables"
+
+    _title = "marginals"
 
     def _names(self, clique: Clique) -> tuple[str, ...]:
         return tuple(self.domain.names[i] for i in clique)
 
-    def explain(self) -> Explanation:
-        """Who is protected, what is read, which noise is added, and what it costs."""
+    def _facts(self) -> list[tuple[str, str]]:
         noise = [n.sigma2 for n in self._plan.noise.values() if n.sigma2]
         widths = [
             f"{number_text(sqrt(v), 3)}" for v in (min(noise, default=0), max(noise, default=0))
@@ -188,12 +195,11 @@ class MarginalsQuestion(Unreleased):
             ("residuals", f"{len(noise):,}, each what a table says beyond all smaller ones"),
             ("noise", f"discrete Gaussian, of a deviation from {widths[0]} to {widths[1]}"),
             ("least", aim),
-            ("cost", cost_text(self._budget.epsilon, self._budget.delta)),
+            ("cost", cost_text(self.budget.epsilon, self.budget.delta)),
         ]
         if self._question.public_size:
             facts.append(("rows", "their number is public, and has no noise"))
-        facts += [("", note) for note in self._question.notes()]
-        return Explanation(Node("marginals", tuple(facts), children=self._question.nodes()))
+        return [*facts, *(("", note) for note in self._notes())]
 
     @property
     def _cells(self) -> int:
@@ -208,8 +214,8 @@ class MarginalsQuestion(Unreleased):
             Of the intervals.
         """
         return MarginalsPreview(
-            self._budget.epsilon,
-            self._budget.delta,
+            self.budget.epsilon,
+            self.budget.delta,
             check.confidence(confidence),
             tuple(self._names(t) for t in self._tables),
             tuple(self.domain.cells_in(t) for t in self._tables),
@@ -217,55 +223,30 @@ class MarginalsQuestion(Unreleased):
             self._plan.gap,
         )
 
-    def release(self, *, token: str | None = None) -> ReleasedMarginals:
-        """Charge the ledger, count, and add noise.
-
-        Parameters
-        ----------
-        token : str, optional
-            Names the request. Asked again with the same token, the stored answer comes back and
-            nothing is charged.
-
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        EngineError
-            Where the engine fails after the charge. The charge stays.
-
-        Notes
-        -----
-        (epsilon, delta)-differentially private, and zCDP at the rho that the certificate states,
-        for the unit and the neighbours that ``explain`` names:
-        `dither.synth.marginals._residual_law` has the proof.
-        """
-        asked = {
+    def _asked(self) -> dict[str, Any]:
+        return {
             "what": "marginals",
             "tables": [list(map(str, t)) for t in self._tables],
             "objective": self._objective,
             "weights": None if self._weights is None else [str(w) for w in self._weights],
         }
-        found = self._question.release(
-            self._budget,
-            self._plan.loss,
-            asked,
-            self._measure,
-            wanted=maximal(self._tables),
-            measurements=self._measurements(),
-            token=token,
-        )
-        return ReleasedMarginals(found.content, replayed=found.replayed)
 
-    def _measure(self, counts: Counts) -> dict[str, Any]:
+    def _wanted(self) -> Sequence[Clique]:
+        return maximal(self._tables)
+
+    def _read(self, answered: AnsweredRequest) -> ReleasedMarginals:
+        return ReleasedMarginals(answered.content, replayed=answered.replayed)
+
+    def _measure(self, exact: Counts, tell: Progress) -> dict[str, Any]:
         noise = self._plan.noise
-        residuals = measured(counts, self._plan)
+        residuals = measured(exact, self._plan)
         return {
             "domain": self.domain.to_list(),
             "tables": [list(t) for t in self._tables],
-            "epsilon": str(self._budget.epsilon),
-            "delta": str(self._budget.delta),
+            "epsilon": str(self.budget.epsilon),
+            "delta": str(self.budget.delta),
             "residuals": [[list(a), str(noise[a].sigma2), packed(residuals.pop(a))] for a in noise],
-            "notes": self._question.notes(),
+            "notes": self._notes(),
         }
 
     def _measurements(self) -> list[dict[str, Any]]:
@@ -278,9 +259,6 @@ class MarginalsQuestion(Unreleased):
             }
             for a, one in self._plan.noise.items()
         ]
-
-    def __repr__(self) -> str:
-        return f"<marginals, not released yet: {len(self._tables):,} tables>"
 
 
 def marginals(

@@ -12,14 +12,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased
+from dither._display import Node
 from dither._format import cost_text, count_text, number_text, percent
 from dither.errors import ArgumentError, BoundsError
 from dither.privacy import Loss
-from dither.query._certificate import charge_dict
 from dither.query._explain import UNCOUNTED
 from dither.query.tables._counts import Budget, Counts, TablesQuestion
-from dither.query.tables._domain import Attribute, domain_of
+from dither.query.tables._domain import Attribute, Clique, domain_of
+from dither.query.tables._question import CellQuestion
+from dither.session._certificate import charge_dict
+from dither.session._request import AnsweredRequest, Progress
 from dither.synth.marginals._divided import loss_of, parameter_of
 from dither.synth.marginals._marginals import packed
 from dither.synth.ranges._counts import RangeCounts
@@ -59,21 +61,30 @@ def _check_ordered(attribute: Attribute) -> None:
         )
 
 
-class RangesQuestion(Unreleased):
+class RangesQuestion(CellQuestion[RangeCounts]):
     """All ranges of one column: explained and previewed free of charge, released at a price.
 
     Made by ``session.table(...).ranges(...)``.
     """
 
-    _RESULTS = ("frame", "count", "summary", "plot", "certificate")
+    _noun = "ranges"
+    _gives = (RangeCounts,)
 
     def __init__(self, question: TablesQuestion, plan: RangePlan, budget: Budget) -> None:
-        self._question, self._plan, self._budget = question, plan, budget
+        super().__init__(question, budget)
+        self._plan = plan
 
     @property
-    def loss(self) -> Loss:
-        """What a release would lose, with its promise."""
-        return self._question.promised(self._plan.loss)
+    def _loss(self) -> Loss:
+        return self._plan.loss
+
+    @property
+    def _about(self) -> str:
+        return f"of {self.domain.names[0]}"
+
+    @property
+    def _title(self) -> str:
+        return f"ranges {self._about}"
 
     @property
     def error(self) -> float:
@@ -92,10 +103,29 @@ class RangesQuestion(Unreleased):
             found.append(f"NULL{others} is in no range")
         return (*self._question.notes(), *found)
 
-    def explain(self) -> Explanation:
-        """Who is protected, how the tree is counted, and what it costs."""
+    def _notes(self) -> tuple[str, ...]:
+        return self.notes
+
+    def preview(self) -> str:
+        """What a release would cost, and how far off its ranges would be.
+
+        Returns
+        -------
+        str
+            The root of the mean variance over all ranges, before anything is spent or read.
+        """
+        return (
+            f"ranges {self._about}, at {self._cost}: {number_text(self.error, 3)}, root mean "
+            "square error of all ranges"
+        )
+
+    @property
+    def _cost(self) -> str:
+        charge = self.loss.charge
+        return cost_text(charge.epsilon, charge.delta)
+
+    def _nodes(self) -> tuple[Node, ...]:
         tree = self._plan.tree
-        protected, reads, cells = self._question.nodes()
         levels = [
             (
                 f"level {m + 1}",
@@ -106,73 +136,52 @@ class RangesQuestion(Unreleased):
                 zip(tree.sizes, tree.shares, self._plan.noises, strict=True)
             )
         ]
-        charge = self.loss.charge
-        children = (
-            protected,
-            reads,
-            cells,
+        return (
             Node(f"a tree over {count_text(tree.bins, 'bin')}", tuple(levels)),
             Node(
                 "costs",
                 (
-                    ("charged", cost_text(charge.epsilon, charge.delta)),
+                    ("charged", self._cost),
                     ("error", f"{number_text(self.error, 3)}, root mean square of all ranges"),
                 ),
             ),
             Node(UNCOUNTED, (("intervals", "intervals are about the noise alone"),)),
-            Node("notes", tuple(("", note) for note in self.notes)),
+            self._noted(),
         )
-        name = self._question.domain.names[0]
-        return Explanation(Node(f"ranges of {name}", children=children))
 
-    def release(self, *, token: str | None = None) -> RangeCounts:
-        """Charge the ledger, count the tree, add noise.
-
-        Parameters
-        ----------
-        token : str, optional
-            Names the request. Asked again with the same token, the stored answer comes back and
-            nothing is charged.
-
-        Raises
-        ------
-        BudgetError
-            Where an account cannot bear it; nothing is spent.
-        EngineError
-            Where anything fails after the charge. The charge stays.
-        """
-        plan, attribute = self._plan, self._question.domain.attributes[0]
-        stored = {
+    @property
+    def _stored(self) -> dict[str, Any]:
+        """The tree and its noise, as plain data."""
+        plan = self._plan
+        return {
             "branchings": list(plan.tree.branchings),
             "shares": [str(share) for share in plan.tree.shares],
             "family": plan.tree.family,
             "noise": [str(parameter_of(noise)) for noise in plan.noises],
         }
 
-        def measure(counts: Counts) -> dict[str, Any]:
-            leaves = counts([(0,)])[(0,)][: attribute.inner]
-            found = [packed(level) for level in plan.measure(leaves)]
-            return stored | {"counts": found, "notes": list(self.notes)}
+    def _asked(self) -> dict[str, Any]:
+        return {"what": "ranges"} | self._stored
 
+    def _wanted(self) -> list[Clique]:
+        return [(0,)]
+
+    def _measurements(self) -> list[dict[str, Any]]:
+        plan = self._plan
         l1, l2_squared = self._question.l1, self._question.l2_squared
         which, bounds = self._question.neighbours, {"l1": l1, "l2_squared": l2_squared}
-        measurements = [
+        return [
             {"measures": {"node": "ranges", "level": m + 1, "bins": size}, "levels": 1}
             | {name: str(bound) for name, bound in bounds.items()}
             | noise.parameters()
             | {"loss": charge_dict(loss_of(noise, (l1, l2_squared), which).charge)}
             for m, (size, noise) in enumerate(zip(plan.tree.sizes, plan.noises, strict=True))
         ]
-        released = self._question.release(
-            self._budget,
-            plan.loss,
-            {"what": "ranges"} | stored,
-            measure,
-            wanted=[(0,)],
-            measurements=measurements,
-            token=token,
-        )
-        return RangeCounts(attribute, released, self.loss)
 
-    def __repr__(self) -> str:
-        return f"<ranges, not released yet: of {self._question.domain.names[0]}>"
+    def _measure(self, exact: Counts, tell: Progress) -> dict[str, Any]:
+        leaves = exact([(0,)])[(0,)][: self.domain.attributes[0].inner]
+        counts = [packed(level) for level in self._plan.measure(leaves)]
+        return self._stored | {"counts": counts, "notes": list(self.notes)}
+
+    def _read(self, answered: AnsweredRequest) -> RangeCounts:
+        return RangeCounts(self.domain.attributes[0], answered, self.loss)

@@ -15,13 +15,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
-from dither._display import Explanation, Node, Unreleased, table
+from dither._display import Node, table
 from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss, zcdp
-from dither.query.tables._counts import Counts, TablesQuestion, heard
-from dither.query.tables._domain import CELLS, CellDomain, Clique, domain_of
+from dither.query.tables._counts import Counts, TablesQuestion
+from dither.query.tables._domain import CELLS, Clique, domain_of
+from dither.query.tables._question import CellQuestion
+from dither.session._request import AnsweredRequest, Progress, sizes_of
 from dither.synth._rules import rules_of
 from dither.synth._spending import ZCDPBudget
 from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
@@ -59,7 +61,7 @@ _WIDE_WAY = (
 _MEAN = math.sqrt(2 / math.pi)
 
 
-class Synthesis(Unreleased):
+class Synthesis(CellQuestion[SyntheticModel]):
     """A synthesis: explained and previewed free of charge, released at its price.
 
     Made by ``session.table("adult").synthesis(...)``; ``synthesize`` is its ``release``.
@@ -74,7 +76,8 @@ class Synthesis(Unreleased):
     public under the policy's neighbours. Whatever is made of the measurements costs nothing.
     """
 
-    _RESULTS = frozenset(name for name in dir(SyntheticModel) if not name.startswith("_"))
+    _noun = "synthesis"
+    _gives = (SyntheticModel,)
 
     def __init__(
         self,
@@ -96,15 +99,13 @@ class Synthesis(Unreleased):
         if method == "residual":
             raise ArgumentError(f"method: residuals are not a model of all columns; {_WIDE_WAY}")
         self.method = check.choice("method", method, METHODS)
-        self.domain: CellDomain = domain_of(rows, columns, cells)
+        domain = domain_of(rows, columns, cells)
         check.choice("inside", inside, ("uniform", "tree"))
-        self._finer = finer_of(self.domain.attributes) if inside == "tree" else {}
+        self._finer = finer_of(domain.attributes) if inside == "tree" else {}
         if inside == "tree" and not self._finer:
             raise ArgumentError("inside: no column has bins to be divided; leave it out")
-        self._question = TablesQuestion(
-            rows, self.domain, max_rows=max_rows, also=tuple(self._finer.values())
-        )
-        self.budget = self._question.budget(epsilon, delta)
+        question = TablesQuestion(rows, domain, max_rows=max_rows, also=tuple(self._finer.values()))
+        super().__init__(question, question.budget(epsilon, delta))
         row_epsilon, row_delta = self.budget.of_a_row
         if row_delta == 0:
             raise ArgumentError(
@@ -132,11 +133,6 @@ class Synthesis(Unreleased):
             )
 
     # --- before it is paid for --------------------------------------------------------------------
-
-    @property
-    def loss(self) -> Loss:
-        """What a release loses."""
-        return self._question.promised(self._loss)
 
     @property
     def _loss(self) -> Loss:
@@ -170,9 +166,15 @@ class Synthesis(Unreleased):
     def _deviation(self, rho: Fraction) -> float:
         return math.sqrt(self._question.l2_squared / (2 * float(rho)))
 
-    def explain(self) -> Explanation:
-        """Who is protected, the cells, what is measured with which noise, and the cost."""
-        protects, reads, cells = self._question.nodes()
+    @property
+    def _about(self) -> str:
+        return ", ".join(self.domain.names)
+
+    @property
+    def _title(self) -> str:
+        return f"synthesis of {self._about}"
+
+    def _nodes(self) -> tuple[Node, ...]:
         sizes = self.domain.sizes
         orders = []
         for k in range(1, min(3, len(sizes)) + 1):
@@ -219,18 +221,13 @@ class Synthesis(Unreleased):
             ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta)),
             ("rho", f"{loss_text(self.rho)} (zCDP), of which every step takes a part"),
         )
-        notes = tuple(("", note) for note in self._notes())
-        children = (
-            protects,
-            reads,
-            cells,
+        return (
             Node("tables", tuple(orders)),
             Node(f"measured by {self.method}", tuple(noise)),
             Node("model", self._work()),
             Node("cost, charged before a row is read", cost),
-            Node("notes", notes),
+            self._noted(),
         )
-        return Explanation(Node(f"synthesis of {', '.join(self.domain.names)}", children=children))
 
     def _work(self) -> tuple[tuple[str, str], ...]:
         """What fitting holds and does at most, whatever the data are."""
@@ -261,9 +258,7 @@ class Synthesis(Unreleased):
             that is measured, with the noise that it would get. Tables that are not measured are
             the model's, and how far off these are nobody knows before.
         """
-        numbers = [check.whole("sizes", n, 1) for n in sizes]
-        if not numbers:
-            raise ArgumentError("sizes must hold at least one number of rows")
+        numbers = sizes_of(sizes)
         rows = []
         for k in range(1, min(3, len(self.domain.sizes)) + 1):
             held = [self.domain.cells_in(c) for c in combinations(range(len(self.domain.sizes)), k)]
@@ -336,8 +331,10 @@ class Synthesis(Unreleased):
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        tell = heard(progress)
-        asked = {
+        return self._released(token, progress)
+
+    def _asked(self) -> dict[str, Any]:
+        return {
             "what": "synthetic data",
             "method": self.method,
             "workload": [[list(c), str(w)] for c, w in self.workload.items()],
@@ -345,39 +342,35 @@ class Synthesis(Unreleased):
             "rules": self.rules.to_dict(),
             "inside": "tree" if self._finer else "uniform",
         }
-        counted = len(self.domain.sizes) + len(self._finer)
-        wanted: list[Clique] = [(v,) for v in range(counted)]
-        measurements = [
+
+    def _wanted(self) -> list[Clique]:
+        return [(v,) for v in range(len(self.domain.sizes) + len(self._finer))]
+
+    def _measurements(self) -> list[dict[str, Any]]:
+        found = [
             {"what": name, "number": str(number), "share": str(share)}
             for name, number, share, _ in self._steps
         ]
         if self._finer:
             trees = {"what": "finer bins", "number": str(len(self._finer)), "share": str(INSIDE)}
-            measurements.append(trees)
-        released = self._question.release(
-            self.budget,
-            self._loss,
-            asked,
-            lambda counts: self._measure(counts, tell),
-            wanted=wanted,
-            measurements=measurements,
-            token=token,
-        )
-        return SyntheticModel(released.content, replayed=released.replayed)
+            found.append(trees)
+        return found
 
-    def _measure(self, counts: Counts, tell: Callable[[SynthProgress], None]) -> dict[str, Any]:
-        """What is released, as plain data."""
+    def _read(self, answered: AnsweredRequest) -> SyntheticModel:
+        return SyntheticModel(answered.content, replayed=answered.replayed)
+
+    def _measure(self, exact: Counts, tell: Progress) -> dict[str, Any]:
         question = self._question
         rules, total = self.rules, self.rules.total
         if total is None and question.public_size:
-            total = float(counts([()])[()])
+            total = float(exact([()])[()])
         bounds = question.l1, question.l2_squared
         inside: dict[int, FinerBins] = {}
         if self._finer:
             columns = self.domain.attributes
             places = {v: len(columns) + i for i, v in enumerate(self._finer)}
-            inside = measured_inside(counts, self._of_trees, bounds, columns, self._finer, places)
-        spending = ZCDPBudget(counts, self._of_cells, *bounds)
+            inside = measured_inside(exact, self._of_trees, bounds, columns, self._finer, places)
+        spending = ZCDPBudget(exact, self._of_cells, *bounds)
         found = measured_by(
             self.method,
             self.domain.sizes,
@@ -409,9 +402,6 @@ class Synthesis(Unreleased):
             "uniform": says_nothing(found, total),
             "notes": self._notes(),
         }
-
-    def __repr__(self) -> str:
-        return f"<synthesis, not released yet: {', '.join(self.domain.names)}>"
 
 
 def says_nothing(found: Measurements, total: float | None) -> bool:

@@ -1,0 +1,440 @@
+"""The life of a request, once for every kind of question.
+
+It is *explained*, *previewed* and *priced* free of charge, from public facts. Released, it passes
+these steps, in this order, whatever is asked:
+
+1. *replayed*: asked again under its token, the stored answer comes back, and nothing else happens;
+2. *rehearsed*: the engine runs its jobs over empty tables, and its certificate is written down, so
+   that what cannot be done or written is found before anything is charged;
+3. *charged*: every account or none, on the disk; a refusal says what would fit;
+4. *run*: the engine counts and noise is added. From here on nothing is refunded, and whatever fails
+   becomes the one error that says nothing;
+5. *certified*: the entry of the ledger is bound to what was asked and measured;
+6. *stored*: beside its charge, for the token and for `dither.verify`.
+
+A `Request` holds one request as data and passes the steps. A kind of question describes itself by
+deriving from `PricedQuestion`: what it explains, its loss, its request, and how its answer is read.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from functools import cached_property
+from types import FrameType
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dither import _checks as check
+from dither._depth import deep
+from dither._display import Explanation
+from dither._format import remaining
+from dither.errors import ArgumentError, DitherError, QueryError
+from dither.ledger import Charged
+from dither.numeric import secure_words
+from dither.plan.job import Job
+from dither.plan.schema import Schema
+from dither.policy._facts import Fact
+from dither.privacy import Charge, Loss, Promise
+from dither.session._certificate import (
+    MeasurementRecord,
+    RequestData,
+    certificate_data,
+    certified,
+)
+from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
+
+__all__ = [
+    "AnsweredRequest",
+    "PricedQuestion",
+    "Request",
+    "UnreleasedQuestion",
+    "largest_that_fits",
+    "listener",
+    "sizes_of",
+]
+
+Content = Mapping[str, Any]
+"""What is released, as plain data."""
+
+Progress = Callable[[Any], None]
+
+Released = TypeVar("Released")
+
+REHEARSED = Charged(0, "0" * 64, False, None, "0" * 32)
+"""A charge that was never made, for a certificate that is written to see that it can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    """What was released, as the ledger keeps it.
+
+    Parameters
+    ----------
+    content : mapping
+        What the request's run made, and ``certificate``.
+    replayed : datetime, optional
+        When it was charged, where it is an earlier answer.
+    stored : bool
+        Whether the ledger has it.
+    """
+
+    content: Content
+    replayed: dt.datetime | None = None
+    stored: bool = True
+
+
+def _certificate_alone(certificate: Content) -> Content:
+    return {"certificate": certificate}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, whole: all that its life needs to know of it, and no data.
+
+    Parameters
+    ----------
+    opened : OpenedPolicy
+    question : plain data
+        What is asked, in the form that is hashed.
+    requested : mapping of str to str
+        Its parameters, which are hashed, too.
+    loss : Loss
+        Stated for ``promise``.
+    promise : Promise
+        Whom it protects: says which accounts are charged.
+    note : mapping
+        What the ledger notes beside the charge.
+    tables : mapping of str to str
+        The private tables that are read, each with what says whose a row is.
+    record : callable
+        What the certificate says of the measurements.
+    run : callable
+        From a secret key, of this charge alone, to plain data that may be published. It runs after
+        the charge.
+    fits : callable
+        A sentence on what would fit, where the budget does not bear it.
+    facts : sequence of Fact
+        What was learned before and it rests on.
+    jobs : callable, optional
+        What the engine will be asked for, or the like of it, to be tried over empty tables.
+    schema : Schema, optional
+        Of the jobs.
+    rehearsal : callable, optional
+        From a certificate to an answer that holds it and nothing of data.
+    unwritable : str
+        What is said where that cannot be written down.
+    """
+
+    opened: OpenedPolicy
+    question: Any
+    requested: Mapping[str, str]
+    loss: Loss
+    promise: Promise
+    note: Content
+    tables: Mapping[str, str]
+    record: Callable[[], MeasurementRecord]
+    run: Callable[[bytes], Content]
+    fits: Callable[[], str]
+    facts: Sequence[Fact] = ()
+    jobs: Callable[[], Iterable[Job]] = tuple
+    schema: Schema | None = None
+    rehearsal: Callable[[Content], Content] = _certificate_alone
+    unwritable: str = "the names in this question cannot be written down"
+
+    @cached_property
+    def data(self) -> RequestData:
+        """What was asked for, as data that is hashed."""
+        learned = tuple(fact.to_dict() for fact in self.facts)
+        promise, policy = self.promise.to_dict(), self.opened.policy.digest
+        return RequestData(self.question, self.requested, promise, policy, learned)
+
+    @property
+    def price(self) -> Charge:
+        """What the ledger would be charged."""
+        return self.loss.charge
+
+    def release(self, token: str | None = None) -> AnsweredRequest:
+        """Pass all steps, from the replay to the store.
+
+        Raises
+        ------
+        ArgumentError
+            Where the session is closed.
+        QueryError
+            Where it cannot be run or written down; nothing is spent.
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        EngineError
+            Where anything fails after the charge. The charge stays.
+        """
+        self.opened.check_open()
+        earlier = self.replay(token)
+        if earlier is not None:
+            return earlier
+        certificate = self.rehearse()
+        charged = self.charge(token)
+        if charged.replayed:
+            # Another process was quicker under the same token.
+            return self._replayed(charged)
+        written = self.answer(charged, certificate)
+        return self.store(charged, written)
+
+    def replay(self, token: str | None) -> AnsweredRequest | None:
+        """The stored answer of the same request under the same token, free of charge."""
+        earlier = self.opened.replay(self.promise, token, self.data.digest)
+        return None if earlier is None else self._replayed(earlier)
+
+    def rehearse(self) -> dict[str, Any]:
+        """What the certificate will say, once the jobs were tried and an answer was written.
+
+        It is written as the ledger will hold the real one, so what cannot be written (a name, a
+        label) is found here, before anything is charged.
+        """
+        for job in self.jobs():
+            assert self.schema is not None
+            self.opened.engine.prepare(job, self.schema)
+        try:
+            certificate = certificate_data(
+                self.data,
+                self.record(),
+                charge=self.price,
+                tables=self.tables,
+                accounts=self.opened.accounts(self.promise.unit),
+            )
+            content = self.rehearsal(certified(certificate, REHEARSED))
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+        except DitherError:
+            raise
+        except Exception:
+            raise QueryError(self.unwritable) from None
+        return certificate
+
+    def charge(self, token: str | None) -> Charged:
+        """Charge every account, or none; on the disk when this returns."""
+        return self.opened.charge(
+            self.loss,
+            self.promise,
+            token=token,
+            request=self.data.digest,
+            note=self.note,
+            tables=self.tables,
+            fits=self.fits,
+        )
+
+    def answer(self, charged: Charged, certificate: Content) -> str:
+        """Run what was charged for, and certify it; the text is what the ledger keeps."""
+        with after_the_charge():
+            content = dict(self.run(_secret(charged)))
+            content["certificate"] = certified(certificate, charged)
+            return json.dumps(content)
+
+    def store(self, charged: Charged, written: str) -> AnsweredRequest:
+        """Keep the answer beside its charge; where the ledger cannot, whoever asked is warned."""
+        stored = self.opened.stored(charged, written)
+        if not stored:
+            _warn_caller(UNSTORED)
+        return AnsweredRequest(json.loads(written), stored=stored)
+
+    def _replayed(self, charged: Charged) -> AnsweredRequest:
+        assert charged.answer is not None
+        when = self.opened.ledger.entry(charged.entry).time
+        return AnsweredRequest(json.loads(charged.answer), when)
+
+
+def _secret(charged: Charged) -> bytes:
+    """The key that says which rows of a unit are kept; the noise begins anew with it."""
+    words = secure_words()
+    # The entry's hash tells this question from every other one that was ever charged, so not
+    # even a machine that repeats its randomness gives two questions the same noise.
+    words.renew(bytes.fromhex(charged.hash))
+    return words.words(4).tobytes()
+
+
+def _warn_caller(text: str) -> None:
+    """A warning at the line from which the package was called, however many of its frames below."""
+    level, frame = 1, sys._getframe()
+    own = __name__.partition(".")[0], "contextlib"  # `deep` is a decorator of that one's
+    found: FrameType | None = frame
+    while found is not None and found.f_globals.get("__name__", "").partition(".")[0] in own:
+        level, found = level + 1, found.f_back
+    warnings.warn(text, stacklevel=level)
+
+
+def largest_that_fits(
+    opened: OpenedPolicy,
+    promise: Promise,
+    most: Fraction,
+    ways: Iterable[tuple[Callable[[Fraction], Charge | None], str]],
+    what: str = "question",
+) -> str:
+    """For a refusal: the cheapest change, the largest epsilon that every account would still bear.
+
+    Parameters
+    ----------
+    opened : OpenedPolicy
+    promise : Promise
+    most : Fraction
+        The epsilon that was refused.
+    ways : iterable of (callable, str)
+        The charge of an epsilon, None where it has no price, and what has to be said beside it; the
+        first of them that fits is named.
+    what : str
+        What was asked.
+    """
+    for charge, beside in ways:
+        best = opened.largest_epsilon(promise, charge, most)
+        if best is not None:
+            return f"The same {what} fits with epsilon = {remaining(best, 6)}{beside}."
+    return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
+
+
+def listener(progress: Progress | None) -> Progress:
+    """What is told of progress must not end a run that is paid for: what it raises is a warning.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a function.
+    """
+    if progress is not None and not callable(progress):
+        raise ArgumentError("progress must be a function of one argument")
+    listening = progress is not None
+
+    def tell(found: Any) -> None:
+        nonlocal listening
+        if listening and progress is not None:
+            try:
+                progress(found)
+            except Exception as error:
+                listening = False
+                warnings.warn(
+                    f"progress raised {type(error).__name__}, and is told no more", stacklevel=2
+                )
+
+    return tell
+
+
+def sizes_of(sizes: Sequence[int], of: str = "rows", most: int | None = None) -> list[int]:
+    """Public sizes that a preview is asked for.
+
+    Raises
+    ------
+    ArgumentError
+        One is not a whole number of at least 1, or there are none.
+    """
+    found = [check.whole("sizes", n, 1, most) for n in sizes]
+    if not found:
+        raise ArgumentError(f"sizes must hold at least one number of {of}")
+    return found
+
+
+class UnreleasedQuestion(ABC):
+    """A question before its release, which is explained where it is shown.
+
+    Asked for something that only its result has, it says so.
+    """
+
+    _noun: ClassVar[str] = "question"
+    """What it is, in a word or two."""
+
+    _gives: ClassVar[Sequence[type]] = ()
+    """What its release gives."""
+
+    @abstractmethod
+    def explain(self) -> Explanation:
+        """The plan, node by node."""
+
+    @property
+    @abstractmethod
+    def _about(self) -> str:
+        """What tells it from others of its kind, in a line."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and any(name in _names(kind) for kind in type(self)._gives):
+            raise AttributeError(
+                "nothing has been released yet: call .release(), which charges the ledger, and ask "
+                f"its result for {name!r}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<{self._noun}, not released yet: {self._about}>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+def _names(kind: type) -> set[str]:
+    """What a result can be asked for."""
+    return {*dir(kind), *((f.name for f in fields(kind)) if is_dataclass(kind) else ())}
+
+
+class PricedQuestion(UnreleasedQuestion, Generic[Released]):
+    """A question whose price is set: explained and previewed free of charge, released at it.
+
+    A kind of question says what it explains (`explain`), how far off answers will be (`preview`),
+    what it loses (`loss`), what it asks for (`_request`) and how an answer is read (`_read`). The
+    rest follows.
+    """
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """What a release would lose, with its promise."""
+
+    @abstractmethod
+    def preview(self, *args: Any, **named: Any) -> Any:
+        """What its answer would tell, before anything is spent or read."""
+
+    @abstractmethod
+    def _request(self, tell: Progress) -> Request:
+        """What is asked for.
+
+        Parameters
+        ----------
+        tell : callable
+            Is told of progress.
+        """
+
+    @abstractmethod
+    def _read(self, answered: AnsweredRequest) -> Released:
+        """What is handed over of what was released."""
+
+    @property
+    def price(self) -> Charge:
+        """What the ledger would be charged."""
+        return self.loss.charge
+
+    def release(self, *, token: str | None = None) -> Released:
+        """Charge the ledger, measure with noise, and give what came out.
+
+        Parameters
+        ----------
+        token : str, optional
+            Names the request. Asked again with the same token, the stored answer comes back and
+            nothing is charged.
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        EngineError
+            Where anything fails after the charge. The charge stays.
+
+        Notes
+        -----
+        (epsilon, delta)-differentially private for the unit and the neighbours that ``explain``
+        names.
+        """
+        return self._released(token)
+
+    def _released(self, token: str | None, progress: Progress | None = None) -> Released:
+        tell = listener(progress)
+        with deep():
+            return self._read(self._request(tell).release(token))
