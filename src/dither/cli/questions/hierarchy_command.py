@@ -11,7 +11,8 @@ import click
 from dither._files import written
 from dither.cli._files import as_file, check_targets
 from dither.cli._options import FILE, delta, epsilon, plot, policy, refuse_given
-from dither.cli._terminal import print_plan, say_saved
+from dither.cli._terminal import say_saved
+from dither.cli.questions._request import answered, check_free, save_certificate
 from dither.cli.questions.synth_command import teller
 
 if TYPE_CHECKING:
@@ -84,10 +85,9 @@ def hierarchy(
     """
     import dither as dt
 
-    if explain and preview:
-        raise click.UsageError("give --preview or --explain, not both")
+    free = check_free(explain, preview)
     named = _listed(levels)
-    if explain or preview:
+    if free:
         refuse_given(("level", "token", "table", "picture", "certificate"), "a release")
     elif table is None:
         raise click.UsageError("give --out FILE, --preview or --explain")
@@ -104,14 +104,15 @@ def hierarchy(
             places=places,
             invariants=dict(map(_pair, public)),
         )
-        if explain:
-            print_plan(asked.explain())
-            return
-        if preview:
-            click.echo(f"{asked.preview()}\nNothing is spent.")
-            return
-        found = asked.release(token=token, progress=teller())
-    _write(found, level or named[-1], table, picture, certificate)
+        found = answered(
+            asked,
+            explain=explain,
+            preview=asked.preview if preview else None,
+            token=token,
+            progress=teller(),
+        )
+    if found is not None:
+        _write(found, level or named[-1], table, picture, certificate)
 
 
 def _listed(text: str) -> list[str]:
@@ -136,9 +137,7 @@ def _write(
     if table is not None:
         written(table, as_file(found.frame(level), table.suffix.lower()))
         say_saved(table)
-    if certificate is not None:
-        written(certificate, (found.certificate.to_json() + "\n").encode("utf-8"))
-        say_saved(certificate)
+    save_certificate(certificate, found.certificate)
     if picture is not None:
         found.plot(picture)
         say_saved(picture)

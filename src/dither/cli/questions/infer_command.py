@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ from dither.cli._options import (
     private_table,
     refuse_given,
 )
-from dither.cli._terminal import print_plan, say_saved, waiting
+from dither.cli._terminal import say_saved, waiting
+from dither.cli.questions._request import answered, check_free
 
 if TYPE_CHECKING:
     from dither.inference.tables._question import InferencePreview, InferenceQuestion
@@ -114,23 +116,25 @@ def infer(
     import dither as dt
     from dither.inference.engine._result import interval_shown
 
-    if preview and explain:
-        raise click.UsageError("give --preview or --explain, not both")
+    free = check_free(explain, preview)
     if not preview:
         refuse_given(("sizes",), "--preview")
-    if preview or explain:
+    if free:
         refuse_given(("token", "certificate"), "a release")
     check_targets(picture=picture, other=certificate)
     with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
         rows = session.table(private_table(session, name))
         asked = _read(question, (rows.filter(where) if where else rows).infer(epsilon, delta))
-        if explain:
-            _print_plan(asked, as_json)
-            return
-        if preview:
-            _print_preview(asked.preview(sizes, confidence=confidence), picture, as_json)
-            return
-        found = asked.release(token=token)
+        found = answered(
+            asked,
+            explain=explain,
+            preview=partial(asked.preview, sizes, confidence=confidence) if preview else None,
+            show=partial(_print_preview, picture=picture, as_json=as_json),
+            as_json=as_json,
+            token=token,
+        )
+    if found is None:
+        return
     if as_json:
         click.echo(json.dumps(_result_json(found, confidence), indent=2, ensure_ascii=False))
     else:
@@ -191,14 +195,6 @@ def _apart(text: str) -> list[str]:
             continue
         parts[-1] += sign
     return [part.strip() for part in parts]
-
-
-def _print_plan(asked: InferenceQuestion, as_json: bool) -> None:
-    found = asked.explain()
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-    else:
-        print_plan(found)
 
 
 def _print_preview(found: InferencePreview, picture: Path | None, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ from dither.cli._options import (
     private_table,
     refuse_given,
 )
-from dither.cli._terminal import print_plan, say_saved, waiting
+from dither.cli._terminal import say_saved
+from dither.cli.questions._request import answered, check_free, save_certificate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,9 +128,7 @@ def learn(
     """
     import dither as dt
 
-    if explain and preview:
-        raise click.UsageError("give --preview or --explain, not both")
-    free = explain or preview
+    free = check_free(explain, preview)
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
@@ -170,17 +170,18 @@ def learn(
         asked: Any = getattr(learning, kind.replace("-", "_"))(
             formula, **{name: value for name, value in given.items() if value is not None}
         )
-        if explain:
-            print_plan(asked.explain())
-            return
-        if preview:
-            click.echo(f"{asked.preview(sizes)}\nNothing is spent.")
-            return
         steps = {"additive": (rounds or 10, "rounds"), "forest": (trees or 16, "trees")}
         told = {"progress": _teller(*steps[kind])} if kind in steps else {}
-        with waiting("charging, then learning"):
-            model = asked.release(token=token, **told)
-    _tell(model, None, out, picture, certificate)
+        model = answered(
+            asked,
+            explain=explain,
+            preview=partial(asked.preview, sizes) if preview else None,
+            waits="charging, then learning",
+            token=token,
+            **told,
+        )
+    if model is not None:
+        _tell(model, None, out, picture, certificate)
 
 
 def _teller(steps: int, word: str) -> Callable[[int], None] | None:
@@ -210,9 +211,7 @@ def _tell(
         say_saved(out)
     elif out is not None:
         say_saved(model.save(out))
-    if certificate is not None:
-        written(certificate, (model.certificate.to_json() + "\n").encode("utf-8"))
-        say_saved(certificate)
+    save_certificate(certificate, model.certificate)
     if picture is not None:
         model.plot(picture)
         say_saved(picture)

@@ -26,7 +26,8 @@ from dither.cli._options import (
     question_options,
     refuse_given,
 )
-from dither.cli._terminal import print_plan, print_preview, print_release, say_saved, waiting
+from dither.cli._terminal import print_preview, print_release, say_saved, waiting
+from dither.cli.questions._request import print_explanation
 
 if TYPE_CHECKING:
     from dither import Preview, Release
@@ -66,10 +67,7 @@ def explain(
         raise click.UsageError("--delta needs --epsilon")
     with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
         found = ask(session, question).explain(epsilon, delta)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-    else:
-        print_plan(found)
+    print_explanation(found, as_json)
 
 
 @click.command(

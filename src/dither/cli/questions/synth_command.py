@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from dither._files import written
 from dither._format import count_text, percent
 from dither.cli._files import as_file, check_targets
 from dither.cli._options import FILE, WholeNumbers, delta, epsilon, policy, refuse_given
-from dither.cli._terminal import print_plan, say_saved, waiting
+from dither.cli._terminal import say_saved, waiting
+from dither.cli.questions._request import answered, check_free, save_certificate
 
 if TYPE_CHECKING:
     from dither.synth import SyntheticModel, SynthProgress
@@ -104,9 +106,7 @@ def synth(
     """
     import dither as dt
 
-    if explain and preview:
-        raise click.UsageError("give --preview or --explain, not both")
-    free = explain or preview
+    free = check_free(explain, preview)
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
@@ -144,13 +144,15 @@ def synth(
             columns=None if columns is None else [part.strip() for part in columns.split(",")],
             inside=inside,
         )
-        if explain:
-            print_plan(asked_for.explain())
-            return
-        if preview:
-            click.echo(f"{asked_for.preview(sizes)}\nNothing is spent.")
-            return
-        model = asked_for.release(token=token, progress=teller())
+        model = answered(
+            asked_for,
+            explain=explain,
+            preview=partial(asked_for.preview, sizes) if preview else None,
+            token=token,
+            progress=teller(),
+        )
+    if model is None:
+        return
     _write(model, rows, seed, table, kept, certificate)
 
 
@@ -182,9 +184,7 @@ def _write(
     """Files under their names once all of each is on the disk; the model first, which was paid."""
     if kept is not None:
         say_saved(model.save(kept))
-    if certificate is not None:
-        written(certificate, (model.certificate.to_json() + "\n").encode("utf-8"))
-        say_saved(certificate)
+    save_certificate(certificate, model.certificate)
     if table is not None:
         with waiting("drawing rows"):
             body = as_file(model.sample(rows, seed=seed), table.suffix.lower())

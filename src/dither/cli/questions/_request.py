@@ -1,0 +1,97 @@
+"""What every command that asks does with its question: explain it, preview it, or release it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dither._files import written
+from dither.cli._terminal import print_plan, say_saved, waiting
+
+if TYPE_CHECKING:
+    from dither._display import Explanation
+    from dither.session._certificate import Certificate
+    from dither.session._request import PricedQuestion
+
+__all__ = ["answered", "check_free", "print_explanation", "save_certificate"]
+
+Released = TypeVar("Released")
+
+
+def check_free(explain: bool, preview: bool) -> bool:
+    """Whether nothing will be spent.
+
+    Raises
+    ------
+    UsageError
+        Both were asked for.
+    """
+    if explain and preview:
+        raise click.UsageError("give --preview or --explain, not both")
+    return explain or preview
+
+
+def _say(found: object) -> None:
+    click.echo(f"{found}\nNothing is spent.")
+
+
+def answered(
+    asked: PricedQuestion[Released],
+    *,
+    explain: bool = False,
+    preview: Callable[[], Any] | None = None,
+    show: Callable[[Any], None] = _say,
+    as_json: bool = False,
+    waits: str = "",
+    **given: Any,
+) -> Released | None:
+    """Explain or preview a question, which spends nothing; else release it.
+
+    Parameters
+    ----------
+    asked : PricedQuestion
+    explain : bool
+    preview : callable, optional
+        Gives the preview, where one was asked for.
+    show : callable
+        Prints it.
+    as_json : bool
+        Of the explanation.
+    waits : str
+        What is said while a release takes its time.
+    **given
+        Arguments of the release.
+
+    Returns
+    -------
+    Released or None
+        None where nothing was released.
+    """
+    if explain:
+        print_explanation(asked.explain(), as_json)
+        return None
+    if preview is not None:
+        show(preview())
+        return None
+    with waiting(waits) if waits else nullcontext():
+        return asked.release(**given)
+
+
+def print_explanation(found: Explanation, as_json: bool = False) -> None:
+    """The plan for people, or for programs."""
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        print_plan(found)
+
+
+def save_certificate(path: Path | None, certificate: Certificate) -> None:
+    """Under its name once all of it is on the disk."""
+    if path is not None:
+        written(path, (certificate.to_json() + "\n").encode("utf-8"))
+        say_saved(path)
