@@ -168,7 +168,7 @@ def test_a_spent_budget_says_what_would_fit(people) -> None:
         ToyCount(people, "visits", 3).release()
     assert spent(people) == 6
     ToyCount(people, "visits", 2).release()
-    with pytest.raises(BudgetError, match="Not even epsilon = 0.001 would fit"):
+    with pytest.raises(BudgetError, match=r"Not even epsilon = 0\.001 would fit"):
         ToyCount(people, "visits", 1).release()
 
 

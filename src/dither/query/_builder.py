@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
+from dither._doors import door
 from dither._extras import check_library
 from dither.errors import ArgumentError
 from dither.plan import aggregates as ag
@@ -210,12 +211,11 @@ class TableQuery(TableRows):
         ComparisonQuestion
             Its ``release`` charges, and gives distances with intervals.
         """
-        from dither.synth.tables._comparison import compared
-
         self._before_keys("compare")
-        return compared(
+        asked: ComparisonQuestion = door("compare")(
             self, synthetic, tables, epsilon, delta, columns=columns, cells=cells, max_rows=max_rows
         )
+        return asked
 
     def infer(self, epsilon: Any, delta: Any = None) -> Inference:
         """Ask about the people that the rows were sampled from: estimates, intervals and tests.
@@ -236,11 +236,10 @@ class TableQuery(TableRows):
         MissingLibraryError
             Where SciPy is not installed, which the extra ``inference`` brings.
         """
-        from dither.inference.tables._table import Inference
-
         check_library("scipy", "inference", "estimates and tests need")
         self._before_keys("infer")
-        return Inference(self, check.positive("epsilon", epsilon), delta)
+        asked: Inference = door("infer")(self, check.positive("epsilon", epsilon), delta)
+        return asked
 
     def learn(self, epsilon: Any, delta: Any = None, *, max_rows: int | None = None) -> Learning:
         """Ask for a model of these rows: explained, previewed, charged once, and handed out.
@@ -259,10 +258,9 @@ class TableQuery(TableRows):
             Its methods (``.additive("readmitted ~ age + cost")``, ...) give questions that are
             explained and previewed free of charge, and released at this price.
         """
-        from dither.learn.tables._table import Learning
-
         self._before_keys("learn")
-        return Learning(self, epsilon, delta, max_rows)
+        asked: Learning = door("learn")(self, epsilon, delta, max_rows)
+        return asked
 
     def marginals(
         self,
@@ -307,10 +305,8 @@ class TableQuery(TableRows):
         ArgumentError, BoundsError
             A table cannot be asked for, or a column has no public domain.
         """
-        from dither.synth.tables._marginals import marginals
-
         self._before_keys("marginals")
-        return marginals(
+        asked: MarginalsQuestion = door("marginals")(
             self,
             tables,
             epsilon,
@@ -321,6 +317,7 @@ class TableQuery(TableRows):
             cells=cells,
             max_rows=max_rows,
         )
+        return asked
 
     def hierarchy(
         self,
@@ -375,10 +372,8 @@ class TableQuery(TableRows):
             Levels are not nested or not public, a column has no public cells, or invariants
             contradict one another. Nothing is spent.
         """
-        from dither.synth.tables._hierarchy import asked_hierarchy
-
         self._before_keys("hierarchy")
-        return asked_hierarchy(
+        asked: HierarchyQuestion = door("hierarchy")(
             self,
             levels,
             by,
@@ -391,6 +386,7 @@ class TableQuery(TableRows):
             cells=cells,
             max_rows=max_rows,
         )
+        return asked
 
     def ranges(
         self,
@@ -425,10 +421,11 @@ class TableQuery(TableRows):
         ArgumentError, BoundsError
             The column has no public cells, or no order. Nothing is spent.
         """
-        from dither.synth.tables._ranges import asked_ranges
-
         self._before_keys("ranges")
-        return asked_ranges(self, x, epsilon=epsilon, delta=delta, bins=bins, max_rows=max_rows)
+        asked: RangesQuestion = door("ranges")(
+            self, x, epsilon=epsilon, delta=delta, bins=bins, max_rows=max_rows
+        )
+        return asked
 
     def synthesis(self, epsilon: Any, delta: Any = None, **asked: Any) -> Synthesis:
         """A synthetic table of these rows: explained and previewed before it is paid for.
@@ -443,10 +440,9 @@ class TableQuery(TableRows):
         Synthesis
             With ``explain()``, ``preview()``, ``loss`` and ``release()``.
         """
-        from dither.synth.tables._synthesis import Synthesis
-
         self._before_keys("synthesis")
-        return Synthesis(self, epsilon, delta, **asked)
+        made: Synthesis = door("synthesis")(self, epsilon, delta, **asked)
+        return made
 
     def synthesize(
         self,

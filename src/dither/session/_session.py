@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
+from dither._doors import door
 from dither._format import loss_text
 from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, nearest
 from dither.ledger import Ledger
@@ -33,10 +34,6 @@ from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._sources import PublicKeys, connect
 from dither.privacy.accounts._budget import BudgetFilter
-from dither.query._builder import TableQuery
-from dither.query._question import Question
-from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
-from dither.query.learning._learning import KINDS, FactQuestion, learning_query
 from dither.session._connecting import LedgerAhead
 from dither.session._opened import OpenedPolicy, check_accounts
 from dither.session._request import listener
@@ -44,6 +41,9 @@ from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
     from dither.engines import Engine
+    from dither.query._builder import TableQuery
+    from dither.query._question import Question
+    from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
 
 __all__ = ["DATASET", "Session", "open"]
 
@@ -207,7 +207,8 @@ class Session:
 
     def table(self, name: str) -> TableQuery:
         """Ask in Python: start from a private table."""
-        return TableQuery(start(name, None, self.schema), self.schema, self._question)
+        rows: TableQuery = door("rows")(start(name, None, self.schema), self.schema, self._question)
+        return rows
 
     def learn(
         self,
@@ -296,18 +297,22 @@ class Session:
         opened = self._opened
         opened.check_open()
         self._declared.table(table)
-        wanted = kind or ("limits" if column is None else "bounds")
-        check.choice("kind", wanted, KINDS)
-        if isinstance(by, str):
-            raise ArgumentError(f"by must be a list of columns, such as [{by!r}]")
-        keys = self.table(table).group_by(*by).keys if by else ()
-        grouped = [key.expression for key in keys]
-        query = learning_query(self._declared, table, wanted, column, grouped, origin)
-        asked = FactQuestion(lower(query, self._declared), opened, wanted, column, by)
-        share = Fraction(0) if delta is None and wanted != "keys" else delta
-        release = asked.release(epsilon, share, confidence=confidence, token=token)
+        found: LearnedBounds | LearnedLimits | LearnedKeys = door("fact")(
+            partial(self.table, table),
+            self._declared,
+            opened,
+            table,
+            column,
+            epsilon=epsilon,
+            delta=delta,
+            kind=kind,
+            by=by,
+            origin=origin,
+            confidence=confidence,
+            token=token,
+        )
         self._learn_from_the_ledger()
-        return learned(release)
+        return found
 
     def _learn_from_the_ledger(self) -> None:
         """Put what the ledger knows where the policy says that it is learned."""
@@ -387,7 +392,8 @@ class Session:
                 f'yet; session.learn("{name}"{by}, epsilon=0.1) does so at that price'
             )
         plan = self._made_from(lambda schema: lower(query, self._keys.listed(query, schema)))
-        return Question(plan, self._opened)
+        question: Question = door("query")(plan, self._opened)
+        return question
 
     def _made_from(self, made: Callable[[Schema], Made]) -> Made:
         """What follows from the schema; where that lacks bounds, the refusal names those that the

@@ -1,0 +1,39 @@
+"""Every kind of question, by the name under which a session or a table's rows are asked for it.
+
+A room knows nothing of those above it. So a session does not import what questions are made of, nor
+do rows import the rooms that make models and synthetic tables of them: what they are asked for
+stands here, and loads when somebody asks.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["DOORS", "door"]
+
+DOORS = {
+    "query": "dither.query._question:Question",
+    "rows": "dither.query._builder:TableQuery",
+    "fact": "dither.query.learning._learn:learn",
+    "infer": "dither.inference.tables._table:Inference",
+    "learn": "dither.learn.tables._table:Learning",
+    "compare": "dither.synth.tables._comparison:compared",
+    "hierarchy": "dither.synth.tables._hierarchy:asked_hierarchy",
+    "marginals": "dither.synth.tables._marginals:marginals",
+    "ranges": "dither.synth.tables._ranges:asked_ranges",
+    "synthesis": "dither.synth.tables._synthesis:Synthesis",
+}
+"""By name: the module, and what in it makes the question."""
+
+
+def door(name: str) -> Any:
+    """What makes the questions of a kind.
+
+    Examples
+    --------
+    >>> door("query").__name__
+    'Question'
+    """
+    module, _, made = DOORS[name].partition(":")
+    return getattr(import_module(module), made)

@@ -1,0 +1,50 @@
+"""What a session and its rows are asked for: every door opens, and is reached without imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import dither as dt
+from dither._doors import DOORS, door
+
+ROOT = Path(dt.__file__).parent
+FACES = ("session/_session.py", "query/_builder.py")
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_every_door_opens(name: str) -> None:
+    """Each is a class or function of the module that is named; its room is above the session's."""
+    if name == "infer":
+        pytest.importorskip("scipy")
+    module, _, made = DOORS[name].partition(":")
+    found = door(name)
+    assert callable(found)
+    assert found is getattr(import_module(module), made)
+    assert found.__module__ == module
+
+
+def test_every_door_is_asked_for_by_a_method_that_says_what_it_gives() -> None:
+    """No door is there for nobody, none is asked for that is not there, and each is documented."""
+    asked: set[str] = set()
+    for face in FACES:
+        for node in ast.walk(ast.parse((ROOT / face).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                names = set(re.findall(r"door\('(\w+)'\)", ast.unparse(node)))
+                asked |= names
+                assert not names or ast.get_docstring(node) or node.name.startswith("_"), node.name
+    assert asked == set(DOORS)
+
+
+def test_doors_are_asked_for_by_the_faces_alone() -> None:
+    """Elsewhere a room imports what lies below it, where everybody sees it."""
+    asking = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if "door(" in path.read_text(encoding="utf-8")
+    }
+    assert asking == {"_doors.py", *FACES}
