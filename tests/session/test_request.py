@@ -81,7 +81,7 @@ class ToyCount(PricedQuestion[ToyAnswer]):
             {"epsilon": str(self.price.epsilon)},
             self.loss,
             self.promise,
-            note={"query": repr(self)},
+            note=lambda: {"query": repr(self)},
             tables={self._about: self.opened.policy.units[self._about].by},
             record=lambda: MeasurementRecord([self.noise.parameters()], {"sql": repr(self)}),
             run=self._run,

@@ -363,7 +363,7 @@ class Question(UnreleasedQuestion):
             requested,
             noise_plan.loss,
             noise_plan.promise,
-            note=self._note(),
+            note=self._note,
             tables=self._tables,
             record=lambda: measurement_record(noise_plan, self.sql, self._facts),
             run=lambda secret: self._data(

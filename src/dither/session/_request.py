@@ -108,8 +108,8 @@ class Request:
         Stated for ``promise``.
     promise : Promise
         Whom it protects: says which accounts are charged.
-    note : mapping
-        What the ledger notes beside the charge.
+    note : callable
+        What the ledger notes beside the charge, as plain data.
     tables : mapping of str to str
         The private tables that are read, each with what says whose a row is.
     record : callable
@@ -136,7 +136,7 @@ class Request:
     requested: Mapping[str, str]
     loss: Loss
     promise: Promise
-    note: Content
+    note: Callable[[], Content]
     tables: Mapping[str, str]
     record: Callable[[], MeasurementRecord]
     run: Callable[[bytes], Content]
@@ -222,7 +222,7 @@ class Request:
             self.promise,
             token=token,
             request=self.data.digest,
-            note=self.note,
+            note=self.note(),
             tables=self.tables,
             fits=self.fits,
         )

@@ -298,7 +298,7 @@ class TablesQuestion:
             {"epsilon": str(budget.epsilon), "delta": str(budget.delta)},
             full,
             self.promise,
-            note={"query": title},
+            note=lambda: {"query": title},
             tables=self._asked._tables,
             record=lambda: self._record(title, measurements),
             run=run,
