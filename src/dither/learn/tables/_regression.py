@@ -183,10 +183,6 @@ class LogisticQuestion(CellQuestion[LearnedModel]):
     def _about(self) -> str:
         return self.formula
 
-    @property
-    def _title(self) -> str:
-        return f"logistic regression {self.formula}"
-
     def _nodes(self) -> tuple[Node, ...]:
         design = self._design
         measured = (
@@ -245,7 +241,7 @@ class LogisticQuestion(CellQuestion[LearnedModel]):
         return found
 
     def _asked(self) -> dict[str, Any]:
-        return {"what": "logistic regression", "formula": self.formula}
+        return {"what": self._noun, "formula": self.formula}
 
     def _measurements(self) -> list[dict[str, Any]]:
         noise = self._noisy.noise

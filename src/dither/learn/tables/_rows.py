@@ -106,10 +106,6 @@ class RowsQuestion(CellQuestion[LearnedModel]):
         return self.formula
 
     @property
-    def _title(self) -> str:
-        return f"{self._noun} {self.formula}"
-
-    @property
     def _cost(self) -> tuple[Fraction, Fraction]:
         """What is charged at most: noise of Laplace's law spends no delta."""
         delta = self.budget.delta if self._loss.charge.delta else Fraction(0)

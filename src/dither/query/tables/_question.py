@@ -40,9 +40,9 @@ class CellQuestion(PricedQuestion[Released]):
         """Of all that leaves, as the mechanism sees rows or units."""
 
     @property
-    @abstractmethod
     def _title(self) -> str:
         """The heading of its explanation."""
+        return f"{self._noun} {self._about}"
 
     def _facts(self) -> Sequence[tuple[str, str]]:
         """What stands below that heading."""

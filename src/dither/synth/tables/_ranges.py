@@ -83,10 +83,6 @@ class RangesQuestion(CellQuestion[RangeCounts]):
         return f"of {self.domain.names[0]}"
 
     @property
-    def _title(self) -> str:
-        return f"ranges {self._about}"
-
-    @property
     def error(self) -> float:
         """The root of the mean variance over all ranges, before anything is spent."""
         return math.sqrt(self._plan.tree.mean_variance(self._plan.variances))
@@ -115,7 +111,7 @@ class RangesQuestion(CellQuestion[RangeCounts]):
             The root of the mean variance over all ranges, before anything is spent or read.
         """
         return (
-            f"ranges {self._about}, at {self._cost}: {number_text(self.error, 3)}, root mean "
+            f"{self._title}, at {self._cost}: {number_text(self.error, 3)}, root mean "
             "square error of all ranges"
         )
 
