@@ -414,7 +414,8 @@ class TableQuery(TableRows):
         Returns
         -------
         RangesQuestion
-            Its ``explain`` is free; its ``release`` is charged, and gives ``count(lower, upper)``.
+            Its ``explain`` and ``preview`` are free; its ``release`` is charged, and gives
+            ``count(lower, upper)``.
 
         Raises
         ------

@@ -130,6 +130,9 @@ def test_all_ranges_of_1024_values_meet_their_errors(tmp_path) -> None:
         assert asked.error == pytest.approx(12.34, abs=0.02)
         assert opened.balance()[0].spent.epsilon == 0
         assert "root mean square" in str(asked.explain())
+        assert (
+            asked.preview() == "ranges of x, at ε = 1: 12.3, root mean square error of all ranges"
+        )
     tree = RangeTree.choose(1024, "gaussian")
     bounds = (1, 1)
     noises, loss = noises_of(

@@ -171,7 +171,7 @@ def learn(
             formula, **{name: value for name, value in given.items() if value is not None}
         )
         steps = {"additive": (rounds or 10, "rounds"), "forest": (trees or 16, "trees")}
-        told = {"progress": _teller(*steps[kind])} if kind in steps else {}
+        told: dict[str, Any] = {"progress": _teller(*steps[kind])} if kind in steps else {}
         model = answered(
             asked,
             explain=explain,
