@@ -339,13 +339,13 @@ def count(rows: int) -> dict[str, float]:
 
             before = 0.0
             # Nothing is published, so nothing is lost; the ledger wants a charge all the same.
-            asked.release(
+            asked.request(
                 asked.budget(1),
                 privacy.pure(1, neighbours=asked.neighbours),
                 {"what": "benchmark"},
                 measured,
                 wanted=pairs,
-            )
+            ).release()
             held = _peak()
         plain()
         for _ in range(3):

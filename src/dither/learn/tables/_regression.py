@@ -190,12 +190,7 @@ class LogisticQuestion(CellQuestion[LearnedModel]):
             ("leaves", "a Gram matrix, a few scores of the likelihood and its information"),
             ("law", "Gaussian on a lattice, added to exact sums"),
         )
-        cost = ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta))
-        return (
-            Node("measured", measured),
-            Node("cost, charged before a row is read", (cost,)),
-            self._noted(),
-        )
+        return Node("measured", measured), self._costs(), self._noted()
 
     def preview(self, sizes: Sequence[int] = (1_000, 10_000)) -> LogisticPreview:
         """The half-width of the first slope's interval, for tables of some sizes.
@@ -224,10 +219,6 @@ class LogisticQuestion(CellQuestion[LearnedModel]):
             widths.append(float(high - low) / 2)
         first = self._design.names[1]
         return LogisticPreview(self.formula, *self._cost, first, tuple(numbers), tuple(widths))
-
-    @property
-    def _cost(self) -> tuple[Fraction, Fraction]:
-        return self.budget.epsilon, self.budget.delta
 
     def _notes(self) -> list[str]:
         found = self._question.notes()

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dither._display import Node
-from dither._format import cost_text, count_text, number_text
+from dither._format import count_text, number_text
 from dither.learn.tables._columns import (
     PredictedColumn,
     asked_columns,
@@ -105,12 +104,6 @@ class RowsQuestion(CellQuestion[LearnedModel]):
     def _about(self) -> str:
         return self.formula
 
-    @property
-    def _cost(self) -> tuple[Fraction, Fraction]:
-        """What is charged at most: noise of Laplace's law spends no delta."""
-        delta = self.budget.delta if self._loss.charge.delta else Fraction(0)
-        return self.budget.epsilon, delta
-
     def _nodes(self) -> tuple[Node, ...]:
         target = self.target
         wanted = (
@@ -118,11 +111,10 @@ class RowsQuestion(CellQuestion[LearnedModel]):
             if target.bounds
             else f"one of {count_text(len(target.classes or ()), 'class', 'classes')}"
         )
-        cost = ("epsilon, delta", cost_text(*self._cost))
         return (
             Node("predicts", ((target.name, wanted),)),
             Node("measured", self._measured()),
-            Node("cost, charged before a row is read", (cost,)),
+            self._costs(),
             self._noted(),
         )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
 from dither._display import Explanation, Node
+from dither._format import cost_text
 from dither.privacy import Loss
 from dither.query.tables._counts import Budget, ExactTables, TablesQuestion
 from dither.query.tables._domain import CellDomain, Clique
@@ -88,6 +90,17 @@ class CellQuestion(PricedQuestion[Released]):
         """Who is protected, what is read, what is measured with which noise, and what it costs."""
         children = (*self._question.nodes(), *self._nodes())
         return Explanation(Node(self._title, tuple(self._facts()), children=children))
+
+    @property
+    def _cost(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta, as charged at most: noise of Laplace's law spends no delta."""
+        delta = self.budget.delta if self._loss.charge.delta else Fraction(0)
+        return self.budget.epsilon, delta
+
+    def _costs(self, *more: tuple[str, str]) -> Node:
+        """What is charged, for an explanation, and what there is to say of it."""
+        facts = (("epsilon, delta", cost_text(*self._cost)), *more)
+        return Node("cost, charged before a row is read", facts)
 
     def _noted(self) -> Node:
         """The notes, for an explanation."""

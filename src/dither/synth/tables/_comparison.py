@@ -115,7 +115,7 @@ class ComparisonQuestion(CellQuestion[MeasuredDistances]):
             ("tables", f"{len(self._tables):,}, each as one number: its distance"),
             ("synthetic", f"{self._synthetic:,} rows, which are public"),
             ("noise", f"discrete {noise}, of one part for each distance and one for the rows"),
-            ("cost", cost_text(self.budget.epsilon, self.budget.delta)),
+            ("cost", cost_text(*self._cost)),
             *(("", note) for note in self._notes()),
         ]
 

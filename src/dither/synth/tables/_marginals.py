@@ -195,7 +195,7 @@ class MarginalsQuestion(CellQuestion[ReleasedMarginals]):
             ("residuals", f"{len(noise):,}, each what a table says beyond all smaller ones"),
             ("noise", f"discrete Gaussian, of a deviation from {widths[0]} to {widths[1]}"),
             ("least", aim),
-            ("cost", cost_text(self.budget.epsilon, self.budget.delta)),
+            ("cost", cost_text(*self._cost)),
         ]
         if self._question.public_size:
             facts.append(("rows", "their number is public, and has no noise"))
@@ -214,8 +214,7 @@ class MarginalsQuestion(CellQuestion[ReleasedMarginals]):
             Of the intervals.
         """
         return MarginalsPreview(
-            self.budget.epsilon,
-            self.budget.delta,
+            *self._cost,
             check.confidence(confidence),
             tuple(self._names(t) for t in self._tables),
             tuple(self.domain.cells_in(t) for t in self._tables),

@@ -111,14 +111,9 @@ class RangesQuestion(CellQuestion[RangeCounts]):
             The root of the mean variance over all ranges, before anything is spent or read.
         """
         return (
-            f"{self._title}, at {self._cost}: {number_text(self.error, 3)}, root mean "
+            f"{self._title}, at {cost_text(*self._cost)}: {number_text(self.error, 3)}, root mean "
             "square error of all ranges"
         )
-
-    @property
-    def _cost(self) -> str:
-        charge = self.loss.charge
-        return cost_text(charge.epsilon, charge.delta)
 
     def _nodes(self) -> tuple[Node, ...]:
         tree = self._plan.tree
@@ -137,7 +132,7 @@ class RangesQuestion(CellQuestion[RangeCounts]):
             Node(
                 "costs",
                 (
-                    ("charged", self._cost),
+                    ("charged", cost_text(*self._cost)),
                     ("error", f"{number_text(self.error, 3)}, root mean square of all ranges"),
                 ),
             ),

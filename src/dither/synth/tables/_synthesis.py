@@ -217,15 +217,12 @@ class Synthesis(CellQuestion[SyntheticModel]):
                     "discrete Gaussian, divided over the levels",
                 )
             )
-        cost = (
-            ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta)),
-            ("rho", f"{loss_text(self.rho)} (zCDP), of which every step takes a part"),
-        )
+        rho = f"{loss_text(self.rho)} (zCDP), of which every step takes a part"
         return (
             Node("tables", tuple(orders)),
             Node(f"measured by {self.method}", tuple(noise)),
             Node("model", self._work()),
-            Node("cost, charged before a row is read", cost),
+            self._costs(("rho", rho)),
             self._noted(),
         )
 
@@ -270,7 +267,7 @@ class Synthesis(CellQuestion[SyntheticModel]):
             )
         heads = ["tables", "cells", "deviation", *(f"{n:,} rows" for n in numbers)]
         lines = [
-            f"{self.method}, at {cost_text(self.budget.epsilon, self.budget.delta)}: total "
+            f"{self.method}, at {cost_text(*self._cost)}: total "
             "variation by noise alone in a table of median size, where it is measured",
             *table(heads, rows, left=1),
         ]
