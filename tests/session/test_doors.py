@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither._doors import DOORS, door
+from dither.session._doors import DOORS, door
 
 ROOT = Path(dt.__file__).parent
 FACES = ("session/_session.py", "query/_builder.py")
@@ -47,4 +47,4 @@ def test_doors_are_asked_for_by_the_faces_alone() -> None:
         for path in ROOT.rglob("*.py")
         if "door(" in path.read_text(encoding="utf-8")
     }
-    assert asking == {"_doors.py", *FACES}
+    assert asking == {"session/_doors.py", *FACES}

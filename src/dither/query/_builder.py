@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
-from dither._doors import door
 from dither._extras import check_library
 from dither.errors import ArgumentError
 from dither.plan import aggregates as ag
@@ -21,6 +20,7 @@ from dither.plan.schema import Kind
 from dither.query._aggregates import AggregateRequest, bins, count
 from dither.query._question import Question
 from dither.query._table_rows import TableRows
+from dither.session._doors import door
 from dither.sql import Names, parse_released
 from dither.sql.names import suffix
 

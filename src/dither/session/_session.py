@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
-from dither._doors import door
 from dither._format import loss_text
 from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, nearest
 from dither.ledger import Ledger
@@ -35,6 +34,7 @@ from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._sources import PublicKeys, connect
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._connecting import LedgerAhead
+from dither.session._doors import door
 from dither.session._opened import OpenedPolicy, check_accounts
 from dither.session._request import listener
 from dither.sql.rows.sources import start
