@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,6 +45,8 @@ class _Stream:
 
 
 _open: list[_Stream] = []
+_made: Counter[str] = Counter()
+"""How often each shared fixture was made in this process."""
 
 
 @contextmanager
@@ -96,5 +99,9 @@ def pytest_fixture_setup(
     """A fixture that several tests share."""
     if FRESH or fixturedef.scope == "function":
         return (yield)
-    with repeatable(f"{request.node.nodeid} {fixturedef.argname} {request.param_index}"):
+    name = f"{request.node.nodeid} {fixturedef.argname} {request.param_index}"
+    # Where tests of others run in between, it is made twice: two ledgers must not be one.
+    again = _made[name]
+    _made[name] += 1
+    with repeatable(f"{name} again {again}" if again else name):
         return (yield)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dither.mechanisms import DiscreteLaplace
 from dither.noise import discrete_laplace_one
 from dither.numeric import secure_words
-from repeatable import FRESH, repeatable
+from repeatable import FRESH, pytest_fixture_setup, repeatable
 
 
 def drawn() -> list[object]:
@@ -71,6 +72,23 @@ def test_each_forked_child_has_a_stream_of_its_own() -> None:
             found.append((forked(), forked(), secure_words().words(2).tobytes()))
     assert found[0] == found[1]
     assert len(set(found[0])) == 3
+
+
+@pytest.mark.skipif(FRESH, reason="everything is drawn from the system")
+def test_a_shared_fixture_that_is_made_twice_draws_other_words() -> None:
+    """Else two ledgers had one name, and each would lack what the other was charged."""
+    fixture = SimpleNamespace(scope="module", argname="of_this_test")
+    request = SimpleNamespace(node=SimpleNamespace(nodeid="here"), param_index=0)
+    found = []
+    for _ in range(2):
+        making = pytest_fixture_setup(fixture, request)  # type: ignore[arg-type]
+        next(making)
+        found.append(secure_words().words(2).tobytes())
+        with pytest.raises(StopIteration):
+            next(making)
+    with repeatable("here of_this_test 0"):
+        assert secure_words().words(2).tobytes() == found[0]
+    assert found[0] != found[1]
 
 
 @pytest.mark.skipif(FRESH, reason="everything is drawn from the system")
