@@ -155,6 +155,28 @@ def test_no_circle_of_imports() -> None:
     assert circles == set()
 
 
+def test_no_arrow_between_rooms_points_upwards() -> None:
+    """Rooms stand in an order: what one imports, inside functions too, imports it by no way round.
+
+    Types and pictures alone may point upwards; what a session or a table is asked for is found by
+    its name (`dither.session._doors`).
+    """
+    rooms: dict[str, set[str]] = {}
+    for path in MODULES:
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if room in {"plots", "__init__"} or not (ROOT / room).is_dir():
+            continue
+        named = {
+            name.split(".")[1]
+            for part in _imported(path)
+            for name in part
+            if "." in name and name.startswith("dither.")
+        }
+        rooms.setdefault(room, set()).update(n for n in named if (ROOT / n).is_dir())
+    arrows = {room: found - {room, "plots"} for room, found in rooms.items()}
+    assert {room for room in arrows if room in _reached(room, arrows)} == set()
+
+
 def test_front_door_is_light() -> None:
     """A bare ``import dither`` loads no heavy library, so that it takes no time worth naming."""
     code = "import sys, dither; print(*sorted({m.split('.')[0] for m in sys.modules}))"
