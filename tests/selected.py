@@ -47,7 +47,7 @@ NEEDED = {
 
 LISTED = Path(__file__).with_name("slow.txt")
 """Names of tests, a line each, that are marked ``slow`` for what they take."""
-LONG = 2.0
+LONG = 0.5
 """Seconds of a processor from which on a test is listed."""
 LONGEST = 6.0
 """Of a function's tests the quickest stays among the quick ones, unless it takes so long."""
