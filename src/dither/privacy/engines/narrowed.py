@@ -34,6 +34,8 @@ _SMOOTHED = 3e-6
 CHEAP, DEAREST = 2e5, 6e6
 """What a contour in doubles may cost where there is one in balls, and where there is none."""
 
+_NEAREST = 1e-100
+"""Places nearer to 0 are left to other engines."""
 _ATTEMPTS = 4
 
 SHARP = 2e-10
@@ -167,7 +169,9 @@ def jumped(
         return TargetPlace(at, False)
     tolerance, jumps = _ROUGH if epsilon is None else _FINE, None
     for _ in range(_ATTEMPTS):
-        if not (0 < at < math.inf and math.isfinite(size)):
+        # Tilts are some multiples of 1/at, and their squares must stay within the doubles; nearer
+        # to 0 it is as if epsilon were 0, for which other engines are.
+        if not (_NEAREST < at < math.inf and math.isfinite(size)):
             return None
         found = _rare(term, at, size, tolerance, jumps)
         if not found.certified:
