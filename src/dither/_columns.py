@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["array_of", "doubles", "is_masked", "number", "objects"]
+__all__ = ["array_of", "doubles", "is_masked", "number"]
 
 WHOLE = (int, np.integer)
 TRUTH = (bool, np.bool_)
 
 
-def is_masked(values: Any) -> bool:
+def is_masked(values: Any) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
     """Whether an array has a mask; what lies under it is nobody's value."""
     return isinstance(values, np.ma.MaskedArray)
 
@@ -82,10 +82,10 @@ def _of_items(items: list[Any]) -> npt.NDArray[Any]:
             return np.array(plain, dtype=np.int64)
     if kinds and all(issubclass(kind, float) for kind in kinds):
         return np.array(items, dtype=np.float64)
-    return objects(items)
+    return _objects(items)
 
 
-def objects(items: list[Any]) -> npt.NDArray[Any]:
+def _objects(items: list[Any]) -> npt.NDArray[Any]:
     """An array of the items themselves; NumPy's numbers and texts as those of Python."""
     kinds = np.str_ | np.bool_ | np.integer
     plain = (v.item() if isinstance(v, kinds) else v for v in items)

@@ -104,17 +104,14 @@ class BallRelease:
         """By how much a lattice radius is larger than the ball: room for rounding each number."""
         return self.steps / (self.steps - math.sqrt(self.dimension))
 
+    # No row is so long that something is said of it.
+    @np.errstate(over="ignore", invalid="ignore")
     def points(self, rows: Floats, centre: Floats, radius: float) -> npt.NDArray[np.int64]:
         """Rows on the lattice, each of norm at most ``steps``; what is missing lies at the centre.
 
         Rounding moves a row by at most √d/2, and the ball is √d within the steps: whatever doubles
         lose on the way is far less than the other half. A row that were outside would count as 0.
         """
-        # No row is so long that something is said of it.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._points(rows, centre, radius)
-
-    def _points(self, rows: Floats, centre: Floats, radius: float) -> npt.NDArray[np.int64]:
         off = (rows - centre) / radius
         off[np.isnan(off).any(axis=1)] = 0.0
         largest = np.abs(off).max(axis=1, keepdims=True, initial=1.0)

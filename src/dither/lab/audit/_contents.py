@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dither._columns import is_masked
 from dither.lab._calls import attempted
 
 __all__ = ["Unseen", "held", "inside", "sealed", "written"]
@@ -201,7 +202,7 @@ def _of_numpy(value: Any) -> Found | None:
     form = (str(value.dtype), written(value.dtype.metadata), value.strides, value.flags.writeable)
     listed = value.ravel().tolist()
     parts = [*value.shape, *listed] if value.ndim > 1 else listed
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         # What is masked is still there.
         parts = [*parts, value.data, written(value.fill_value)]
     elif type(value) is not np.ndarray:

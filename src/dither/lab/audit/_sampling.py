@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._columns import is_masked
 from dither.errors import ArgumentError
 from dither.lab._calls import attempted
 from dither.lab.audit._contents import written
@@ -203,7 +204,7 @@ def _batch(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Output
 
 def _outputs(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Outputs:
     batch = mechanism(data, size)
-    if isinstance(batch, np.ma.MaskedArray):
+    if is_masked(batch):
         batch = batch.tolist()  # what is masked is None, and not what lies below
     if isinstance(batch, np.ndarray):
         return batch
