@@ -1,6 +1,7 @@
 """What holds for every test, and the fixtures that every folder may ask for."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -8,6 +9,10 @@ from hypothesis import HealthCheck, settings
 from postgres_server import postgres, postgres_server
 
 __all__ = ["postgres", "postgres_server"]
+
+# What a shell starts in the background ignores Ctrl-C, and tests of Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test measures time: a busy machine must not fail one. The examples are the same in each run,
 # but where DITHER_EXAMPLES is set.

@@ -38,6 +38,7 @@ __all__ = [
     "CertificateError",
     "DitherError",
     "EngineError",
+    "KeyFileError",
     "LedgerCorruptError",
     "LedgerError",
     "LedgerLockedError",
@@ -127,6 +128,10 @@ class RoundError(DitherError):
 
 class MissingLibraryError(DitherError, ImportError):
     """Something needs a library that is not installed: names the extra that brings it."""
+
+
+class KeyFileError(DitherError):
+    """An owner's key cannot be read or written, or is not the one that is needed."""
 
 
 class CertificateError(DitherError):

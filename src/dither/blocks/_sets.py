@@ -1,0 +1,159 @@
+"""A set of blocks: what a question reads and is charged for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dither.errors import ArgumentError
+
+__all__ = ["NO_BLOCKS", "NULL", "OTHERS", "BlockSet", "name_of"]
+
+NULL = "null"
+"""The block of rows whose column is NULL."""
+
+OTHERS = "others"
+"""The block of values that are not among the declared ones."""
+
+TABLE = "table "
+"""Begins the names of blocks that are a whole table, one that has no column of blocks."""
+
+Range = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSet:
+    """A set of blocks: ranges of their numbers, and blocks that go by a name.
+
+    Parameters
+    ----------
+    ranges : tuple of (int or None, int or None)
+        First and last number of each, both inside; ``None`` is without end. Kept in order, apart
+        from each other.
+    named : frozenset of str
+        ``NULL``, ``OTHERS``, and tables without a column of blocks.
+
+    Examples
+    --------
+    >>> first = BlockSet.of_range(1, 3) | BlockSet.of_range(4, 9)
+    >>> first
+    BlockSet(ranges=((1, 9),), named=frozenset())
+    >>> first & BlockSet.of_range(8, None), len(first)
+    (BlockSet(ranges=((8, 9),), named=frozenset()), 9)
+    """
+
+    ranges: tuple[Range, ...] = ()
+    named: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ranges", _joined(self.ranges))
+        object.__setattr__(self, "named", frozenset(self.named))
+
+    @classmethod
+    def of_range(cls, first: int | None, last: int | None) -> BlockSet:
+        """All blocks from one to another, both inside; ``None`` is without end."""
+        return cls(((first, last),))
+
+    @classmethod
+    def of_names(cls, *names: str) -> BlockSet:
+        """Blocks that go by a name."""
+        return cls((), frozenset(names))
+
+    @classmethod
+    def of_table(cls, table: str) -> BlockSet:
+        """The one block that a table without a column of blocks is."""
+        return cls.of_names(TABLE + table)
+
+    def __or__(self, other: BlockSet) -> BlockSet:
+        return BlockSet(self.ranges + other.ranges, self.named | other.named)
+
+    def __and__(self, other: BlockSet) -> BlockSet:
+        found = []
+        for one in self.ranges:
+            for two in other.ranges:
+                first = _later(one[0], two[0])
+                last = _earlier(one[1], two[1])
+                if first is None or last is None or first <= last:
+                    found.append((first, last))
+        return BlockSet(tuple(found), self.named & other.named)
+
+    def __le__(self, other: BlockSet) -> bool:
+        return self & other == self
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges or self.named)
+
+    def __contains__(self, block: object) -> bool:
+        if isinstance(block, str):
+            return block in self.named
+        return isinstance(block, int) and any(
+            (low is None or low <= block) and (high is None or block <= high)
+            for low, high in self.ranges
+        )
+
+    def __len__(self) -> int:
+        """How many blocks; of those without end, how many an account tells apart: one each."""
+        sizes = (1 if low is None or high is None else high - low + 1 for low, high in self.ranges)
+        return sum(sizes) + len(self.named)
+
+    @property
+    def endless(self) -> bool:
+        """Whether a range is without end."""
+        return any(None in held for held in self.ranges)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: ``{"ranges": [[first, last], ...], "named": [...]}``."""
+        return {"ranges": [list(held) for held in self.ranges], "named": sorted(self.named)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> BlockSet:
+        """Read back what `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            It is something else.
+        """
+        try:
+            ranges = tuple((low, high) for low, high in stored["ranges"])
+            named = frozenset(stored["named"])
+            ends = {type(end) for held in ranges for end in held}
+            if ends <= {int, type(None)} and all(isinstance(name, str) for name in named):
+                return cls(ranges, named)
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise ArgumentError("a stored set of blocks must hold 'ranges' and 'named'")
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return max((end for end in (one, other) if end is not None), default=None)
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return min((end for end in (one, other) if end is not None), default=None)
+
+
+def _joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Ranges in order, those that touch or overlap made one, empty ones left out."""
+    held = [r for r in ranges if r[0] is None or r[1] is None or r[0] <= r[1]]
+    held.sort(key=lambda r: (r[0] is not None, r[0] or 0))
+    found: list[Range] = []
+    for low, high in held:
+        if found:
+            first, last = found[-1]
+            if last is None or low is None or low <= last + 1:
+                found[-1] = (first, None if last is None or high is None else max(last, high))
+                continue
+        found.append((low, high))
+    return tuple(found)
+
+
+NO_BLOCKS = BlockSet()
+
+
+def name_of(block: str) -> str:
+    """How a block with a name is called."""
+    if block.startswith(TABLE):
+        return f"{block.removeprefix(TABLE)} (no blocks)"
+    return {NULL: "NULL", OTHERS: "other values"}.get(block, block)
