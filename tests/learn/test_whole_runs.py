@@ -15,7 +15,7 @@ from dither import learn
 from dither.errors import ArgumentError
 from dither.learn import _noise
 from dither.learn._columns import numbers, places_in
-from dither.learn._noise import Asked, Moved
+from dither.learn._noise import PrivacyParameters, TableSensitivity
 from dither.learn._rows import Encoding, declared
 from dither.learn.tabular import _boosting
 from dither.learn.tabular._bayes import ClassSums, _drawn, _sizes
@@ -33,16 +33,16 @@ class Watch:
         self.said: list[Any] = []
         self.replayed = False
         self.claim: Any = None
-        best, gaussian = Asked.best, Asked.gaussian
+        best, gaussian = PrivacyParameters.best, PrivacyParameters.gaussian
 
-        def of_best(asked: Asked, moved: Moved) -> Any:
+        def of_best(asked: PrivacyParameters, moved: TableSensitivity) -> Any:
             noise, loss = best(asked, moved)
             self.claim = (noise, moved)
             return noise, loss
 
-        def of_gaussian(asked: Asked, l2_squared: int, coordinates: int) -> Any:
+        def of_gaussian(asked: PrivacyParameters, l2_squared: int, coordinates: int) -> Any:
             noise, loss = gaussian(asked, l2_squared, coordinates)
-            self.claim = (noise, Moved(0, l2_squared, coordinates))
+            self.claim = (noise, TableSensitivity(0, l2_squared, coordinates))
             return noise, loss
 
         def counted(run: Any, places: Any, cells: int, kept: Any) -> Any:
@@ -53,8 +53,8 @@ class Watch:
             parts = [np.bincount(places, part, cells) for part in residuals.T.astype(float)]
             return self.left(run.noise, np.stack(parts, axis=1).astype(int)) / _boosting.UNIT
 
-        monkeypatch.setattr(Asked, "best", of_best)
-        monkeypatch.setattr(Asked, "gaussian", of_gaussian)
+        monkeypatch.setattr(PrivacyParameters, "best", of_best)
+        monkeypatch.setattr(PrivacyParameters, "gaussian", of_gaussian)
         monkeypatch.setattr(_noise, "left", self.left)
         monkeypatch.setattr(_boosting.Boosting, "counted", counted)
         monkeypatch.setattr(_boosting.Boosting, "summed", summed)

@@ -81,7 +81,7 @@ def gaps(one: Any, two: Any) -> Gaps:
     shares = []
     for (span, first), (_, second) in zip(left["choices"], right["choices"], strict=True):
         change = first - second
-        shares.append(float(change.max() - change.min()) / (span * one.ways.units))
+        shares.append(float(change.max() - change.min()) / (span * one.planner.units))
     return Gaps(
         len(off),
         sum(int(np.abs(gap).sum()) for gap in off),

@@ -14,7 +14,7 @@ from dither.mechanisms import (
     DiscreteLaplace,
     Exponential,
     KeyDiscovery,
-    Need,
+    NoiseRequest,
     allocate,
 )
 from dither.privacy import Charge
@@ -31,7 +31,7 @@ def needs(draw):
     found = []
     for i in range(draw(st.integers(1, 5))):
         l1, spread = draw(AMOUNTS), draw(st.integers(1, 500))
-        found.append(Need(f"m{i}", l1, l1**2 / spread, draw(WEIGHTS)))
+        found.append(NoiseRequest(f"m{i}", l1, l1**2 / spread, draw(WEIGHTS)))
     return found
 
 
@@ -97,7 +97,9 @@ def test_no_worse_than_all_laplace(wanted, epsilon, delta):
 
 def test_pure_budget_gets_laplace_only():
     """With delta 0 every measurement gets Laplace noise, by weight."""
-    plan = allocate([Need("a", F(2), F(2)), Need("b", F(100), F(100), F(3))], F(2), F(0))
+    plan = allocate(
+        [NoiseRequest("a", F(2), F(2)), NoiseRequest("b", F(100), F(100), F(3))], F(2), F(0)
+    )
     assert plan["a"].mechanism == DiscreteLaplace(F(4))
     assert plan["b"].mechanism == DiscreteLaplace(F(200, 3))
     assert plan.charge == Charge(F(2), F(0), F(1, 8) + F(9, 8), F(0))
@@ -105,7 +107,9 @@ def test_pure_budget_gets_laplace_only():
 
 def test_families_are_mixed_where_that_is_best():
     """A wide histogram gets Gaussian noise beside a single count that keeps Laplace."""
-    plan = allocate([Need("n", F(1), F(1)), Need("histogram", F(64), F(64))], F(1), F(1, 10**6))
+    plan = allocate(
+        [NoiseRequest("n", F(1), F(1)), NoiseRequest("histogram", F(64), F(64))], F(1), F(1, 10**6)
+    )
     assert isinstance(plan["n"].mechanism, DiscreteLaplace)
     assert isinstance(plan["histogram"].mechanism, DiscreteGaussian)
     assert "all measurements together" in plan["histogram"].reason
@@ -115,14 +119,14 @@ def test_families_are_mixed_where_that_is_best():
 
 def test_keys_take_all_of_delta_when_nothing_is_gaussian():
     """Without Gaussian noise no delta goes to the conversion."""
-    plan = allocate([Need("n", F(1), F(1))], F(1), F(1, 10**6), keys=KeyDiscovery("n", 1))
+    plan = allocate([NoiseRequest("n", F(1), F(1))], F(1), F(1, 10**6), keys=KeyDiscovery("n", 1))
     assert plan.delta_keys == F(1, 10**6)
     assert plan.charge == Charge(F(1), F(1, 10**6), F(1, 2), F(1, 10**6))
 
 
 def test_refusals():
     """Each refusal names the argument and the fix."""
-    one = [Need("n", F(1), F(1))]
+    one = [NoiseRequest("n", F(1), F(1))]
     with pytest.raises(ArgumentError, match=r"delta must be above 0.*public"):
         allocate(one, F(1), F(0), keys=KeyDiscovery("n", 1))
     with pytest.raises(ArgumentError, match=r"did you mean 'n'|known: 'n'"):
@@ -137,14 +141,14 @@ def test_refusals():
         allocate(one, F(1), F(1))
     for bad in ({"l1": F(0)}, {"l2_squared": -0.5}, {"weight": F(-1)}):
         with pytest.raises(ArgumentError, match=next(iter(bad))):
-            Need(**({"name": "n", "l1": F(1), "l2_squared": F(1)} | bad))
+            NoiseRequest(**({"name": "n", "l1": F(1), "l2_squared": F(1)} | bad))
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 50), st.integers(1, 9), needs(), EPSILONS, DELTAS)
 def test_a_choice_takes_its_share(each, groups, wanted, epsilon, delta):
     """Beside Laplace noise a pure one, else one of zCDP, charged for each of its groups."""
-    choice = Need("choice", groups * each, groups * each**2, choice=True)
+    choice = NoiseRequest("choice", groups * each, groups * each**2, choice=True)
     assert (choice.groups, choice.range) == (groups, each)
     plan = allocate([choice, *wanted], epsilon, delta)
     share = plan["choice"]
@@ -161,7 +165,7 @@ def test_a_choice_takes_its_share(each, groups, wanted, epsilon, delta):
 def test_a_choice_has_ranges_of_one_size():
     """And no keys are discovered by one."""
     with pytest.raises(ArgumentError, match="ranges of one size"):
-        Need("choice", F(3), F(2), choice=True)
-    choice = Need("choice", F(2), F(2), choice=True)
+        NoiseRequest("choice", F(3), F(2), choice=True)
+    choice = NoiseRequest("choice", F(2), F(2), choice=True)
     with pytest.raises(ArgumentError, match="not a choice"):
         allocate([choice], F(1), F(1, 100), keys=KeyDiscovery("choice", 1))

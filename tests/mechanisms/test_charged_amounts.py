@@ -14,7 +14,7 @@ from dither.mechanisms import (
     KeyThreshold,
     Laplace,
     MaxNorm,
-    Need,
+    NoiseRequest,
     NoisyMax,
     Peeling,
     PermuteAndFlip,
@@ -34,8 +34,8 @@ from dither.privacy import Charge, Neighbours, Promise
 DELTA = F(1, 10**6)
 MEDIAN = SmoothMedian.for_loss(F(1), DELTA, lower=0, upper=100)
 MEDIAN_DELTA = F(19342813109811421699, 19342813113834066795298816)
-NEEDS = [Need("n", F(3), F(3)), Need("cost", F(1500), F(750_000))]
-WIDE = [*NEEDS, Need("histogram", F(40), F(40), F(2))]
+NEEDS = [NoiseRequest("n", F(3), F(3)), NoiseRequest("cost", F(1500), F(750_000))]
+WIDE = [*NEEDS, NoiseRequest("histogram", F(40), F(40), F(2))]
 PICK = Exponential(F(1, 4))
 
 

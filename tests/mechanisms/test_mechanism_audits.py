@@ -20,7 +20,7 @@ from dither.mechanisms import (
     DiscreteLaplace,
     KeyDiscovery,
     KeyThreshold,
-    Need,
+    NoiseRequest,
     QuantileTree,
     allocate,
 )
@@ -162,7 +162,7 @@ def test_whole_allocation():
     second count's score, plus 9 if the key shows. A threshold of 1 (a mutant) is caught.
     """
     epsilon, delta = F(1), F(1, 100)
-    needs = [Need("n", F(1), F(1)), Need("m", F(1), F(1))]
+    needs = [NoiseRequest("n", F(1), F(1)), NoiseRequest("m", F(1), F(1))]
     plan = allocate(needs, epsilon, delta, keys=KeyDiscovery("n", 1))
     assert plan.keys is not None
     assert (plan.charge.epsilon, plan.charge.delta) == (epsilon, delta)

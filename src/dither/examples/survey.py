@@ -206,7 +206,7 @@ def private_rows(
     from dither import privacy
     from dither.lab._simulation import SimulatedWorld
     from dither.synth._spending import ZCDPBudget
-    from dither.synth.model._model import Fitted
+    from dither.synth.model._model import FittedModel
     from dither.synth.model._plans import measured_by
 
     values = {name: table[name].unique().sort() for name in table.columns}
@@ -235,7 +235,7 @@ def private_rows(
 
         spending = ZCDPBudget(counts, rho, 1, 1)
         found = measured_by(method, sizes, spending, workload={}, max_cells=2**20)
-        made = Fitted.of(sizes, found).rows(n, drawn)
+        made = FittedModel.of(sizes, found).rows(n, drawn)
         return pl.DataFrame(
             {name: values[name].gather(made[:, v]) for v, name in enumerate(rows.columns)}
         )

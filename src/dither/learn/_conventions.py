@@ -27,7 +27,7 @@ from dither._format import cost_text, count_text, display_text
 from dither.errors import ArgumentError, NotFittedError
 from dither.privacy import Loss
 
-__all__ = ["Copies", "contained", "html_of", "no_weights", "not_fitted", "score_weights"]
+__all__ = ["SharedFits", "contained", "html_of", "no_weights", "not_fitted", "score_weights"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -142,7 +142,7 @@ def output_asked(transform: Any) -> str | None:
     return None if transform is None else check.choice("transform", transform, OUTPUTS)
 
 
-class Copies:
+class SharedFits:
     """The fits of an estimator and of its copies, in this process.
 
     Attributes
@@ -156,7 +156,7 @@ class Copies:
         self.losses: list[Loss] = []
         self.warned = False
 
-    def __deepcopy__(self, memo: Any) -> Copies:
+    def __deepcopy__(self, memo: Any) -> SharedFits:
         return self
 
     def fitted(self, kind: str, loss: Loss, copy: bool) -> Loss | None:

@@ -13,7 +13,7 @@ from dither._format import cost_text, count_text, display_text, number_text, wra
 from dither.errors import ArgumentError
 from dither.learn._columns import FeatureColumn, numbers, places_in
 from dither.learn._conventions import (
-    Copies,
+    SharedFits,
     contained,
     html_of,
     not_fitted,
@@ -52,7 +52,7 @@ class Estimator:
     loss_: Loss
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
-    _copies: Copies | None = None
+    _copies: SharedFits | None = None
     _copied = False
     _loss_with_copies: Loss | None = None
     _sklearn_output_config: dict[str, str]
@@ -126,7 +126,7 @@ class Estimator:
         if hasattr(self, "_sklearn_output_config"):
             made._sklearn_output_config = dict(self._sklearn_output_config)
         if self._copies is None:
-            self._copies = Copies()
+            self._copies = SharedFits()
         made._copies, made._copied, self._copied = self._copies, True, True
         return made
 
@@ -140,7 +140,7 @@ class Estimator:
     def _keep_loss(self, loss: Loss) -> None:
         """What a fit cost, written down for all copies of this estimator."""
         if self._copies is None:
-            self._copies = Copies()
+            self._copies = SharedFits()
         self.loss_ = loss
         self._loss_with_copies = self._copies.fitted(type(self).__name__, loss, self._copied)
 

@@ -24,7 +24,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 
-__all__ = ["Asked", "Moved", "Noise", "RunNoise", "left"]
+__all__ = ["Noise", "PrivacyParameters", "RunNoise", "TableSensitivity", "left"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ Noise = DiscreteGaussian | DiscreteLaplace
 
 
 @dataclass(frozen=True)
-class Asked:
+class PrivacyParameters:
     """What a run may cost, and whom it protects.
 
     Parameters
@@ -47,7 +47,9 @@ class Asked:
     neighbours: Neighbours
 
     @classmethod
-    def of(cls, epsilon: Any, delta: Any, neighbours: Any, *, pure: bool = True) -> Asked:
+    def of(
+        cls, epsilon: Any, delta: Any, neighbours: Any, *, pure: bool = True
+    ) -> PrivacyParameters:
         """From what an estimator was given; ``pure`` says whether delta may be 0."""
         above: dict[str, Any] = {"least": 0} if pure else {"above": 0}
         return cls(
@@ -72,7 +74,7 @@ class Asked:
         spent = noise.delta(self.epsilon, l2_squared=l2_squared, coordinates=coordinates)
         return noise, loss.with_charge(Charge(self.epsilon, spent, loss.charge.rho))
 
-    def best(self, moved: Moved) -> tuple[Noise, Loss]:
+    def best(self, moved: TableSensitivity) -> tuple[Noise, Loss]:
         """The noise of less variance, and what it costs."""
         laplace = DiscreteLaplace.for_loss(self.epsilon, l1=moved.l1)
         if self.delta > 0:
@@ -83,7 +85,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Moved:
+class TableSensitivity:
     """How far neighbours move the integers that leave, at the same earlier answers.
 
     Parameters
@@ -97,27 +99,27 @@ class Moved:
     l2_squared: int
     coordinates: int
 
-    def __add__(self, other: Moved) -> Moved:
-        return Moved(
+    def __add__(self, other: TableSensitivity) -> TableSensitivity:
+        return TableSensitivity(
             self.l1 + other.l1,
             self.l2_squared + other.l2_squared,
             self.coordinates + other.coordinates,
         )
 
-    def __mul__(self, times: int) -> Moved:
-        return Moved(self.l1 * times, self.l2_squared * times, self.coordinates * times)
+    def __mul__(self, times: int) -> TableSensitivity:
+        return TableSensitivity(self.l1 * times, self.l2_squared * times, self.coordinates * times)
 
-    def of_unit(self, rows: int) -> Moved:
+    def of_unit(self, rows: int) -> TableSensitivity:
         """Of a unit of up to so many rows, where what leaves are sums over rows.
 
         At the same earlier answers each row of the unit that is added, removed or replaced moves
         the whole sequence by a vector of the lengths above, and the unit by the sum of them: by
         the triangle inequality at most ``rows`` times as far, in either norm.
         """
-        return Moved(self.l1 * rows, self.l2_squared * rows**2, self.coordinates * rows)
+        return TableSensitivity(self.l1 * rows, self.l2_squared * rows**2, self.coordinates * rows)
 
     @classmethod
-    def of_length(cls, length: int, coordinates: int) -> Moved:
+    def of_length(cls, length: int, coordinates: int) -> TableSensitivity:
         """Of a vector that moves by at most so much in the L2 norm."""
         most = math.isqrt(coordinates * length**2 - 1) + 1 if length else 0
         return cls(min(most, length * coordinates), length**2, coordinates)

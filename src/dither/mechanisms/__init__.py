@@ -25,7 +25,7 @@ from dither.mechanisms.adaptive.subsample_aggregate import SubsampleAggregate
 from dither.mechanisms.allocate import Allocation as Allocation
 from dither.mechanisms.allocate import Allotment as Allotment
 from dither.mechanisms.allocate import KeyDiscovery as KeyDiscovery
-from dither.mechanisms.allocate import Need as Need
+from dither.mechanisms.allocate import NoiseRequest as NoiseRequest
 from dither.mechanisms.allocate import allocate as allocate
 from dither.mechanisms.chooser import ChosenNoise as ChosenNoise
 from dither.mechanisms.chooser import choose

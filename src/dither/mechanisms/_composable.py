@@ -44,7 +44,7 @@ from dither.privacy.laws.classes import ApproximateProfile, Concentrated
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian_vector import DiscreteGaussianVector
 from dither.privacy.laws.pair import PmfPair
-from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.part import Dominated, Part
 from dither.privacy.laws.rationals import printing_at_least
 
 __all__ = [
@@ -73,7 +73,7 @@ def pure_class(epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
     if epsilon <= _LARGEST:
         return privacy.pure(epsilon, neighbours=neighbours)
     # Beyond what doubles can weigh everything counts as lost; the charge says what is true.
-    part = AtMost(PmfPair((1.0, 0.0), (0.0, 1.0)), "everything")
+    part = Dominated(PmfPair((1.0, 0.0), (0.0, 1.0)), "everything")
     return Loss(((part, 1),), as_neighbours(neighbours)).with_charge(Charge.pure(epsilon))
 
 

@@ -47,13 +47,13 @@ __all__ = [
     "Allocation",
     "Allotment",
     "KeyDiscovery",
-    "Need",
+    "NoiseRequest",
     "allocate",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NoiseRequest:
     """One measurement that wants noise.
 
     Parameters
@@ -107,7 +107,7 @@ class Allotment:
 
     Parameters
     ----------
-    need : Need
+    need : NoiseRequest
         What was asked.
     mechanism : DiscreteLaplace, DiscreteGaussian or Exponential
         The noise, or the choice, bound to its exact parameter.
@@ -120,7 +120,7 @@ class Allotment:
         One sentence for people.
     """
 
-    need: Need
+    need: NoiseRequest
     mechanism: DiscreteLaplace | DiscreteGaussian | Exponential
     charge: Charge
     epsilon: Fraction
@@ -177,7 +177,7 @@ class Allocation:
 
 
 def allocate(
-    needs: Sequence[Need],
+    needs: Sequence[NoiseRequest],
     epsilon: Number,
     delta: Number,
     *,
@@ -187,7 +187,7 @@ def allocate(
 
     Parameters
     ----------
-    needs : sequence of Need
+    needs : sequence of NoiseRequest
         At least one, with distinct names.
     epsilon : Fraction
         Above 0.
@@ -240,7 +240,7 @@ def allocate(
 class _Split:
     """The budget and its claimants, before it is known who gets Gaussian noise."""
 
-    needs: tuple[Need, ...]
+    needs: tuple[NoiseRequest, ...]
     weights: tuple[Fraction, ...]
     epsilon: Fraction
     delta: Fraction
@@ -350,7 +350,7 @@ def _log_variance(variance: float) -> float:
     return math.log(variance) if variance > 1e-260 else -600.0
 
 
-def _check_needs(needs: Sequence[Need], delta: Fraction, keys: KeyDiscovery | None) -> None:
+def _check_needs(needs: Sequence[NoiseRequest], delta: Fraction, keys: KeyDiscovery | None) -> None:
     names = [n.name for n in needs]
     if not names or len(set(names)) < len(names):
         raise ArgumentError("needs must hold at least one measurement, each with a name of its own")

@@ -18,12 +18,12 @@ from dither.mechanisms import (
     Allocation,
     Exponential,
     KeyDiscovery,
-    Need,
+    NoiseRequest,
     allocate,
 )
 from dither.mechanisms._combination import Noise, SummedNoise
 from dither.mechanisms.quantiles.quantile_tree import QuantileTree
-from dither.mechanisms.quantiles.refined_quantiles import OPEN, Opened
+from dither.mechanisms.quantiles.refined_quantiles import OPEN, OpenedBins
 from dither.plan.answers import ExactAnswer, Histogram
 from dither.plan.job import (
     Job,
@@ -278,7 +278,7 @@ def _of_family(
             choice = isinstance(job.measurements[i], VoteHistogram)
             if l1 > weight * epsilon * WIDEST_SCALE:
                 raise _too_wide(i, job)
-            needs.append(Need(str(i), l1, l2_squared, weight, choice))
+            needs.append(NoiseRequest(str(i), l1, l2_squared, weight, choice))
     units = -1
     keys = None
     if plan.discovered:
@@ -405,7 +405,7 @@ def without_groups(noise_plan: NoisePlan, confidence: float) -> Noisy:
 
 def _opened(
     place: int, noise_plan: NoisePlan, noisy: dict[int, Any], exact: Histogram, confidence: float
-) -> Opened:
+) -> OpenedBins:
     recipes = quantiles_of(noise_plan.plan, place)
     top, layout, noises = refined(recipes[0], noise_plan.trees, noise_plan.noises)
     qs = [float(r.q) for r in recipes]

@@ -16,7 +16,7 @@ from dither.learn.deep.noise._factorization import (
     METHODS,
     Factorization,
     Participation,
-    Streamed,
+    StreamedNoise,
     Workload,
     _inverse,
     _multiplied,
@@ -123,14 +123,14 @@ def test_noise_is_the_rows_of_the_inverse(method: str) -> None:
     run = Participation(23)
     found = factorization(run, method=method, bands=5, buffers=3)
     z = RNG(1).normal(size=(23, 4))
-    stream = Streamed(found)
+    stream = StreamedNoise(found)
     noise = np.array([stream.next(row) for row in z])
     assert np.allclose(dense(found) @ noise, z, atol=1e-10)
     assert len(stream.state()["held"]) <= max(found.memory, 0) + (method == "optimal")
-    first = Streamed(found)
+    first = StreamedNoise(found)
     for row in z[:9]:
         first.next(row)
-    second = Streamed(found)
+    second = StreamedNoise(found)
     second.restore(first.state())
     assert np.array_equal([second.next(row) for row in z[9:]], noise[9:])
     with pytest.raises(ArgumentError, match="all 23 steps"):
@@ -142,7 +142,7 @@ def test_noise_of_tensors() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     found = factorization(Participation(6), buffers=2)
     z = RNG(2).normal(size=(6, 3))
-    one, other = Streamed(found), Streamed(found)
+    one, other = StreamedNoise(found), StreamedNoise(found)
     for row in z:
         assert np.allclose(one.next(torch.tensor(row)).numpy(), other.next(row))
 

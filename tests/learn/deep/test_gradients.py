@@ -18,7 +18,7 @@ from torch import nn
 from dither.errors import ArgumentError
 from dither.learn.deep.rows._clipping import Flat
 from dither.learn.deep.rows._gradients import ByLayers, ByRows, ByVmap, cross_entropy
-from dither.learn.deep.rows._layers import EmbeddingPart, Whole
+from dither.learn.deep.rows._layers import EmbeddingPart, FullGradient
 from dither.learn.deep.rows._model import check_model, check_rows_alone, trainable
 from dither.learn.deep.rows._rehearsal import engine_for
 from dither.learn.deep.rows._sums import UNIT, ClippedSums, _of_entries, _of_gradients
@@ -158,7 +158,7 @@ def test_no_gradient_is_longer_than_it_may_be(
 ) -> None:
     """Whatever floats a gradient and its factor are, its integer vector is as short as allowed."""
     most = int(share * UNIT**2)
-    part = Whole(("w",), "", [torch.tensor([values])])
+    part = FullGradient(("w",), "", [torch.tensor([values])])
     (v,) = _of_gradients(
         part,
         torch.tensor([scale], dtype=torch.float64),

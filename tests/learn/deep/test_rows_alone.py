@@ -32,7 +32,7 @@ from dither.learn.deep.rows._plain import ByBatch
 from dither.learn.deep.rows._rehearsal import engine_for
 from dither.learn.deep.rows._sums import UNIT, ClippedSums
 from dither.learn.deep.state import _guard
-from dither.learn.deep.state._state import Watched
+from dither.learn.deep.state._state import WatchedObjects
 
 ROWS = 2 * torch.randn(7, 6, generator=torch.Generator().manual_seed(3))
 ROWS[2, 3:], ROWS[4, 1:], ROWS[5] = 0.0, 0.0, 3e4
@@ -560,7 +560,7 @@ def test_large_tensors_are_compared_by_a_checksum(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(_places, "_LARGE", 100)
     for place in (0, 65_535, 65_536, 2_000_000):
         held = torch.ones(2_000_001)
-        watched = Watched(held=[held])
+        watched = WatchedObjects(held=[held])
         watched.remember()
         assert watched.changed() == []
         held.numpy()[place] += 1e-6
@@ -591,7 +591,7 @@ def test_places_where_state_hides() -> None:
         return cell
 
     roots = [slotted, plain, function, counter, array, queue, some, iter([1, 2]), (i for i in "ab")]
-    watched = Watched(roots=roots)
+    watched = WatchedObjects(roots=roots)
     changes: list[Any] = [
         lambda: setattr(slotted, "own", 2), lambda: plain.__dict__.update(a=1),
         lambda: Plain.shared.append(1), lambda: cell.append(2), lambda: default.append(3),

@@ -19,11 +19,11 @@ import dither as dt
 from dither import learn, noise
 from dither.engines.writer import cells as written_cells
 from dither.errors import ArgumentError, BoundsError, BudgetError, EngineError, UnknownNameError
-from dither.learn._noise import Moved
+from dither.learn._noise import TableSensitivity
 from dither.learn.tables._additive import AdditiveQuestion
 from dither.learn.tabular._boosting import UNIT, Boosting
 from dither.learn.tabular.trees import _trees
-from dither.learn.tabular.trees._plans import ForestWays
+from dither.learn.tabular.trees._plans import ForestPlanner
 from dither.learn.tabular.trees._trees import Trees
 from dither.plan.job import ListedCells
 from dither.privacy import Neighbours
@@ -78,7 +78,7 @@ def opened(folder: Any, frame: pl.DataFrame, unit: bool = True, **budget: Any) -
 # --- what a unit can move -------------------------------------------------------------------------
 
 
-class Watched(Boosting):
+class WatchedObjects(Boosting):
     """Keeps what would leave, exactly, and gives numbers that are the same in every run: so the
     whole of two runs compares, at the same released numbers."""
 
@@ -141,7 +141,7 @@ def left(question: Any, script: int) -> list[Any]:
         with scripted(run, script) as kept:
             question._measure(exact, lambda _: None)
         return kept
-    object.__setattr__(run, "__class__", Watched)
+    object.__setattr__(run, "__class__", WatchedObjects)
     run.__dict__["kept"] = []
     run.__dict__["script"] = script
     asked = question._question
@@ -300,9 +300,9 @@ def test_planted_mistakes_are_seen(tmp_path, monkeypatch, bug):
 @pytest.mark.parametrize("kind", ["forest", "naive Bayes"])
 def test_a_claim_for_one_row_is_seen(tmp_path, monkeypatch, kind):
     """Were a unit of two rows charged as one of one, its rows would move more than that."""
-    monkeypatch.setattr(Moved, "of_unit", lambda self, rows: self)
+    monkeypatch.setattr(TableSensitivity, "of_unit", lambda self, rows: self)
     monkeypatch.setattr(
-        _trees, "ForestWays", lambda table, units, *more: ForestWays(table, 1, *more)
+        _trees, "ForestPlanner", lambda table, units, *more: ForestPlanner(table, 1, *more)
     )
     asked = [formula for formula in ASKED if formula.startswith(kind)][:1]
     tried = (moved(tmp_path, seed, "add_remove", True, asked) for seed in range(12))

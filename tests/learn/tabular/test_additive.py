@@ -53,7 +53,7 @@ def _statistics(run: Boosting, rows: list[tuple[int, int, Any]], residuals: Any,
     found: list[Any] = []
     counted, summed = type(run).counted, type(run).summed
 
-    class Watched(Boosting):
+    class WatchedObjects(Boosting):
         def counted(self, *given: Any) -> Any:
             made = counted(self, *given)
             found.append(np.rint(made * self.weight))
@@ -64,7 +64,7 @@ def _statistics(run: Boosting, rows: list[tuple[int, int, Any]], residuals: Any,
             found.append(np.rint(made * UNIT).ravel())
             return made
 
-    object.__setattr__(run, "__class__", Watched)
+    object.__setattr__(run, "__class__", WatchedObjects)
     places = [np.array([row[i] for row in rows], np.int64) for i in range(2)]
     run.run(places, np.ones(len(rows), np.int64), residuals([row[2] for row in rows]))
     return found

@@ -10,7 +10,7 @@ import pytest
 
 from dither import learn
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked, Moved
+from dither.learn._noise import PrivacyParameters, TableSensitivity
 from dither.learn._rows import Box
 from dither.learn.tabular import _cells
 from dither.learn.tabular._cells import nearest, spread_out, weighted_centres
@@ -35,7 +35,7 @@ def test_little_budget_tells_the_mean() -> None:
 @pytest.mark.parametrize("size", [1, 2, 6])
 def test_where_nothing_is_told_apart_centres_lie_as_of_a_normal_law(size: int) -> None:
     """Were they all the mean, many clusters would be as good as one."""
-    asked = Asked(Fraction(1), Fraction(0), Neighbours.ADD_REMOVE)
+    asked = PrivacyParameters(Fraction(1), Fraction(0), Neighbours.ADD_REMOVE)
     columns = tuple(FeatureColumn(f"x{j}", bounds=(-1.0, 1.0)) for j in range(size))
     run = Clusters(Box(columns), 15, 1, asked)
     mean = np.full(size, 0.2)
@@ -69,10 +69,10 @@ def test_cells_are_spread_out_where_they_are_few() -> None:
 @pytest.mark.parametrize("absolute", [False, True])
 def test_no_part_takes_more_than_is_left(absolute: bool) -> None:
     """The largest weight that fits, in the norm of the noise; and what does not fit is refused."""
-    left = Remainder(Moved(1_000, 90_000, 3), absolute)
+    left = Remainder(TableSensitivity(1_000, 90_000, 3), absolute)
 
-    def part(weight: int) -> Moved:
-        return Moved(3 * weight, 5 * weight**2, 3)
+    def part(weight: int) -> TableSensitivity:
+        return TableSensitivity(3 * weight, 5 * weight**2, 3)
 
     found = left.weight(0.5, part)
     most = 500 if absolute else 45_000

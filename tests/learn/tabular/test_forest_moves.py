@@ -14,9 +14,9 @@ from dither import noise
 from dither.accounting import rho_of_epsilon
 from dither.lab.audit import Outcome, audit
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked, Moved
+from dither.learn._noise import PrivacyParameters, TableSensitivity
 from dither.learn.tabular.trees import _trees
-from dither.learn.tabular.trees._plans import ForestWay, ForestWays
+from dither.learn.tabular.trees._plans import ForestPlan, ForestPlanner
 from dither.learn.tabular.trees._trees import UNIT, Trees
 from dither.mechanisms import DiscreteGaussian
 from dither.privacy import Neighbours, repeat_and_select
@@ -66,7 +66,7 @@ def _pairs(
     monkeypatch: pytest.MonkeyPatch, neighbours: Neighbours, classes: int, way: str, unit: int = 1
 ) -> Any:
     """Of neighbouring tables, what differs and what is charged; and the shares, level by level."""
-    asked = Asked(Fraction(1), WAYS[way]["delta"], neighbours)
+    asked = PrivacyParameters(Fraction(1), WAYS[way]["delta"], neighbours)
     for seed, one, two in PAIRS:
         tables = [
             [*OTHERS, *[one] * unit],
@@ -79,7 +79,7 @@ def _pairs(
             # One column more than levels that are cut, so that each node can be.
             columns = (NUMBER, NUMBER, LISTED)
             run = Trees(columns, classes, 2, DEPTH, 2, asked, drawn, unit)
-            told = WAYS[way]["rows"] * run.ways.units / max(classes, 1)
+            told = WAYS[way]["rows"] * run.planner.units / max(classes, 1)
             runs.append(_grown(watched(run, seed, told), table))
         found = gaps(*runs)
         levels = {"few rows": 1, "drawn": 0}.get(way, 2 * DEPTH)
@@ -121,13 +121,13 @@ def test_planted_mistakes_are_seen(monkeypatch: pytest.MonkeyPatch, mistake: str
         opened = Trees._opened
 
         def doubled(self: Any, targets: Any) -> Any:
-            way, scores = opened(self, targets)
-            return way, replace(scores, rows=2 * scores.rows)
+            plan, scores = opened(self, targets)
+            return plan, replace(scores, rows=2 * scores.rows)
 
         monkeypatch.setattr(Trees, "_opened", doubled)
     else:
         monkeypatch.setattr(
-            _trees, "ForestWays", lambda table, units, *more: ForestWays(table, 1, *more)
+            _trees, "ForestPlanner", lambda table, units, *more: ForestPlanner(table, 1, *more)
         )
     way = "many, but not very many"
     found = _pairs(monkeypatch, neighbours, 2, way, 2 if mistake == "unit" else 1)
@@ -143,23 +143,23 @@ def test_all_that_is_spent_adds_up(
 ) -> None:
     """To epsilon, or to the rho that epsilon and delta hold; nothing more, and hardly less."""
     columns = (NUMBER,) * 2 + (LISTED,) * listed
-    asked = Asked(Fraction(epsilon), DELTA, neighbours)
+    asked = PrivacyParameters(Fraction(epsilon), DELTA, neighbours)
     run = Trees(columns, classes, 7, 4, 2, asked, of_unit=3)
-    ways, table = run.ways, run.moved(1)
-    first = table.l1 / ways.rows.scale
+    planner, table = run.planner, run.moved(1)
+    first = table.l1 / planner.rows.scale
     rho = rho_of_epsilon(asked.epsilon, DELTA)
     for trees, depth in itertools.product((1, 7), (1, 4)):
         leaves, levels = run.moved(trees), trees * depth
 
-        def spent(way: ForestWay, leaves: Any = leaves, levels: int = levels) -> Fraction:
-            tables = [(way.leaves, leaves)] + ([(way.lists, run.moved(listed))] if listed else [])
+        def spent(plan: ForestPlan, leaves: Any = leaves, levels: int = levels) -> Fraction:
+            tables = [(plan.leaves, leaves)] + ([(plan.lists, run.moved(listed))] if listed else [])
             if not classes and levels > leaves.coordinates // run.moved(1).coordinates:
                 # Of each tree one for every level but the first.
                 nodes = levels - leaves.coordinates // run.moved(1).coordinates
-                tables.append((way.centres, run.moved(nodes)))
-            gauss = isinstance(way.leaves, DiscreteGaussian)
+                tables.append((plan.centres, run.moved(nodes)))
+            gauss = isinstance(plan.leaves, DiscreteGaussian)
             found = first**2 / 2 if gauss else first
-            found += levels * (way.level**2 / 8 if gauss else way.level)
+            found += levels * (plan.level**2 / 8 if gauss else plan.level)
             for law, moved in tables:
                 if isinstance(law, DiscreteGaussian):
                     found += Fraction(moved.l2_squared) / (2 * law.sigma2)
@@ -167,49 +167,49 @@ def test_all_that_is_spent_adds_up(
                     found += moved.l1 / law.scale
             return found
 
-        assert spent(ways.purely(trees, depth)) == asked.epsilon
-        assert Fraction(9999, 10_000) * rho <= spent(ways.concentrated(trees, depth)) <= rho
-    charge = ways.loss.charge
+        assert spent(planner.purely(trees, depth)) == asked.epsilon
+        assert Fraction(9999, 10_000) * rho <= spent(planner.concentrated(trees, depth)) <= rho
+    charge = planner.loss.charge
     assert (charge.epsilon, charge.delta) == (asked.epsilon, DELTA)
     assert charge.rho is not None
     assert charge.rho >= rho
-    assert ways.loss.neighbours is neighbours
+    assert planner.loss.neighbours is neighbours
 
 
 @pytest.mark.parametrize("classes", [2, 0])
 def test_rho_covers_every_pure_way(classes: int) -> None:
     """What is charged by zCDP holds of the ways that are pure, with few splits and with many."""
-    asked = Asked(Fraction(1), DELTA, BOTH[0])
+    asked = PrivacyParameters(Fraction(1), DELTA, BOTH[0])
     run = Trees((NUMBER, LISTED), classes, 7, 4, 2, asked)
     table, charged = run.moved(1), run.loss.charge.rho
     assert charged is not None
     for trees, depth in itertools.product((1, 7), (1, 4)):
-        way = run.ways.purely(trees, depth)
-        assert not isinstance(way.leaves, DiscreteGaussian)
-        assert not isinstance(way.lists, DiscreteGaussian)
-        parts = [table.l1 / run.ways.rows.scale, trees * table.l1 / way.leaves.scale]
-        parts.append(table.l1 / way.lists.scale)
+        plan = run.planner.purely(trees, depth)
+        assert not isinstance(plan.leaves, DiscreteGaussian)
+        assert not isinstance(plan.lists, DiscreteGaussian)
+        parts = [table.l1 / run.planner.rows.scale, trees * table.l1 / plan.leaves.scale]
+        parts.append(table.l1 / plan.lists.scale)
         if not classes and depth > 1:
-            parts.append(trees * (depth - 1) * table.l1 / way.centres.scale)
+            parts.append(trees * (depth - 1) * table.l1 / plan.centres.scale)
         spent = sum(Fraction(part) ** 2 / 2 for part in parts)
-        assert spent + trees * depth * way.level**2 / 8 <= charged
+        assert spent + trees * depth * plan.level**2 / 8 <= charged
 
 
 def test_more_rows_have_more_trees() -> None:
     """From one question on, to as many trees and levels as were asked for."""
     for delta in (Fraction(0), DELTA):
-        run = Trees((NUMBER,) * 5, 2, 16, 5, 2, Asked(Fraction(1), delta, BOTH[0]))
-        ways = [run.ways.way(rows) for rows in (-1e9, 0.0, 100.0, 400.0, 3_000.0, 1e6, 1e12)]
-        sizes = [way.trees * way.depth for way in ways]
+        run = Trees((NUMBER,) * 5, 2, 16, 5, 2, PrivacyParameters(Fraction(1), delta, BOTH[0]))
+        plans = [run.planner.plan(rows) for rows in (-1e9, 0.0, 100.0, 400.0, 3_000.0, 1e6, 1e12)]
+        sizes = [plan.trees * plan.depth for plan in plans]
         assert sizes == sorted(sizes)
         assert sizes[:3] == [1, 1, 1]
         assert sizes[-1] == 80
-        assert isinstance(ways[-1].leaves, DiscreteGaussian) == bool(delta)
+        assert isinstance(plans[-1].leaves, DiscreteGaussian) == bool(delta)
 
 
 def test_a_choice_by_exact_counts_is_seen() -> None:
     """Were the best split taken, and not one by chance, it would tell of a row."""
-    run = Trees((NUMBER,), 2, 1, 1, 1, Asked(Fraction(1), Fraction(0), BOTH[0]))
+    run = Trees((NUMBER,), 2, 1, 1, 1, PrivacyParameters(Fraction(1), Fraction(0), BOTH[0]))
 
     def best(rows: int, size: int) -> Any:
         return np.full(size, float(np.argmax([1, 2 * rows])))
@@ -225,8 +225,8 @@ def test_a_choice_by_exact_counts_is_seen() -> None:
 
 def test_the_loss_of_a_forest_composes_by_its_moments():
     """Of either way: ten forests, and the best of several, cost less than (epsilon, delta) says."""
-    asked = Asked(Fraction(1), Fraction(1, 10**6), Neighbours.ADD_REMOVE)
-    loss = ForestWays(Moved(1, 1, 1), 1, 0, 10, 5, asked).loss
+    asked = PrivacyParameters(Fraction(1), Fraction(1, 10**6), Neighbours.ADD_REMOVE)
+    loss = ForestPlanner(TableSensitivity(1, 1, 1), 1, 0, 10, 5, asked).loss
     assert (loss.charge.epsilon, loss.charge.delta) == (1, Fraction(1, 10**6))
     for order in (1.5, 8, 40, 200):
         # Chords between the orders that are listed are a little above.

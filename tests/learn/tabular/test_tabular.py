@@ -20,14 +20,14 @@ from dither.inference.regression._descent import WeightedRows
 from dither.inference.regression._formula import MISSING
 from dither.lab.audit import Outcome, audit
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked, Moved
+from dither.learn._noise import PrivacyParameters, TableSensitivity
 from dither.learn._rows import Box, Encoding, cut
 from dither.learn.tabular._balls import Balls
 from dither.learn.tabular._bayes import STEPS, ClassSums
 from dither.learn.tabular._boosting import UNIT
 from dither.learn.tabular._cells import HalvedCells, nearest, weighted_centres
 from dither.learn.tabular._kmeans import Clusters
-from dither.learn.tabular._pca import AxesRun, Products
+from dither.learn.tabular._pca import AxesRun, ProductSums
 from dither.learn.tabular._softmax import SoftmaxRelease
 from dither.learn.tabular.trees._trees import Trees
 from dither.privacy import Neighbours
@@ -58,7 +58,7 @@ def _moves(statistics: list[Any], neighbours: Neighbours) -> tuple[int, int]:
     return max(int(np.abs(g).sum()) for g in gaps), max(int((g**2).sum()) for g in gaps)
 
 
-def _holds(moved: Moved, found: tuple[int, int], tight: float) -> None:
+def _holds(moved: TableSensitivity, found: tuple[int, int], tight: float) -> None:
     l1, l2 = found
     assert l1 <= moved.l1
     assert l2 <= moved.l2_squared
@@ -68,7 +68,7 @@ def _holds(moved: Moved, found: tuple[int, int], tight: float) -> None:
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_sums_of_classes_move_as_proved(neighbours: Neighbours) -> None:
     """Every row of two numbers and a list, on a coarse lattice with its ends."""
-    asked = Asked(Fraction(1), Fraction(1, 10**6), neighbours)
+    asked = PrivacyParameters(Fraction(1), Fraction(1, 10**6), neighbours)
     run = ClassSums(Encoding((NUMBER, NUMBER, LISTED)), 2, asked)
     ends = [-STEPS, -200, -100, 0, 100, 200, STEPS]
     lists = [(0, 0), (STEPS, 0), (0, STEPS)]
@@ -98,7 +98,7 @@ def test_sums_in_balls_move_as_proved(neighbours: Neighbours, steps: int) -> Non
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_products_move_as_proved(neighbours: Neighbours) -> None:
     """Rows of every direction, at most S long."""
-    products = Products(3, 50)
+    products = ProductSums(3, 50)
     axis = np.linspace(-1, 1, 7)
     points = np.array(list(itertools.product(axis, axis, axis))) * 1.2
     rows = cut(points, 1.0, 50)
@@ -111,7 +111,7 @@ def test_products_are_exact_whatever_else_there_is() -> None:
     """Sums of many rows are the sums of their parts, digit by digit."""
     rng = np.random.default_rng(0)
     rows = cut(rng.normal(size=(70_000, 3)), 1.0, 1 << 10)
-    products = Products(3, 1 << 10)
+    products = ProductSums(3, 1 << 10)
     halves = products.statistic(rows[:1]) + products.statistic(rows[1:])
     assert np.array_equal(products.statistic(rows), halves)
 
@@ -456,7 +456,7 @@ def test_each_stands_the_audit_and_a_planted_bug_does_not(subject: Any) -> None:
 
 def test_a_radius_from_the_data_is_seen() -> None:
     """Were rows shortened to their own longest, and not to a public one, they would tell all."""
-    asked = Asked(Fraction(1), Fraction(1, 100), Neighbours.ADD_REMOVE)
+    asked = PrivacyParameters(Fraction(1), Fraction(1, 100), Neighbours.ADD_REMOVE)
     run = AxesRun(Box((NUMBER,)), asked)
 
     def learned(rows: int, size: int) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from dither import learn
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked
+from dither.learn._noise import PrivacyParameters
 from dither.learn._rows import Box, Encoding
 from dither.learn.tabular._bayes import STEPS, ClassSums
 from dither.learn.tabular._kmeans import Clusters
@@ -61,7 +61,7 @@ def _box(size: int) -> Box:
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("size", [2, 4])
 def test_components_move_as_proved(neighbours: Neighbours, size: int) -> None:
-    run = AxesRun(_box(size), Asked(Fraction(1), DELTA, neighbours))
+    run = AxesRun(_box(size), PrivacyParameters(Fraction(1), DELTA, neighbours))
     given, largest = run.moved, 0
     for seed, *tables in _extremes(size, neighbours):
         left = []
@@ -83,7 +83,7 @@ def test_components_move_as_proved(neighbours: Neighbours, size: int) -> None:
 def test_clusters_move_as_proved(neighbours: Neighbours, size: int, pure: bool) -> None:
     """By the plan, with fewer steps and levels, with a second look at the mean, and that alone."""
     delta = Fraction(0) if pure else DELTA
-    run = Clusters(_box(size), 2, 4, Asked(Fraction(1), delta, neighbours))
+    run = Clusters(_box(size), 2, 4, PrivacyParameters(Fraction(1), delta, neighbours))
     assert run.absolute == pure
     given, ways, shares = run.moved, set(), []
     for deviation in (1.0, 2e4, 4e4, 8e4, 3e5, 1e6, 1e7):
@@ -110,7 +110,9 @@ def test_clusters_move_as_proved(neighbours: Neighbours, size: int, pure: bool) 
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_bayes_leaves_once(neighbours: Neighbours) -> None:
     """One vector, of the declared classes: a row of none is as if it were not there."""
-    run = ClassSums(Encoding((NUMBER, LISTED)), 2, Asked(Fraction(1), DELTA, neighbours))
+    run = ClassSums(
+        Encoding((NUMBER, LISTED)), 2, PrivacyParameters(Fraction(1), DELTA, neighbours)
+    )
     given, left = run.moved, []
     replaced = neighbours is BOTH[1]
     for label, row in ((0, [STEPS, STEPS, 0, 0]), (0 if replaced else 2, [-STEPS, 0, STEPS, 0])):

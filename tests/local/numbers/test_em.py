@@ -11,7 +11,7 @@ from dither import local
 from dither.errors import ArgumentError
 from dither.examples.paper import formulas
 from dither.local._numbers.em import em
-from dither.local._numbers.linear import Dense
+from dither.local._numbers.linear import DenseMatrix
 from dither.local._numbers.solvers import Factor, solve
 
 INTERVAL = local.Interval(-1, 1, steps=128)
@@ -40,7 +40,7 @@ def test_fast_rounds_are_the_matrix_rounds(channel: local.FiniteChannel) -> None
     fast = drawn.estimate(
         method="likelihood", bins=129, max_iterations=40, tolerance=1e-12, smooth=False
     )
-    plain = solve([Factor(Dense(channel.matrix), drawn.counts)], 1e-12, 40)
+    plain = solve([Factor(DenseMatrix(channel.matrix), drawn.counts)], 1e-12, 40)
     np.testing.assert_allclose(fast.shares, plain.shares, atol=1e-9)
     assert fast.iterations == plain.iterations == 40
     assert not fast.converged
@@ -53,7 +53,7 @@ def test_likelihood_never_falls(counts: list[int], epsilon: int) -> None:
     """Each round keeps or raises it, sped up or not, and the leaps end no lower."""
     if sum(counts) == 0:
         counts = [1, 0, 0, 0]
-    part = Factor(Dense(local.GRR(4, epsilon).matrix), np.array(counts))
+    part = Factor(DenseMatrix(local.GRR(4, epsilon).matrix), np.array(counts))
     reached = [solve([part], 1e-300, rounds).log_likelihood for rounds in range(1, 30)]
     assert np.all(np.diff(reached) >= -1e-12)
     assert solve([part], 1e-300, 300, fast=True).log_likelihood >= reached[-1] - 1e-12

@@ -9,7 +9,7 @@ from dither import noise as samplers
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree
 from dither.mechanisms.quantiles.quantile_tree import Candidates
-from dither.mechanisms.quantiles.refined_quantiles import FIRST, OPEN, Opened, RefinedQuantiles
+from dither.mechanisms.quantiles.refined_quantiles import FIRST, OPEN, OpenedBins, RefinedQuantiles
 from dither.numeric import SimulatedWords
 
 STRETCHES, SIZE, BINS = 24, 40, 24 * 40 - 7
@@ -72,7 +72,7 @@ def test_coverage(kind):
         ]
         group, stretch = layout.wanted(top, qs, laws[0], confidence)
         below = [level + draws[1](level.shape) for level in layout.below.counts(stretches[stretch])]
-        found = layout.quantiles(top, Opened(group, stretch, below), qs, laws, confidence)
+        found = layout.quantiles(top, OpenedBins(group, stretch, below), qs, laws, confidence)
         assert (found.lower >= 0).all()
         assert (found.upper <= BINS).all()
         assert (found.lower < found.upper).all()
@@ -131,7 +131,7 @@ def test_the_curve_inside_meets_the_tree_above():
     stretches = leaves.reshape(1, STRETCHES, SIZE)
     top = layout.top.measure(stretches.sum(axis=2), noise)
     group, stretch = layout.wanted(top, [0.5], noise, 0.95)
-    opened = Opened(group, stretch, layout.below.measure(stretches[0, stretch], noise))
+    opened = OpenedBins(group, stretch, layout.below.measure(stretches[0, stretch], noise))
     above = layout.top.cumulative(top)
     gap, first, last = above - 0.5 * above[:, -1:], stretch[:1], stretch[-1:] + 1
     inside = layout.below.cumulative(opened.noisy)

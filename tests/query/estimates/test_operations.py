@@ -251,19 +251,21 @@ def careless_quotient(op, a, b):
     if op != "/":
         return whole(op, a, b)
     ends = [x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-    return _operations.Post(a.value / b.value, np.min(ends, axis=0), np.max(ends, axis=0), a.null)
+    return _operations.PostProcessed(
+        a.value / b.value, np.min(ends, axis=0), np.max(ends, axis=0), a.null
+    )
 
 
 def careless_case(xs):
     """CASE as if the noisy condition were the true one."""
     chosen = np.array([bool(xs[0].value[0] == 1)])
-    return _operations.Post(*(np.where(chosen, getattr(xs[1], f), getattr(xs[2], f))
+    return _operations.PostProcessed(*(np.where(chosen, getattr(xs[1], f), getattr(xs[2], f))
                               for f in ("value", "lower", "upper", "null")))  # fmt: skip
 
 
 def careless_bounds(x):
     """|x| as if it were rising."""
-    return _operations.Post(np.abs(x.value), np.abs(x.lower), np.abs(x.upper), x.null)
+    return _operations.PostProcessed(np.abs(x.value), np.abs(x.lower), np.abs(x.upper), x.null)
 
 
 whole = _operations._arithmetic
@@ -422,7 +424,7 @@ def test_an_end_that_was_not_rounded_stays():
 
     def post(low, high):
         ends = np.array([low]), np.array([high])
-        return _operations.Post(ends[0], *ends, np.array([False]))
+        return _operations.PostProcessed(ends[0], *ends, np.array([False]))
 
     def ends(op, *xs):
         with np.errstate(all="ignore"):
@@ -453,7 +455,7 @@ def test_operations_refuse_what_they_are_not_for():
 
 def test_columns_of_every_kind():
     """Numbers, truth values and texts, with what is unknown as None."""
-    post = _operations.Post(
+    post = _operations.PostProcessed(
         np.array([1.0, math.nan, 3.0]),
         np.array([0.0, math.inf, 3.0]),
         np.array([math.inf, -math.inf, 3.0]),
@@ -462,7 +464,7 @@ def test_columns_of_every_kind():
     kinds = {k: post_columns(("v", "l", "u"), post, k) for k in (Kind.REAL, Kind.INTEGER)}
     assert [c["values"] for c in kinds[Kind.REAL]] == [[1, None, 3], [0, None, 3], ["inf", None, 3]]
     assert {c["kind"] for c in kinds[Kind.INTEGER]} == {"real"}
-    truth = _operations.Post(
+    truth = _operations.PostProcessed(
         *(np.array(v) for v in ([1.0, 0.0], [0.0, 0.0], [1.0, 0.0], [False, False]))
     )
     shown = post_columns(("v", "l", "u"), truth, Kind.BOOLEAN)

@@ -35,7 +35,7 @@ _DRAWS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MethodResult:
     """What one way reached.
 
     Parameters
@@ -70,14 +70,14 @@ class Comparison(Printable):
 
     Parameters
     ----------
-    ways : tuple of Way
+    ways : tuple of MethodResult
         In the order in which they were given.
     runs : int
     confidence : float
         Of the intervals.
     """
 
-    ways: tuple[Way, ...]
+    ways: tuple[MethodResult, ...]
     runs: int
     confidence: float
 
@@ -287,7 +287,7 @@ def _asked(
     return _Run(point, both, result)
 
 
-def _reached(name: str, tried: list[_Run], truth: Floats) -> Way:
+def _reached(name: str, tried: list[_Run], truth: Floats) -> MethodResult:
     off = np.stack([run.estimate for run in tried]) - truth
     error = float(np.sqrt(np.mean(off**2)))
     width = coverage = None
@@ -298,9 +298,9 @@ def _reached(name: str, tried: list[_Run], truth: Floats) -> Way:
         coverage = float(np.mean((ends[..., 0] <= truth) & (truth <= ends[..., 1])))
     result = tried[0].result
     if result is None:
-        return Way(name, error, width, coverage, "not known", None, None, None)
+        return MethodResult(name, error, width, coverage, "not known", None, None, None)
     charge = result.loss.charge
-    return Way(
+    return MethodResult(
         name,
         error,
         width,

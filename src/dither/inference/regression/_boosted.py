@@ -41,7 +41,7 @@ from dither.inference.engine._inputs import Bounds, Floats, Target
 from dither.inference.engine._release import Noise, fixed_noise
 from dither.inference.regression._descent import (
     Integers,
-    Scored,
+    ScoreRelease,
     WeightedRows,
     released_at,
     seen_in_parts,
@@ -66,7 +66,7 @@ class Boosted:
 
     Parameters
     ----------
-    scored : Scored
+    scored : ScoreRelease
         The point, the negative of what the later rounds gave, and the slope of that.
     weight : float
         Σ v, at least 1.
@@ -74,7 +74,7 @@ class Boosted:
         Of residuals and of the response, in [0, 1].
     """
 
-    scored: Scored
+    scored: ScoreRelease
     weight: float
     variance: float
     total: float
@@ -226,7 +226,7 @@ class BoostedRelease:
         # Where noise hides how many were cut, none is taken to have been.
         most = float(uncut) + 2 * deviation / float(self.of_end)
         share = min(1.0, max(0.5, most / rowed))
-        scored = Scored(
+        scored = ScoreRelease(
             middle,
             -np.mean(given[_KEPT:], axis=0),
             share * gram,

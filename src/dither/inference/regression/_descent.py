@@ -49,7 +49,7 @@ from dither.privacy import Loss, Neighbours
 __all__ = [
     "SQUARE",
     "DescentRelease",
-    "Scored",
+    "ScoreRelease",
     "WeightedRows",
     "released_at",
     "seen_in_parts",
@@ -71,7 +71,7 @@ _REACH = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoreRelease:
     """What a release tells of a logistic regression, near one point; in units of the lattice.
 
     Parameters
@@ -262,7 +262,7 @@ class DescentRelease:
             + self.of_information**2 * matrix * r2 * long2 / 16
         )
 
-    def release(self, points: Integers) -> Scored:
+    def release(self, points: Integers) -> ScoreRelease:
         """The one step that touches data."""
         rows, d = WeightedRows.of(points, self.radius), self.size + 1
         leave = partial(released_at, self.noise)
@@ -278,7 +278,7 @@ class DescentRelease:
             slopes = np.clip(model.next(slopes, score), -1e6, 1e6)
         middle = np.mean(at[_KEPT:], axis=0)
         information = symmetric(leave(self.of_information, rows.information(middle)), d)
-        return Scored(
+        return ScoreRelease(
             middle,
             np.mean(scores[_KEPT:], axis=0),
             information,

@@ -57,7 +57,7 @@ from dither import privacy
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference.engine._inputs import Bounds, Floats, Target
-from dither.inference.regression._descent import Integers, Scored, WeightedRows, symmetric
+from dither.inference.regression._descent import Integers, ScoreRelease, WeightedRows, symmetric
 from dither.mechanisms import Gaussian
 from dither.mechanisms.counts._analytic import gaussian_delta, gaussian_mu
 from dither.numeric import _directed as directed
@@ -194,7 +194,7 @@ class ObjectiveRelease:
             at, value, curve = tried, new, curved
         return np.asarray(at)
 
-    def release(self, points: Integers) -> Scored:
+    def release(self, points: Integers) -> ScoreRelease:
         """The one step that touches data."""
         rows, d = WeightedRows.of(points, self.radius), self.size + 1
         slope = float(self.slope.step) * self.slope.draw(d).astype(float)
@@ -203,7 +203,7 @@ class ObjectiveRelease:
         noisy = self.information.release(rows.information(at))
         information = symmetric(np.array([float(v) for v in noisy]), d)
         score = -float(self.ridge) * at
-        return Scored(at, score, information, self.slope.sigma, self.information.sigma)
+        return ScoreRelease(at, score, information, self.slope.sigma, self.information.sigma)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

@@ -1,7 +1,8 @@
 """Coefficients from a noisy score at a point and the noisy slope of that score.
 
 Layers 2 and 3 of `dither.inference.logistic_regression` and of boosted linear regression, whose
-releases tell of a point β̄, the score V there with noise, and its slope H with noise (`Scored`).
+releases (`ScoreRelease`) tell of a point β̄, the score V there with noise, and its slope H with
+noise.
 
 Model. At the truth β the score of the rows themselves is of expectation 0: of a logistic regression
 Σ w·(p(β) - y)·u, with covariance at most H as w <= 1; of a linear one with covariance at most σ²·H.
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.inference.engine._inputs import Floats
-from dither.inference.regression._descent import SQUARE, Scored
+from dither.inference.regression._descent import SQUARE, ScoreRelease
 from dither.inference.regression._linear_models import LinearModel, SolvedMoments
 from dither.inference.regression._moments import Moments
 
@@ -78,7 +79,7 @@ class _Size:
 class ScoreModel(LinearModel):
     """Layers 2 and 3 of a logistic regression: `LinearModel` of δ, the way from β̄ to β."""
 
-    def __init__(self, scored: Scored, variance: float = 1.0) -> None:
+    def __init__(self, scored: ScoreRelease, variance: float = 1.0) -> None:
         object.__setattr__(self, "design", _Size(len(scored.at) - 1))
         object.__setattr__(self, "released", scored)
         object.__setattr__(self, "rows", None)

@@ -15,11 +15,11 @@ from dither.numeric import float_up
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["AskedComparison", "compared"]
+__all__ = ["QuestionComparison", "compared"]
 
 
 @dataclass(frozen=True, eq=False)
-class AskedComparison(Printable):
+class QuestionComparison(Printable):
     """What several questions would reach with so many people.
 
     Parameters
@@ -75,7 +75,7 @@ class AskedComparison(Printable):
         return "\n".join(lines)
 
 
-def compared(ways: Any, people: int, confidence: float) -> AskedComparison:
+def compared(ways: Any, people: int, confidence: float) -> QuestionComparison:
     """The previews of some questions."""
     if not isinstance(ways, Mapping) or not ways:
         raise ArgumentError("ways must be a mapping from names to questions, with at least one")
@@ -85,6 +85,6 @@ def compared(ways: Any, people: int, confidence: float) -> AskedComparison:
                 "ways must be a mapping from names (texts) to questions that are not released yet, "
                 "such as those of .regression(formula)"
             )
-    return AskedComparison(
+    return QuestionComparison(
         {name: way.preview([people], confidence=confidence) for name, way in ways.items()}
     )

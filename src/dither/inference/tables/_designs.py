@@ -24,7 +24,7 @@ from dither.inference.estimates._mean import WIDE, Shape, normal_notes
 from dither.inference.estimates._quantiles import FINE, QuantileModel, rank_deviation
 from dither.inference.hypothesis._contingency import independent, share_in_counts
 from dither.inference.tables import _sums as model
-from dither.inference.tables._question import AskedDesign, Laws
+from dither.inference.tables._question import EstimatorDesign, Laws
 from dither.privacy import Loss
 from dither.query.tables import _statistics as st
 
@@ -67,7 +67,7 @@ def mean_design(
     shape: Shape,
     null: float,
     assumed: tuple[str, ...],
-) -> AskedDesign:
+) -> EstimatorDesign:
     """The mean of one group."""
 
     def least_rows(laws: Laws) -> float:
@@ -90,7 +90,7 @@ def mean_design(
     def expected(n: int) -> st.Sums:
         return _even(n, shape)
 
-    return AskedDesign(read, expected, least_rows, 0.2, "half-width", _reach_of(read, expected))
+    return EstimatorDesign(read, expected, least_rows, 0.2, "half-width", _reach_of(read, expected))
 
 
 def difference_design(
@@ -99,7 +99,7 @@ def difference_design(
     shape: Shape,
     null: float,
     assumed: tuple[str, ...],
-) -> AskedDesign:
+) -> EstimatorDesign:
     """The difference of the means of two groups, the second less the first."""
 
     def least_rows(laws: Laws) -> float:
@@ -135,7 +135,7 @@ def difference_design(
     def expected(n: int) -> st.Sums:
         return _even(n, shape, 2)
 
-    return AskedDesign(read, expected, least_rows, 0.2, "half-width", _reach_of(read, expected))
+    return EstimatorDesign(read, expected, least_rows, 0.2, "half-width", _reach_of(read, expected))
 
 
 def _on_n(laws: Laws) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _share_notes(rows: int, least_rows: float) -> tuple[str, ...]:
     return (too_few_rows("the noise is more than a twentieth of all rows", least_rows),)
 
 
-def known_share_design(title: str, null: float) -> AskedDesign:
+def known_share_design(title: str, null: float) -> EstimatorDesign:
     """The share of yes among people whose number is public."""
 
     def least_rows(laws: Laws) -> float:
@@ -183,10 +183,10 @@ def known_share_design(title: str, null: float) -> AskedDesign:
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.array([float(n)]), "yes": np.array([float(n // 2)])})
 
-    return AskedDesign(read, expected, least_rows, 1.0, "half-width", _reach_of(read, expected))
+    return EstimatorDesign(read, expected, least_rows, 1.0, "half-width", _reach_of(read, expected))
 
 
-def measured_share_design(title: str, null: float) -> AskedDesign:
+def measured_share_design(title: str, null: float) -> EstimatorDesign:
     """The share of yes, where no and yes are counted with noise."""
 
     def least_rows(laws: Laws) -> float:
@@ -210,7 +210,7 @@ def measured_share_design(title: str, null: float) -> AskedDesign:
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.array([float(n - n // 2), float(n // 2)])})
 
-    return AskedDesign(read, expected, least_rows, 1.0, "half-width", _reach_of(read, expected))
+    return EstimatorDesign(read, expected, least_rows, 1.0, "half-width", _reach_of(read, expected))
 
 
 def quantile_design(
@@ -220,7 +220,7 @@ def quantile_design(
     names: tuple[str, ...] | None,
     null: float,
     assumed: tuple[str, ...],
-) -> AskedDesign:
+) -> EstimatorDesign:
     """Quantiles, from counts below the edges of a grid."""
 
     def least_rows(laws: Laws) -> float:
@@ -258,7 +258,7 @@ def quantile_design(
         return float((ends[:, 1] - ends[:, 0]).max() / 2), found._share
 
     reaches = "half-width" if len(shares) == 1 else "half-width of the widest"
-    return AskedDesign(read, expected, least_rows, 0.2, reaches, reach)
+    return EstimatorDesign(read, expected, least_rows, 0.2, reaches, reach)
 
 
 def _on_bins(grid: st.RankGrid) -> tuple[str, ...]:
@@ -275,7 +275,7 @@ def table_design(
     chances: Floats | None,
     draws: int,
     assumed: tuple[str, ...],
-) -> AskedDesign:
+) -> EstimatorDesign:
     """A χ² test of a noisy table: against probabilities, or of independence."""
 
     cells = math.prod(shape)
@@ -303,4 +303,4 @@ def table_design(
         return model.smallest_effect(laws["n"], shape, chances, n), math.nan
 
     reaches = "smallest effect seen (Cohen's w, power 0.8)"
-    return AskedDesign(read, expected, least_rows, 0.25, reaches, reach)
+    return EstimatorDesign(read, expected, least_rows, 0.25, reaches, reach)

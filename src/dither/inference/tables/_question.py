@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dither.query._explain import Explanation
     from dither.query._question import Question
 
-__all__ = ["AskedDesign", "InferencePreview", "InferenceQuestion", "Laws"]
+__all__ = ["EstimatorDesign", "InferencePreview", "InferenceQuestion", "Laws"]
 
 Laws = Mapping[str, st.SumNoise]
 
@@ -42,7 +42,7 @@ _COUNTED = (
 
 
 @dataclass(frozen=True)
-class AskedDesign:
+class EstimatorDesign:
     """How a question's sums are read.
 
     Parameters
@@ -85,7 +85,7 @@ class InferenceQuestion(PricedQuestion[Any]):
         scales: Mapping[str, Fraction],
         epsilon: Fraction,
         delta: Any,
-        design: AskedDesign,
+        design: EstimatorDesign,
     ) -> None:
         self.title = title
         self.epsilon, self.delta = epsilon, delta

@@ -30,7 +30,7 @@ from dither.inference.regression._linear_models import LinearModel
 from dither.inference.regression._linear_regression import estimate_of
 from dither.inference.regression._moments import Moments
 from dither.inference.regression._terms import names_of, tree_of
-from dither.inference.tables._question import AskedDesign, Laws
+from dither.inference.tables._question import EstimatorDesign, Laws
 from dither.inference.tables._sums import drawn
 from dither.privacy import Loss
 from dither.query.tables import _regressors as rg
@@ -237,7 +237,7 @@ class TableModel(LinearModel):
 
 def regression_design(
     title: str, read: fm.FormulaDesign, assumed: tuple[str, ...], functional: bool = False
-) -> AskedDesign:
+) -> EstimatorDesign:
     """Linear regression by a formula whose regressors have the bounds of their sums."""
     size = len(read.columns)
 
@@ -270,7 +270,9 @@ def regression_design(
         share = 1.0 - (found.se_sampling[1] / max(found.se[1], 1e-300)) ** 2
         return float(upper - lower) / 2, float(share) if math.isfinite(found.se[1]) else 1.0
 
-    return AskedDesign(result, expected, least_rows, 0.2, f"half-width of {read.names[1]}", reach)
+    return EstimatorDesign(
+        result, expected, least_rows, 0.2, f"half-width of {read.names[1]}", reach
+    )
 
 
 def _names(size: int) -> list[str]:

@@ -27,7 +27,7 @@ from dither.errors import ArgumentError, QueryError, nearest
 from dither.inference.engine._errors import DRAWS
 from dither.inference.estimates._mean import SHAPES, Shape
 from dither.inference.estimates._quantiles import BINS, shares_of
-from dither.inference.tables._compare import AskedComparison, compared
+from dither.inference.tables._compare import QuestionComparison, compared
 from dither.inference.tables._designs import (
     difference_design,
     known_share_design,
@@ -36,7 +36,7 @@ from dither.inference.tables._designs import (
     quantile_design,
     table_design,
 )
-from dither.inference.tables._question import AskedDesign, InferenceQuestion
+from dither.inference.tables._question import EstimatorDesign, InferenceQuestion
 from dither.inference.tables._regression import asked_formula, moment_terms, regression_design
 from dither.query.tables import _statistics as st
 
@@ -338,7 +338,7 @@ class Inference:
         *,
         people: int = 10_000,
         confidence: float = 0.95,
-    ) -> AskedComparison:
+    ) -> QuestionComparison:
         """Compare questions before anything is spent or read: what each reaches, and its cost.
 
         Parameters
@@ -370,7 +370,11 @@ class Inference:
     # --- what the methods share ---------------------------------------------------------------
 
     def _made(
-        self, title: str, question: Question, scales: Mapping[str, Fraction], design: AskedDesign
+        self,
+        title: str,
+        question: Question,
+        scales: Mapping[str, Fraction],
+        design: EstimatorDesign,
     ) -> InferenceQuestion:
         return InferenceQuestion(title, question, scales, self._epsilon, self._delta, design)
 

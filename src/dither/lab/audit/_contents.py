@@ -20,13 +20,13 @@ import numpy as np
 from dither._columns import is_masked
 from dither.lab._calls import attempted
 
-__all__ = ["Unseen", "held", "inside", "sealed", "written"]
+__all__ = ["OpaqueContents", "held", "inside", "sealed", "written"]
 
 Found = tuple[Hashable, list[Any]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Unseen:
+class OpaqueContents:
     """Stands for what an object of this type holds besides, which cannot be looked into."""
 
     kind: str
@@ -142,7 +142,7 @@ def _any_object(value: Any) -> Found | None:
         elif not parts:
             return None
         else:
-            parts.append(Unseen(type(value).__name__))
+            parts.append(OpaqueContents(type(value).__name__))
     values = [attempted(getattr, value, name, None)[0] for name in _FORMS]
     forms = [None if f is None or callable(f) else written(f, str) for f in values]
     return (form, *forms, *map(str, names), kind[0]), parts

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dither.lab._calls import attempted
-from dither.lab.audit._contents import Unseen, held, inside, sealed, written
+from dither.lab.audit._contents import OpaqueContents, held, inside, sealed, written
 
 __all__ = ["Parts", "Raised", "flatten", "raised"]
 
@@ -114,7 +114,7 @@ def flatten(value: Any, parts: Parts, depth: int = 0) -> tuple[Hashable, Hashabl
         key, frame = _text(value.text, parts), ("raises", value.kind, value.trace)
         pairs = [flatten(v, parts, depth + 1) for v in value.held] if depth < _DEEPEST else []
         return (frame, key[0], *(a for a, _ in pairs)), (frame, key[1], *(b for _, b in pairs))
-    if isinstance(value, Unseen):
+    if isinstance(value, OpaqueContents):
         parts.blind.add(value.kind)
         return value.kind, value.kind
     if isinstance(value, enum.Enum):

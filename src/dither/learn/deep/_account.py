@@ -33,11 +33,11 @@ from dither.privacy import Charge, Loss
 if TYPE_CHECKING:
     from dither.ledger import Ledger
 
-__all__ = ["Bill", "bill_of"]
+__all__ = ["Billing", "bill_of"]
 
 
 @dataclass(frozen=True)
-class Bill:
+class Billing:
     """Who bears what a run costs.
 
     Parameters
@@ -75,7 +75,7 @@ def bill_of(
     token: str | None,
     tables: Mapping[str, str] | None,
     run: str | None = None,
-) -> Bill | None:
+) -> Billing | None:
     """The bill of a run, or None where no ledger is named.
 
     Parameters
@@ -99,7 +99,7 @@ def bill_of(
     if unit is None:
         raise ArgumentError("unit must name whom the account protects, such as 'patient'")
     own = run or secrets.token_hex(16)
-    return Bill(Spending(ledger, accounts, unit, token or own, dict(tables or {})), own)
+    return Billing(Spending(ledger, accounts, unit, token or own, dict(tables or {})), own)
 
 
 def _stated(cost: Cost) -> Loss:

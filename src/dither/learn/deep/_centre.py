@@ -36,7 +36,7 @@ from dither.learn.deep._sampling import one_step, parts
 from dither.learn.deep.noise._noise import noisy
 from dither.learn.deep.rows._clipping import Flat
 from dither.learn.deep.rows._gradients import GradientEngine
-from dither.learn.deep.rows._layers import GradientPart, Whole
+from dither.learn.deep.rows._layers import FullGradient, GradientPart
 from dither.learn.deep.rows._model import made_up_rows
 from dither.learn.deep.rows._sums import ClippedSums
 from dither.numeric import Words
@@ -182,7 +182,7 @@ class _Rows(GradientEngine):
 
     def parts(self, x: torch.Tensor, y: torch.Tensor) -> list[GradientPart]:
         """Each row as it is; a copy, for what is not finite is set to 0 in it."""
-        return [Whole(("mean",), "", [x.flatten(1).clone()])]
+        return [FullGradient(("mean",), "", [x.flatten(1).clone()])]
 
 
 def noisy_mean(

@@ -36,7 +36,7 @@ from dither.learn.deep.rows._rehearsal import engine_for
 from dither.learn.deep.rows._sums import UNIT, ClippedSums
 from dither.learn.deep.rows._trial import check_optimizer, try_optimizer, try_sums
 from dither.learn.deep.state._draws import Sources
-from dither.learn.deep.state._state import Watched
+from dither.learn.deep.state._state import WatchedObjects
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_neighbours
@@ -329,7 +329,7 @@ class PrivateOptimizer:
     def _rehearsed(self) -> GradientEngine:
         """How rows are run, as the model is now: it is found out on made-up ones."""
         self._computed = computed_in(self._X.device)
-        watched = Watched(model=self.model, loss=self._how[0])
+        watched = WatchedObjects(model=self.model, loss=self._how[0])
         watched.remember()
         with Sources(self._X.device, watched.generators, everywhere=True).kept():
             check_rows_alone(self.model, self._X)

@@ -36,7 +36,7 @@ from dither.learn.deep.noise._factorization import (
     METHODS,
     Factorization,
     Participation,
-    Streamed,
+    StreamedNoise,
     Workload,
     factorization,
 )
@@ -160,7 +160,7 @@ class CorrelatedNoise:
     def __init__(self, made: Factorization, neighbours: Neighbours) -> None:
         self.made = made
         self.moved = 2 if neighbours is Neighbours.REPLACE else 1
-        self.stream = Streamed(made)
+        self.stream = StreamedNoise(made)
 
     def sigma2(self, noise_multiplier: Fraction) -> Fraction:
         """The parameter of what is drawn, in squared units; rounded up to an integer."""

@@ -15,7 +15,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import cost_text, number_text
 from dither.errors import ArgumentError, BudgetError, EngineError, PromiseError, TokenError
-from dither.learn.deep._account import Bill, bill_of
+from dither.learn.deep._account import Billing, bill_of
 from dither.learn.deep._centre import buffers_of
 from dither.learn.deep._checkpoint import Checkpoint, bound
 from dither.learn.deep._data import as_pair
@@ -32,7 +32,7 @@ from dither.learn.deep.rows._model import (
     modes_of,
     trainable,
 )
-from dither.learn.deep.state._guard import Changed, Guard
+from dither.learn.deep.state._guard import Guard, StateChanged
 from dither.privacy import Neighbours
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class _Run:
         self.kept: Checkpoint | None = None
         self.every = 1
 
-    def keep_in(self, kept: Checkpoint, every: int, bill: Bill | None) -> None:
+    def keep_in(self, kept: Checkpoint, every: int, bill: Billing | None) -> None:
         """Go on from a checkpoint, or begin one, and see the run charged: before the first step."""
         self.kept, self.every = kept, every
         kept.claim(self._binding(kept.key))
@@ -409,7 +409,7 @@ class _Run:
                 found = {"loss": float(self.loss(output, y).mean())}
                 if y.dtype == torch.int64 and output.ndim == y.ndim + 1:
                     found["accuracy"] = float((output.argmax(-1) == y).float().mean())
-        except Changed:
+        except StateChanged:
             raise EngineError(
                 "the model changed what it can reach while it was watched in eval mode: it is put "
                 "back, for it may hold what was seen of rows"

@@ -19,8 +19,8 @@ from torch.func import functional_call
 from dither.errors import ArgumentError, EngineError
 from dither.learn.deep.rows._model import keeps, made_up_rows, unusual_rows
 from dither.learn.deep.state._draws import Sources
-from dither.learn.deep.state._guard import Changed, Guard
-from dither.learn.deep.state._state import Watched
+from dither.learn.deep.state._guard import Guard, StateChanged
+from dither.learn.deep.state._state import WatchedObjects
 from dither.learn.federated._clients import ClientData, LocalSGD
 from dither.learn.federated._encoding import Floats, Integers
 from dither.numeric import Words
@@ -99,7 +99,7 @@ class TorchModel:
                             torch.from_numpy(weights[0]).to(like.device, like.dtype),
                         )
                         at = at - local.rate * self._gradient(at, *given)
-            except Changed:
+            except StateChanged:
                 raise EngineError(
                     "the model changed what it can reach while it was trained on a client: it is "
                     "put back, for it may hold what was seen of that client"
@@ -127,7 +127,7 @@ class TorchModel:
         ArgumentError
             It cannot, or it does.
         """
-        begun, like = Watched(model=self._module), self._like[0]
+        begun, like = WatchedObjects(model=self._module), self._like[0]
         shape = like.new_zeros(1, features)
         begun.remember()
         with torch.no_grad(), Sources(like.device, begun.generators, everywhere=True).kept():
@@ -141,7 +141,7 @@ class TorchModel:
             try:
                 with self._guard.around(like.device):
                     self._gradient(at, rows, y, like.new_full((len(rows),), 1 / len(rows)))
-            except Changed as found:
+            except StateChanged as found:
                 changed += found.names
             except Exception as error:
                 if not may_fail and not changed:

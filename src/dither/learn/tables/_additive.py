@@ -13,7 +13,7 @@ from dither._format import count_text, number_text
 from dither.errors import ArgumentError
 from dither.learn.tables._columns import column_of, stored
 from dither.learn.tables._rows import RowsQuestion, Told
-from dither.learn.tables._stored import Taught, finite
+from dither.learn.tables._stored import TrainingRecord, finite
 from dither.learn.tabular._additive import (
     AdditiveClassifier,
     AdditiveModel,
@@ -161,7 +161,7 @@ class AdditiveQuestion(RowsQuestion):
 
 def additive_from(content: Mapping[str, Any]) -> AdditiveModel:
     """The estimator that a release left, from plain data; what is not one raises."""
-    taught = Taught.of(content)
+    taught = TrainingRecord.of(content)
     outputs, _ = shape_of(len(taught.classes or ()))
     terms = []
     for column, found in zip(taught.columns, content["terms"], strict=True):

@@ -13,12 +13,12 @@ from dither._format import count_text, number_text
 from dither.errors import ArgumentError
 from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import probabilities
-from dither.learn._noise import Asked
+from dither.learn._noise import PrivacyParameters
 from dither.learn._rows import Encoding
 from dither.learn.tables._columns import column_of, middles, stored
 from dither.learn.tables._rows import RowsQuestion, Told
-from dither.learn.tables._stored import Taught, finite
-from dither.learn.tabular._bayes import STEPS, Bayes, ClassSums, GaussianNB
+from dither.learn.tables._stored import TrainingRecord, finite
+from dither.learn.tabular._bayes import STEPS, BayesStatistics, ClassSums, GaussianNB
 from dither.privacy import Loss
 from dither.query.tables._domain import Attribute
 
@@ -66,7 +66,7 @@ class BayesQuestion(RowsQuestion):
         self._run = ClassSums(
             Encoding(tuple(map(_column, self.domain.attributes[:-1]))),
             len(self.target.classes),
-            Asked(*self.budget.of_a_row, self._question.neighbours),
+            PrivacyParameters(*self.budget.of_a_row, self._question.neighbours),
             self._question.max_rows,
         )
 
@@ -170,7 +170,7 @@ def _column(attribute: Attribute) -> FeatureColumn:
 
 def bayes_from(content: Mapping[str, Any]) -> GaussianNB:
     """The estimator that a release left, from plain data; what is not one raises."""
-    taught = Taught.of(content)
+    taught = TrainingRecord.of(content)
     encoding, classes = Encoding(taught.columns), taught.classes
     if classes is None:
         raise ValueError("no classes")
@@ -184,5 +184,5 @@ def bayes_from(content: Mapping[str, Any]) -> GaussianNB:
     if (variance <= 0).any():
         raise ValueError("not a variance")
     made = GaussianNB(**taught.cost, classes=classes)
-    fitted = Bayes(encoding, encoding.of_numbers, rows, mean, variance, shares)
+    fitted = BayesStatistics(encoding, encoding.of_numbers, rows, mean, variance, shares)
     return made._hold(fitted, classes, taught.loss, taught.protects)

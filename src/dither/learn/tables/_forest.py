@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from dither._format import count_text, number_text
 from dither.learn._estimator import labels_of, within
-from dither.learn._noise import Asked, Noise
+from dither.learn._noise import Noise, PrivacyParameters
 from dither.learn.tables._columns import column_of, stored
 from dither.learn.tables._rows import RowsQuestion, Told
-from dither.learn.tables._stored import Taught, finite
+from dither.learn.tables._stored import TrainingRecord, finite
 from dither.learn.tabular.trees._forest import (
     Forest,
     RandomForestClassifier,
     RandomForestRegressor,
     forest_run,
 )
-from dither.learn.tabular.trees._tree import Grown, Tree
+from dither.learn.tabular.trees._tree import ReleasedForest, Tree
 from dither.learn.tabular.trees._trees import UNIT
 from dither.mechanisms import Exponential
 from dither.privacy import Loss
@@ -67,7 +67,7 @@ class ForestQuestion(RowsQuestion):
         self._run = forest_run(
             tuple(map(column_of, self.domain.attributes[:-1])),
             len(self.target.classes or ()),
-            Asked(*self.budget.of_a_row, self._question.neighbours),
+            PrivacyParameters(*self.budget.of_a_row, self._question.neighbours),
             n_estimators,
             max_depth,
             max_features,
@@ -84,16 +84,19 @@ class ForestQuestion(RowsQuestion):
         if run.drawn:
             found = self._of_leaves(run.noisy.noise, run.trees)
             return (("leaves of splits by chance", found), _law(run.noisy.noise))
-        rows, listed = run.ways.rows, run.ways.listed
-        most = run.ways.way(1e18)
+        rows, listed = run.planner.rows, run.planner.listed
+        most = run.planner.plan(1e18)
         what = "by class" if run.classes else "and their mean"
         size = f"1 of 1 question to {run.trees} of {run.depth} levels, by noisy rows"
         measured = [("rows", f"once, {what}; {self._spread(rows)}"), ("trees", size)]
-        for name, way in (("if they are few", run.ways.purely(1, 1)), ("if they are many", most)):
-            lists = f"; {count_text(listed, 'list')}: {self._spread(way.lists)}" if listed else ""
-            level = number_text(float(way.level))
+        for name, plan in (
+            ("if they are few", run.planner.purely(1, 1)),
+            ("if they are many", most),
+        ):
+            lists = f"; {count_text(listed, 'list')}: {self._spread(plan.lists)}" if listed else ""
+            level = number_text(float(plan.level))
             measured.append((name, f"splits by the exponential mechanism, epsilon {level} a level"))
-            measured.append(("", f"leaves: {self._of_leaves(way.leaves, way.trees)}{lists}"))
+            measured.append(("", f"leaves: {self._of_leaves(plan.leaves, plan.trees)}{lists}"))
         return (*measured, _law(rows, most.leaves))
 
     def _spread(self, noise: Noise) -> str:
@@ -118,15 +121,15 @@ class ForestQuestion(RowsQuestion):
 
         if run.drawn:
             return asked, [table("leaves of splits by chance", run.noisy.noise, run.trees)]
-        found = [table("rows", run.ways.rows, 1)]
-        ways = {"if rows are few": run.ways.purely(1, 1), "if many": run.ways.way(1e18)}
-        for when, way in ways.items():
-            if run.ways.listed:
-                found.append(table(f"order of lists, {when}", way.lists, run.ways.listed))
-            splits = Exponential(way.level / run.ways.units)
+        found = [table("rows", run.planner.rows, 1)]
+        plans = {"if rows are few": run.planner.purely(1, 1), "if many": run.planner.plan(1e18)}
+        for when, plan in plans.items():
+            if run.planner.listed:
+                found.append(table(f"order of lists, {when}", plan.lists, run.planner.listed))
+            splits = Exponential(plan.level / run.planner.units)
             measured = {"measures": {"node": f"levels of splits, {when}"}, **splits.parameters()}
-            found.append(measured | {"times": str(way.trees * way.depth), "unit": "1 row"})
-            found.append(table(f"leaves, {when}", way.leaves, way.trees))
+            found.append(measured | {"times": str(plan.trees * plan.depth), "unit": "1 row"})
+            found.append(table(f"leaves, {when}", plan.leaves, plan.trees))
         return asked, found
 
     def _predicted(self, cells: Sequence[Integers], kept: Integers, answers: Integers) -> Floats:
@@ -193,7 +196,7 @@ def _of_numbers(targets: Floats) -> Integers:
 
 def forest_from(content: Mapping[str, Any]) -> Forest:
     """The estimator that a release left, from plain data; what is not one raises."""
-    taught = Taught.of(content)
+    taught = TrainingRecord.of(content)
     columns, classes = taught.columns, taught.classes
     orders = []
     for column, found in zip(columns, content["orders"], strict=True):
@@ -212,7 +215,7 @@ def forest_from(content: Mapping[str, Any]) -> Forest:
             raise ValueError("of another shape")
     if not trees:
         raise ValueError("no tree")
-    grown = Grown(columns, tuple(orders), tuple(trees), tuple(values), tuple(rows))
+    grown = ReleasedForest(columns, tuple(orders), tuple(trees), tuple(values), tuple(rows))
     shape = ("n_estimators", "max_depth", "max_features", "splits")
     common = taught.cost | {name: content[name] for name in shape}
     made: RandomForestClassifier | RandomForestRegressor

@@ -17,13 +17,13 @@ from dither.learn.tables._columns import column_from, read_value
 from dither.learn.tables._model import loss_of
 from dither.privacy import Loss
 
-__all__ = ["Taught", "finite"]
+__all__ = ["TrainingRecord", "finite"]
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Taught:
+class TrainingRecord:
     """What a released model was taught on, and what it cost.
 
     Parameters
@@ -46,7 +46,7 @@ class Taught:
     protects: str
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Taught:
+    def of(cls, content: Mapping[str, Any]) -> TrainingRecord:
         """From plain data; what is not such a model raises."""
         target, bounds = content["target"], None
         classes = None if target["classes"] is None else [read_value(v) for v in target["classes"]]

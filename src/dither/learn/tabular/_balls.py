@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.learn._noise import Moved, RunNoise
+from dither.learn._noise import RunNoise, TableSensitivity
 from dither.learn._rows import cut
 
-__all__ = ["Balls", "Seen"]
+__all__ = ["Balls", "ReleasedBalls"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class ReleasedBalls:
     """What left of k balls.
 
     Parameters
@@ -68,14 +68,14 @@ class Balls:
     size: int
     steps: int
 
-    def moved(self, replace: bool) -> Moved:
+    def moved(self, replace: bool) -> TableSensitivity:
         """How far a row moves them; see the module."""
         s, d = self.steps, self.size
         if not replace:
             # S of the count and S of q, and twice the root of d times S, rounded up.
-            return Moved(2 * s + 2 * (math.isqrt(d * s * s - 1) + 1), 6 * s * s, d + 2)
+            return TableSensitivity(2 * s + 2 * (math.isqrt(d * s * s - 1) + 1), 6 * s * s, d + 2)
         l1 = 2 * (2 * s + 2 * (math.isqrt(d * s * s - 1) + 1))
-        return Moved(l1, 16 * s * s + 4 * s + 1, 2 * (d + 2))
+        return TableSensitivity(l1, 16 * s * s + 4 * s + 1, 2 * (d + 2))
 
     def statistic(
         self, points: Floats, places: Integers, centres: Floats, radius: float
@@ -102,13 +102,13 @@ class Balls:
         found[:, -1] = np.bincount(places, q, k).astype(np.int64)
         return found
 
-    def leave(self, noisy: RunNoise, *statistic: Any) -> Seen:
+    def leave(self, noisy: RunNoise, *statistic: Any) -> ReleasedBalls:
         """The one step that touches rows; arguments as of `statistic`."""
         seen, radius = noisy.leave(self.statistic(*statistic)), statistic[-1]
         rows = seen[:, 0] / self.steps
         sums = seen[:, 1:-1] * (radius / (2 * self.steps))
         squares = (seen[:, -1] / self.steps + rows) / 2 * radius**2
-        return Seen(rows, sums, squares)
+        return ReleasedBalls(rows, sums, squares)
 
     def of_count(self, noisy: RunNoise) -> float:
         """The deviation of a count's noise, in rows."""

@@ -16,7 +16,7 @@ and one that is replaced twice that where its class changes, and elsewhere
 
 and in absolute value the same without squares. The largest are found by trying all z of the
 lattice. The vector is a sum over rows, so that a unit with up to m of them moves it by m times as
-much, and m² times where it is squared (`Moved.of_unit`).
+much, and m² times where it is squared (`TableSensitivity.of_unit`).
 
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn._noise` says; pure where delta
 is 0. All else is computed from it. Numbers of rows, means and variances of the classes are drawn to
@@ -56,14 +56,14 @@ from dither.learn._estimator import (
     protected_row,
     summarised,
 )
-from dither.learn._noise import Asked, Moved, RunNoise
+from dither.learn._noise import PrivacyParameters, RunNoise, TableSensitivity
 from dither.learn._rows import Encoding, declared
 from dither.privacy import Loss, Neighbours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STEPS", "Bayes", "ClassSums", "GaussianNB"]
+__all__ = ["STEPS", "BayesStatistics", "ClassSums", "GaussianNB"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ class ClassSums:
     ----------
     encoding : Encoding
     classes : int
-    asked : Asked
+    asked : PrivacyParameters
     of_unit : int
         m: so many rows may be one unit's, at most.
 
@@ -100,7 +100,7 @@ class ClassSums:
 
     encoding: Encoding
     classes: int
-    asked: Asked
+    asked: PrivacyParameters
     of_unit: int = 1
     count: int = field(init=False)
     cell: int = field(default=_FIRST * STEPS, init=False)
@@ -120,12 +120,12 @@ class ClassSums:
         return len(self.encoding.columns) - self.encoding.numbers
 
     @property
-    def moved(self) -> Moved:
+    def moved(self) -> TableSensitivity:
         """How far a unit moves what leaves; see the module."""
         return self._of_row.of_unit(self.of_unit)
 
     @property
-    def _of_row(self) -> Moved:
+    def _of_row(self) -> TableSensitivity:
         z = np.arange(-STEPS, STEPS + 1)
         ways = np.stack([self.first * z, self.second * _squared(z)])
         numbers, lists = self.encoding.numbers, self.lists
@@ -138,11 +138,11 @@ class ClassSums:
         l2 = self.count**2 + numbers * square + lists * self.cell**2
         coordinates = 1 + 2 * numbers + lists
         if not self.asked.replace:
-            return Moved(l1, l2, coordinates)
+            return TableSensitivity(l1, l2, coordinates)
         one, square = most(ways[:, :, None] - ways[:, None, :])
         l1 = max(2 * l1, numbers * one + 2 * lists * self.cell)
         l2 = max(2 * l2, numbers * square + 2 * lists * self.cell**2)
-        return Moved(l1, l2, 2 * coordinates)
+        return TableSensitivity(l1, l2, 2 * coordinates)
 
     def statistic(
         self, points: Integers, labels: Integers, stands: Integers | None = None
@@ -170,7 +170,9 @@ class ClassSums:
             found[k, 1:] = each[mine] @ parts[mine]
         return found
 
-    def release(self, points: Integers, labels: Integers, stands: Integers | None = None) -> Bayes:
+    def release(
+        self, points: Integers, labels: Integers, stands: Integers | None = None
+    ) -> BayesStatistics:
         """The one step that touches rows; parameters as of `statistic`."""
         seen = self.noisy.leave(self.statistic(points, labels, stands))
         size, numbers, noise = points.shape[1], self.encoding.of_numbers, self.noisy.deviation
@@ -190,7 +192,7 @@ class ClassSums:
         # A value lies about a mean that is itself known so far.
         spread = np.clip(spread + left, _LEAST, 1.0)
         cells = self._shares(first * self.first * STEPS / self.cell)
-        return Bayes(self.encoding, numbers, rows, mean, spread, cells)
+        return BayesStatistics(self.encoding, numbers, rows, mean, spread, cells)
 
     def _shares(self, cells: Floats) -> Floats:
         """Logarithms of the shares of categories in each class, drawn to those of all rows."""
@@ -215,7 +217,7 @@ class ClassSums:
             (Fraction(1, 100), 1, "Gaussian"),
             (Fraction(1, 100), 2, "Gaussian, units of 2"),
         ):
-            asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
+            asked = PrivacyParameters(Fraction(1), delta, Neighbours.ADD_REMOVE)
             made = cls(Encoding(columns), 2, asked, of_unit)
             points = np.array([[STEPS]])
             one = made.statistic(points, np.zeros(1, np.int64)).astype(float)
@@ -284,7 +286,7 @@ def _drawn(
 
 
 @dataclass(frozen=True, eq=False)
-class Bayes:
+class BayesStatistics:
     """What a run leaves: of each class how many rows it has, and the laws of its columns.
 
     Parameters
@@ -410,7 +412,7 @@ class GaussianNB(Classifier):
             This one.
         """
         no_weights(sample_weight)
-        asked = Asked.of(self.epsilon, self.delta, self.neighbours)
+        asked = PrivacyParameters.of(self.epsilon, self.delta, self.neighbours)
         classes = distinct(self.classes)
         run = ClassSums(Encoding(declared(X, self.bounds, self.categories)), len(classes), asked)
         points, labels = run.encoding.points(X, STEPS), places_in(classes, y)
@@ -419,7 +421,9 @@ class GaussianNB(Classifier):
         how = protected_row(asked.neighbours)
         return self._hold(run.release(points, labels), classes, run.noisy.loss, how)
 
-    def _hold(self, fitted: Bayes, classes: Sequence[Any], loss: Loss, protects: str) -> Self:
+    def _hold(
+        self, fitted: BayesStatistics, classes: Sequence[Any], loss: Loss, protects: str
+    ) -> Self:
         """What fitting found, and whom its loss protects."""
         self.fitted_, self._protects = fitted, protects
         self.classes_ = labels_of(classes)

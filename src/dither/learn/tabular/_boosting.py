@@ -57,7 +57,7 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked
+from dither.learn._noise import PrivacyParameters
 from dither.mechanisms import DiscreteGaussian
 from dither.privacy import Loss, Neighbours
 
@@ -186,7 +186,7 @@ class Boosting:
         # d·w² is then `_COUNTS` of itself and T·d·B²·UNIT² together.
         object.__setattr__(self, "weight", max(1, round(UNIT * math.sqrt(share))))
         square, moved = self.l2_squared, self.coordinates
-        asked = Asked(self.epsilon, self.delta, self.neighbours)
+        asked = PrivacyParameters(self.epsilon, self.delta, self.neighbours)
         noise, loss = asked.gaussian(square, moved)
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "loss", loss)

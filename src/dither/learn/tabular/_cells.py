@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.learn._noise import Moved, RunNoise
+from dither.learn._noise import RunNoise, TableSensitivity
 
 __all__ = ["HalvedCells", "nearest", "spread_out", "weighted_centres"]
 
@@ -45,9 +45,9 @@ class HalvedCells:
     weight: int
     levels: int
 
-    def moved(self, replace: bool) -> Moved:
+    def moved(self, replace: bool) -> TableSensitivity:
         """How far a row moves the counts; see the module."""
-        one = Moved(self.weight, self.weight**2, 1)
+        one = TableSensitivity(self.weight, self.weight**2, 1)
         return one * (2 * self.levels if replace else self.levels)
 
     def least(self, noisy: RunNoise) -> float:

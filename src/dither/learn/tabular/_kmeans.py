@@ -48,11 +48,11 @@ from dither._subjects import Subject
 from dither.learn._columns import FeatureColumn
 from dither.learn._conventions import no_weights, score_weights
 from dither.learn._estimator import Transformer
-from dither.learn._noise import Asked, Moved, RunNoise
+from dither.learn._noise import PrivacyParameters, RunNoise, TableSensitivity
 from dither.learn._rows import Box, declared
 from dither.learn.tabular._balls import Balls
 from dither.learn.tabular._cells import HalvedCells, nearest, spread_out, weighted_centres
-from dither.learn.tabular._pca import Products, Spread, longest_of
+from dither.learn.tabular._pca import ProductSums, Spread, longest_of
 from dither.learn.tabular._sensitivity_left import Remainder
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Neighbours
@@ -86,13 +86,13 @@ class Clusters:
     clusters : int
     rounds : int
         T.
-    asked : Asked
+    asked : PrivacyParameters
 
     Attributes
     ----------
     spread, balls : Balls
         Of all rows, and of the rows nearest to each centre.
-    products : Products or None
+    products : ProductSums or None
     cells : HalvedCells
     noisy : RunNoise
     absolute : bool
@@ -102,9 +102,9 @@ class Clusters:
     box: Box
     clusters: int
     rounds: int
-    asked: Asked
+    asked: PrivacyParameters
     spread: Balls = field(init=False)
-    products: Products | None = field(init=False)
+    products: ProductSums | None = field(init=False)
     cells: HalvedCells = field(init=False)
     balls: Balls = field(init=False)
     noisy: RunNoise = field(init=False)
@@ -117,7 +117,7 @@ class Clusters:
         # Each part gets its share of what is squared, as far as integers allow.
         unit = 6 * self.rounds * _STEPS**2 / left
         # Of lengths S the parts move 6·S² (balls), 50·S⁴ (products) and, of cells, w² a level.
-        products = Products(size, round((_FOR_PRODUCTS * unit / 50) ** 0.25)) if wide else None
+        products = ProductSums(size, round((_FOR_PRODUCTS * unit / 50) ** 0.25)) if wide else None
         found = {
             "spread": Balls(size, round(math.sqrt(_FOR_SPREAD * unit / 6))),
             "products": products,
@@ -131,7 +131,7 @@ class Clusters:
         object.__setattr__(self, "absolute", absolute)
 
     @property
-    def moved(self) -> Moved:
+    def moved(self) -> TableSensitivity:
         """How far a row moves all that leaves: the plan, which no other way exceeds."""
         replace = self.asked.replace
         found = self.spread.moved(replace) + self.cells.moved(replace)
@@ -139,7 +139,7 @@ class Clusters:
             found = found + self.products.moved(replace)
         found = found + self.balls.moved(replace) * self.rounds
         # A second look at the mean has numbers of its own.
-        return found + Moved(0, 0, self.spread.moved(replace).coordinates)
+        return found + TableSensitivity(0, 0, self.spread.moved(replace).coordinates)
 
     def release(self, points: Floats) -> tuple[Floats, Floats, float]:
         """The one step that touches rows: centres, noisy sizes, noisy inertia."""
@@ -238,8 +238,8 @@ class Clusters:
             deviations, parts = np.full(size, spread.length), [ways]
         else:
             share = _FOR_PRODUCTS / (1 - _FOR_SPREAD)
-            steps = left.weight(share, lambda s: Products(size, s).moved(replace))
-            products = Products(size, steps)
+            steps = left.weight(share, lambda s: ProductSums(size, s).moved(replace))
+            products = ProductSums(size, steps)
             left.take(products.moved(replace))
             axes = products.leave(self.noisy, points, spread)
             kept = min(AXES, max(1, self.clusters - 1), max(1, axes.clear))
@@ -267,14 +267,14 @@ class Clusters:
                 break
         return made
 
-    def _counts(self, levels: int, weight: int) -> Moved:
+    def _counts(self, levels: int, weight: int) -> TableSensitivity:
         return HalvedCells(weight, levels).moved(self.asked.replace)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         box, delta = Box((FeatureColumn("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
-        made = cls(box, 1, 2, Asked(Fraction(1), delta, Neighbours.ADD_REMOVE))
+        made = cls(box, 1, 2, PrivacyParameters(Fraction(1), delta, Neighbours.ADD_REMOVE))
         middle, long = np.zeros((1, 1)), longest_of(box)
 
         def exact(rows: int) -> Integers:
@@ -390,7 +390,7 @@ class KMeans(Transformer):
             This one.
         """
         no_weights(sample_weight)
-        asked = Asked.of(self.epsilon, self.delta, self.neighbours)
+        asked = PrivacyParameters.of(self.epsilon, self.delta, self.neighbours)
         clusters = check.whole("n_clusters", self.n_clusters, 1, most=1000)
         rounds = check.whole("max_iter", self.max_iter, 1, most=100)
         run = Clusters(Box(declared(X, self.bounds)), clusters, rounds, asked)

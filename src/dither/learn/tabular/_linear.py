@@ -20,7 +20,7 @@ from dither.errors import ArgumentError
 from dither.learn._columns import numbers
 from dither.learn._conventions import no_weights
 from dither.learn._estimator import Regressor, within
-from dither.learn._noise import Asked
+from dither.learn._noise import PrivacyParameters
 from dither.learn._rows import Encoding, declared
 from dither.privacy import Neighbours
 
@@ -122,7 +122,7 @@ class LinearRegression(Regressor):
         from dither.inference.regression._linear_models import LinearModel
         from dither.inference.regression._linear_regression import length_of, moments_for
 
-        found = Asked.of(self.epsilon, self.delta, self.neighbours)
+        found = PrivacyParameters.of(self.epsilon, self.delta, self.neighbours)
         asked = Target(found.epsilon, found.delta, found.neighbours)
         check.choice("method", self.method, ("moments", "boosted"))
         share = None if self.radius is None else check.exact("radius", self.radius, above=0, most=1)

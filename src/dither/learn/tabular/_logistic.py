@@ -21,7 +21,7 @@ from dither.errors import ArgumentError
 from dither.learn._columns import places_in
 from dither.learn._conventions import no_weights
 from dither.learn._estimator import Classifier, distinct, labels_of, probabilities
-from dither.learn._noise import Asked
+from dither.learn._noise import PrivacyParameters
 from dither.learn._rows import Encoding, declared
 from dither.learn.tabular._linear import in_units
 from dither.numeric import sqrt_lower
@@ -120,7 +120,7 @@ class LogisticRegression(Classifier):
         from dither.inference.regression._linear_regression import length_of
         from dither.learn.tabular._softmax import SoftmaxRelease
 
-        found = Asked.of(self.epsilon, self.delta, self.neighbours, pure=False)
+        found = PrivacyParameters.of(self.epsilon, self.delta, self.neighbours, pure=False)
         asked = Target(found.epsilon, found.delta, found.neighbours)
         share = None if self.radius is None else check.exact("radius", self.radius, above=0, most=1)
         classes = distinct(self.classes)

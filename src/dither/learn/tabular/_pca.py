@@ -41,12 +41,12 @@ from dither._subjects import Subject
 from dither.learn._columns import FeatureColumn
 from dither.learn._conventions import no_weights
 from dither.learn._estimator import Transformer
-from dither.learn._noise import Asked, Moved, RunNoise
+from dither.learn._noise import PrivacyParameters, RunNoise, TableSensitivity
 from dither.learn._rows import Box, cut, declared
 from dither.learn.tabular._balls import Balls
 from dither.privacy import Neighbours
 
-__all__ = ["PCA", "Axes", "Products", "Spread"]
+__all__ = ["PCA", "Axes", "ProductSums", "Spread"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def longest_of(box: Box) -> float:
 
 
 @dataclass(frozen=True)
-class Products:
+class ProductSums:
     """The sums of products of rows.
 
     Parameters
@@ -117,13 +117,13 @@ class Products:
     size: int
     steps: int
 
-    def moved(self, replace: bool) -> Moved:
+    def moved(self, replace: bool) -> TableSensitivity:
         """How far a row moves them; see the module."""
         s4, pairs = self.steps**4, self.size * (self.size + 1) // 2
         square = (100 if replace else 50) * s4
         # The root, rounded up.
         l1 = (2 if replace else 1) * (math.isqrt(pairs * 50 * s4 - 1) + 1)
-        return Moved(l1, square, pairs)
+        return TableSensitivity(l1, square, pairs)
 
     def statistic(self, rows: Integers) -> Integers:
         """The exact integers of rows at most S long, on and above the diagonal."""
@@ -221,24 +221,24 @@ class AxesRun:
     Parameters
     ----------
     box : Box
-    asked : Asked
+    asked : PrivacyParameters
 
     Attributes
     ----------
     balls : Balls
-    products : Products
+    products : ProductSums
     noisy : RunNoise
     """
 
     box: Box
-    asked: Asked
+    asked: PrivacyParameters
     balls: Balls = field(init=False)
-    products: Products = field(init=False)
+    products: ProductSums = field(init=False)
     noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
         size = len(self.box.columns)
-        products = Products(size, 1 << 10)
+        products = ProductSums(size, 1 << 10)
         share = math.sqrt(_FOR_SPREAD / (1 - _FOR_SPREAD) * 50 / 6)
         # 6·s² of the balls is then `_FOR_SPREAD` of that and 50·S⁴ together.
         balls = Balls(size, round(share * products.steps**2))
@@ -247,7 +247,7 @@ class AxesRun:
         object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved)))
 
     @property
-    def moved(self) -> Moved:
+    def moved(self) -> TableSensitivity:
         """How far a row moves all that leaves."""
         replace = self.asked.replace
         return self.balls.moved(replace) + self.products.moved(replace)
@@ -261,7 +261,7 @@ class AxesRun:
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         box, delta = Box((FeatureColumn("x", bounds=(-1.0, 1.0)),)), Fraction(1, 100)
-        made = cls(box, Asked(Fraction(1), delta, Neighbours.ADD_REMOVE))
+        made = cls(box, PrivacyParameters(Fraction(1), delta, Neighbours.ADD_REMOVE))
         long = longest_of(box)
 
         def exact(rows: int) -> Integers:
@@ -354,7 +354,7 @@ class PCA(Transformer):
             This one.
         """
         no_weights(sample_weight)
-        asked = Asked.of(self.epsilon, self.delta, self.neighbours)
+        asked = PrivacyParameters.of(self.epsilon, self.delta, self.neighbours)
         run = AxesRun(Box(declared(X, self.bounds)), asked)
         size = len(run.box.columns)
         kept = self.n_components

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dither._search import least_integer
-from dither.learn._noise import Moved
+from dither.learn._noise import TableSensitivity
 
 __all__ = ["Remainder"]
 
@@ -30,20 +30,20 @@ class Remainder:
 
     Parameters
     ----------
-    plan : Moved
+    plan : TableSensitivity
         What is charged.
     absolute : bool
         Whether noise is for absolute values, as Laplace noise is; else it is for squares.
     """
 
-    def __init__(self, plan: Moved, absolute: bool) -> None:
+    def __init__(self, plan: TableSensitivity, absolute: bool) -> None:
         self._absolute = absolute
         self.left = self._of(plan)
 
-    def _of(self, moved: Moved) -> int:
+    def _of(self, moved: TableSensitivity) -> int:
         return moved.l1 if self._absolute else moved.l2_squared
 
-    def take(self, moved: Moved) -> None:
+    def take(self, moved: TableSensitivity) -> None:
         """Take what a part moves.
 
         Raises
@@ -55,7 +55,7 @@ class Remainder:
             raise RuntimeError("a part would move more than is left of the plan")
         self.left -= self._of(moved)
 
-    def weight(self, share: float | Fraction, part: Callable[[int], Moved]) -> int:
+    def weight(self, share: float | Fraction, part: Callable[[int], TableSensitivity]) -> int:
         """The largest weight, at least 1, of a part that moves at most this share of what is left.
 
         Parameters

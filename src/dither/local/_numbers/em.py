@@ -23,7 +23,7 @@ import numpy as np
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._estimates.results import reported
-from dither.local._numbers.linear import Binned, Dense, point_bins
+from dither.local._numbers.linear import BinnedLaw, DenseMatrix, point_bins
 from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Factor, Solved, maximum, solve
 from dither.local._registry import about_numbers, has_matrix
@@ -113,7 +113,7 @@ def em(
 
 def _maximised(parts: Sequence[Factor], tolerance: float) -> Solved | None:
     """The certified maximum of a list's likelihood; None where the list is too long for it."""
-    matrices = [part.linear.matrix for part in parts if isinstance(part.linear, Dense)]
+    matrices = [part.linear.matrix for part in parts if isinstance(part.linear, DenseMatrix)]
     cells = sum(matrix.size for matrix in matrices)
     if len(matrices) < len(parts) or matrices[0].shape[0] > LARGEST or cells > _MOST_CELLS:
         return None
@@ -148,7 +148,9 @@ def _with_matrix(aggregate: Aggregate) -> FiniteChannel:
     return channel
 
 
-def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None) -> Binned | Dense:
+def _linear(
+    channel: FiniteChannel, bins: int | None, outputs: int | str | None
+) -> BinnedLaw | DenseMatrix:
     if about_numbers(channel):
         return channel.linear(bins, outputs)
-    return Dense(channel.matrix)
+    return DenseMatrix(channel.matrix)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dither.local._channel import Codes
 from dither.local._coins import exp_bounds
 from dither.local._guarantee import Guarantee
-from dither.local._numbers.linear import Binned, Dense, point_bins, report_bins
+from dither.local._numbers.linear import BinnedLaw, DenseMatrix, point_bins, report_bins
 from dither.local._numbers.numeric import (
     MAX_OUTPUTS,
     NumericChannel,
@@ -229,7 +229,7 @@ class LatticeLaplace(NumericChannel):
             assumes="the noise is the discrete Laplace law; it is drawn within 2**-142 of it",
         )
 
-    def linear(self, bins: int | None, outputs: int | str | None) -> Binned | Dense:
+    def linear(self, bins: int | None, outputs: int | str | None) -> BinnedLaw | DenseMatrix:
         """The law between bins; by default, all beyond either end is one bin, at no loss."""
         if outputs is None:
             return super().linear(bins, outputs)
@@ -238,4 +238,4 @@ class LatticeLaplace(NumericChannel):
         below = self.law.below(np.arange(points), np.append(edges, self.outputs))
         sizes = np.diff(np.append(starts, points))
         matrix = np.add.reduceat(np.diff(below, axis=1), starts, axis=0) / sizes[:, None]
-        return Dense(matrix, edges, self.outputs)
+        return DenseMatrix(matrix, edges, self.outputs)

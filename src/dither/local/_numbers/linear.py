@@ -33,7 +33,7 @@ class LawProducts(Protocol):
 _BINS = 1024
 
 
-class Dense:
+class DenseMatrix:
     """A matrix, shape (bins, report bins), that is held as such.
 
     `edges` are where the bins of reports begin, of `reports` different ones; without, each report
@@ -64,7 +64,7 @@ class Dense:
         return counts if self.edges is None else np.add.reduceat(counts, self.edges)
 
 
-class Binned:
+class BinnedLaw:
     """A law that has fast products, between bins.
 
     `products` are of the law, with reports in fine bins that begin at `fine`; bins of points begin
@@ -104,7 +104,7 @@ class Binned:
         return np.add.reduceat(np.add.reduceat(counts, self.fine), self.edges)
 
 
-def binned(channel: NumericChannel, bins: int | None, outputs: int | str | None) -> Binned:
+def binned(channel: NumericChannel, bins: int | None, outputs: int | str | None) -> BinnedLaw:
     """The law of a channel between bins; see `Aggregate.estimate` for the arguments.
 
     People in a bin of points are taken to be spread evenly over it, so a bin's row is the mean of
@@ -116,7 +116,7 @@ def binned(channel: NumericChannel, bins: int | None, outputs: int | str | None)
     starts, breaks = point_bins(channel, bins), law.breaks()
     edges = breaks if outputs is None else report_bins(channel, outputs, starts)
     fine = np.union1d(breaks, edges)
-    return Binned(law.compiled(fine), starts, channel.interval.steps + 1, fine, edges)
+    return BinnedLaw(law.compiled(fine), starts, channel.interval.steps + 1, fine, edges)
 
 
 def point_bins(channel: NumericChannel, bins: int | None) -> Codes:

@@ -24,7 +24,7 @@ from dither.local._domain import Domain, bind
 from dither.local._estimates.postprocess import no_rule
 from dither.local._limits import MOST, checked_cells, checked_epsilon, checked_shares
 from dither.local._numbers.interval import Interval
-from dither.local._numbers.linear import Binned, Dense, LawProducts, binned
+from dither.local._numbers.linear import BinnedLaw, DenseMatrix, LawProducts, binned
 from dither.local._oracles import FiniteChannel
 from dither.numeric import Words, secure_words
 
@@ -225,7 +225,7 @@ class NumericChannel(FiniteChannel):
         checked_options(options, (), "a mean")
         return mean(counted, self, confidence)
 
-    def linear(self, bins: int | None, outputs: int | str | None) -> Binned | Dense:
+    def linear(self, bins: int | None, outputs: int | str | None) -> BinnedLaw | DenseMatrix:
         """The law between bins of points and bins of reports, for `em`."""
         return binned(self, bins, outputs)
 

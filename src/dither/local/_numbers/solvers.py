@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._numbers.linear import Binned, Dense
+from dither.local._numbers.linear import BinnedLaw, DenseMatrix
 
 Array = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ Array = npt.NDArray[np.float64]
 class Factor:
     """Reports of one channel, in bins: a factor of the likelihood."""
 
-    linear: Binned | Dense
+    linear: BinnedLaw | DenseMatrix
     counts: npt.NDArray[np.int64]
 
 

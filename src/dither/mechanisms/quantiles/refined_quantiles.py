@@ -45,7 +45,7 @@ from dither.mechanisms._combination import Floats
 from dither.mechanisms.quantiles._estimates import Weights, crossing, passing, spread, weights_at
 from dither.mechanisms.quantiles.quantile_tree import Candidates, Quantiles, QuantileTree
 
-__all__ = ["OPEN", "Opened", "RefinedQuantiles"]
+__all__ = ["OPEN", "OpenedBins", "RefinedQuantiles"]
 
 OPEN = 4
 """At most so many stretches are read below, for one quantile of one group."""
@@ -55,7 +55,7 @@ FIRST = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedBins:
     """What was read below.
 
     Parameters
@@ -97,7 +97,7 @@ class RefinedQuantiles:
         noises: tuple[AdditiveNoise, AdditiveNoise],
         confidence: float,
         row: int = 1,
-    ) -> Opened:
+    ) -> OpenedBins:
         """Release noisy counts below the open stretches: the only step that sees exact counts.
 
         Parameters
@@ -112,7 +112,7 @@ class RefinedQuantiles:
         # From noisy counts alone: which stretches are opened tells nothing new.
         group, stretch = self.wanted(noisy, qs, noises[0], confidence, row)
         exact = leaves(group, stretch, self.below.bins)
-        return Opened(group, stretch, self.below.measure(exact, noises[1]))
+        return OpenedBins(group, stretch, self.below.measure(exact, noises[1]))
 
     def wanted(
         self,
@@ -133,7 +133,7 @@ class RefinedQuantiles:
     def quantiles(
         self,
         noisy: Sequence[npt.ArrayLike],
-        opened: Opened,
+        opened: OpenedBins,
         qs: Sequence[float],
         noises: tuple[AdditiveNoise, AdditiveNoise],
         confidence: float,
@@ -145,7 +145,7 @@ class RefinedQuantiles:
         ----------
         noisy : sequence of arrays
             What ``top.measure`` released.
-        opened : Opened
+        opened : OpenedBins
             What ``measure`` released, for these quantiles and perhaps others.
         qs : sequence of float
             In [0, 1].
@@ -177,7 +177,7 @@ class RefinedQuantiles:
             found.append((value, lower, upper))
         return Quantiles(*(np.stack(parts, axis=1) for parts in zip(*found, strict=True)))
 
-    def _read(self, opened: Opened, first: Integers, last: Integers) -> npt.NDArray[np.bool_]:
+    def _read(self, opened: OpenedBins, first: Integers, last: Integers) -> npt.NDArray[np.bool_]:
         """Whether all of a group's stretches ``first .. last - 1`` were read."""
         if not opened.group.size:
             return np.zeros(first.size, dtype=np.bool_)
@@ -205,7 +205,7 @@ class RefinedQuantiles:
         self,
         on_top: Candidates,
         groups: npt.NDArray[np.intp],
-        opened: Opened,
+        opened: OpenedBins,
         inside: Floats,
         q: float,
         noises: tuple[AdditiveNoise, AdditiveNoise],

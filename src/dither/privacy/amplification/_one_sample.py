@@ -27,7 +27,7 @@ from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm, ListedLaw
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
-from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.part import Dominated, Part
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, root, total
 from dither.privacy.laws.sampled.allocation import RandomAllocation
 from dither.privacy.laws.sampled.mechanism import FixedSize, Poisson, pure
@@ -100,7 +100,7 @@ def _joint(parts: Counted, what: str) -> Part:
             law = ProductPair(((law, 1), *rest))
             law.term(True, 1)
         # The lattice dominates, and how closely is not known: an upper end alone.
-        return AtMost(law, words)
+        return Dominated(law, words)
     ProductPair(known).term(True, 1)
     return ProductPair(merged(parts))
 
@@ -220,7 +220,7 @@ class ProductPair(Part):
         tops = [known.top(removal) for removal in (True, False)]
         most = max((top[1] for top in tops if top is not None), default=Fraction(0))
         bound = Approximate(printing_at_least(most), 0.0).grouped(size)
-        return AtMost(bound, f"{self.describe()}.group({size})")
+        return Dominated(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> Amount:
         """Squares add up."""

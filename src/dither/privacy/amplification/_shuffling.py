@@ -67,7 +67,7 @@ from dither.privacy.amplification._clones import LISTED, blanket, clones, counte
 from dither.privacy.amplification._two_answers import LOGS, TwoAnswers
 from dither.privacy.laws.atoms import ListedLaw
 from dither.privacy.laws.either import law_of_profile
-from dither.privacy.laws.part import AtMost
+from dither.privacy.laws.part import Dominated
 from dither.privacy.laws.term import EPS
 
 __all__ = ["Shuffled", "shuffle"]
@@ -182,7 +182,7 @@ class Shuffled:
         words = f"shuffle({self.n}, {math.log(self.p):g})"
         if self.answers is not None:
             words += f" of {self.answers} answers"
-        loss = Loss(((AtMost(self._law(words), words), 1),), Neighbours.REPLACE)
+        loss = Loss(((Dominated(self._law(words), words), 1),), Neighbours.REPLACE)
         return loss.with_charge(Charge.pure(log_upper(Fraction(self.p))))
 
     def _law(self, words: str) -> ListedLaw:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["Array", "BoundaryPoint", "Wanted", "largest_factor", "least"]
+__all__ = ["Array", "BoundaryPoint", "DivisionRequest", "largest_factor", "least"]
 
 
 Array = npt.NDArray[Any]
@@ -47,7 +47,7 @@ _SETTLED = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DivisionRequest:
     """What is divided.
 
     Parameters
@@ -118,7 +118,7 @@ class BoundaryPoint:
     error: float
 
 
-def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> BoundaryPoint:
+def least(wanted: DivisionRequest, levels: Array, weights: Array | None = None) -> BoundaryPoint:
     """Descend from levels, shape (m,), and log-weights of delta (equal by default)."""
     m = len(levels)
     y = np.zeros(m) if weights is None else weights
@@ -154,7 +154,7 @@ def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Bounda
 
 
 def _searched(
-    wanted: Wanted, x: Array, y: Array, way: Array, error: float, fall: float
+    wanted: DivisionRequest, x: Array, y: Array, way: Array, error: float, fall: float
 ) -> tuple[Array, Array, float] | None:
     """A step along the way that gains enough; None where none does."""
     m, size = len(x), float(np.abs(way).max())
@@ -193,7 +193,7 @@ def _updated(inverse: Array, step: Array, change: Array) -> Array:
     return result
 
 
-def _settled(wanted: Wanted, x: Array, y: Array) -> tuple[Array, float]:
+def _settled(wanted: DivisionRequest, x: Array, y: Array) -> tuple[Array, float]:
     """The log-levels moved together onto the boundary, and the error there."""
     deltas, slack = wanted.shares(y)
     goal = math.log(wanted.promise)
@@ -235,7 +235,7 @@ def _settled(wanted: Wanted, x: Array, y: Array) -> tuple[Array, float]:
     return moved, wanted.error(np.exp(moved), deltas)
 
 
-def _slope(wanted: Wanted, x: Array, y: Array) -> Array:
+def _slope(wanted: DivisionRequest, x: Array, y: Array) -> Array:
     """The error's slope along the boundary, in log-levels and log-weights."""
     deltas, slack = wanted.shares(y)
     levels, h = np.exp(x), _STEP
@@ -254,7 +254,7 @@ def _slope(wanted: Wanted, x: Array, y: Array) -> Array:
     return np.concatenate([in_level - drag * total_level, np.where(wanted.uses, in_weight, 0.0)])
 
 
-def _total_slopes(wanted: Wanted, levels: Array, slack: float) -> tuple[Array, float]:
+def _total_slopes(wanted: DivisionRequest, levels: Array, slack: float) -> tuple[Array, float]:
     """Slopes of log total in the log-levels, and in log slack."""
     h = wanted.step
     here = math.log(wanted.total(levels, slack))

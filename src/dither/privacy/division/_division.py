@@ -25,7 +25,7 @@ from dither.privacy import approximate, compose
 from dither.privacy.division._descent import (
     Array,
     BoundaryPoint,
-    Wanted,
+    DivisionRequest,
     largest_factor,
     least,
     log_ratio,
@@ -213,7 +213,7 @@ class _Search:
         self.known: dict[str, BoundaryPoint] = {}
         self.saddle = PureSaddle(counts, epsilon, delta or 0.5)
 
-    def wanted(self, theorem: str) -> Wanted:
+    def wanted(self, theorem: str) -> DivisionRequest:
         """The search's problem by a theorem."""
         counts = self.counts
         totals: dict[str, tuple[Callable[[Array, float], float], float]] = {
@@ -223,7 +223,7 @@ class _Search:
         }
         total, step = totals[theorem]
         slack = theorem != "basic"
-        return Wanted(
+        return DivisionRequest(
             self.errors, counts, total, self.epsilon, self.delta, self.uses, slack, step=step
         )
 

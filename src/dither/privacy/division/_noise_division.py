@@ -18,7 +18,13 @@ from dither import _checks as check
 from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
-from dither.privacy.division._descent import Array, Wanted, largest_factor, least, log_ratio
+from dither.privacy.division._descent import (
+    Array,
+    DivisionRequest,
+    largest_factor,
+    least,
+    log_ratio,
+)
 from dither.privacy.division._saddle import LossSaddle, moments_known
 
 __all__ = ["Split", "split", "split_groups"]
@@ -146,7 +152,7 @@ def split_groups(
     taken = [lambda x, _, f=f: f(x) for f in errors]
     none = np.zeros(m, dtype=bool)
     total = _total(makes, composed, n, e, d)
-    problem = Wanted(taken, n, total, e, 0.0, none, slack=False, step=_STEP)
+    problem = DivisionRequest(taken, n, total, e, 0.0, none, slack=False, step=_STEP)
     levels = least(problem, np.full(m, math.sqrt(float(n.sum())) / e)).levels
 
     def over(factor: float) -> float:

@@ -62,8 +62,8 @@ from dither.privacy.laws.term import EPS, Array, Term
 __all__ = [
     "NOTHING",
     "Chernoff",
-    "Nothing",
     "ProfileEngine",
+    "ZeroLoss",
     "distance",
     "engine",
     "invert",
@@ -82,7 +82,7 @@ class ProfileEngine(Protocol):
         ...
 
 
-class Nothing:
+class ZeroLoss:
     """The profile of a loss that is always 0: delta(epsilon) = (1 - e^epsilon)_+."""
 
     name = "closed form"
@@ -152,7 +152,7 @@ def engine(
     """
     kinds = {type(t) for t in terms}
     if not terms:
-        return Nothing()
+        return ZeroLoss()
     # Means and variances of Gaussian losses add up: they are one Gaussian.
     if kinds == {GaussianTerm}:
         total = sum(t.mu_squared for t in terms if isinstance(t, GaussianTerm))

@@ -10,13 +10,13 @@ from dither.privacy.laws.classes import Concentrated
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian_vector import DiscreteGaussianVector
 from dither.privacy.laws.pair import PmfPair
-from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.part import Dominated, Part
 
 __all__ = [
-    "AtMost",
     "Concentrated",
     "DiscreteGaussianNoise",
     "DiscreteGaussianVector",
+    "Dominated",
     "Part",
     "PmfPair",
 ]

@@ -27,7 +27,7 @@ from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.privacy._charge import Charge
 from dither.privacy.laws.atoms import AtomTerm, shifted_noise
-from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
+from dither.privacy.laws.part import Dominated, Part, gdp_of_pure, rho_of_pure
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, rounded
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.term import EPS, Array, Term
@@ -185,7 +185,7 @@ class Approximate(Part):
             return ApproximateGroup(e, 0.0, m)
         words, whole = f"{self.describe()}.group({m})", printing_at_least(m * printed(e))
         if self.delta == 0:
-            return AtMost(Approximate(whole, 0.0), words)
+            return Dominated(Approximate(whole, 0.0), words)
         if e > 0 and m <= LARGEST_CHAIN:
             if everything_lost(e, self.delta, m):
                 raise ArgumentError(_TOO_LARGE)
@@ -200,7 +200,7 @@ class Approximate(Part):
             raise ArgumentError(_TOO_LARGE)
         found = Approximate(whole, grown * (1 + 1e-12))
         # At epsilon 0 a chain moves m times delta, and one that does is easily written down.
-        return found if e == 0 else AtMost(found, words)
+        return found if e == 0 else Dominated(found, words)
 
     def gdp(self) -> Amount:
         """Finite where delta is 0."""

@@ -15,7 +15,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import DiscreteLaplaceNoise
-from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
+from dither.privacy.laws.part import Dominated, Part, gdp_of_pure, rho_of_pure
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least
 from dither.privacy.laws.response import RandomResponse
 from dither.privacy.laws.term import EPS, Array, Term
@@ -191,7 +191,7 @@ class PureProfile(RenyiProfile):
     def grouped(self, size: int) -> Part:
         """size·epsilon; of the profile nothing is known then."""
         whole = printing_at_least(self.whole * size)
-        return AtMost(Approximate(whole, 0.0), f"pure({argument_text(whole)})")
+        return Dominated(Approximate(whole, 0.0), f"pure({argument_text(whole)})")
 
     def gdp(self) -> Amount:
         """As any pure mechanism."""

@@ -10,7 +10,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.classes import Concentrated, MomentTerm
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise, WidenedGaussianTerm
-from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.part import Dominated, Part
 from dither.privacy.laws.rationals import printed, printing_at_least
 from dither.privacy.laws.term import Term
 
@@ -76,7 +76,7 @@ class DiscreteGaussianVector(Part):
         """The Gaussian that dominates outright."""
         if self.sampled is None:
             return None
-        return AtMost(GaussianNoise(self.sampled), self.describe())
+        return Dominated(GaussianNoise(self.sampled), self.describe())
 
     def term(self, removal: bool, count: int) -> Term:
         """The Gaussian, moved and raised."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import shifted_noise
-from dither.privacy.laws.part import AtMost, Part, PureNoise, ScaledNoise
+from dither.privacy.laws.part import Dominated, Part, PureNoise, ScaledNoise
 from dither.privacy.laws.rationals import printing_at_least, rounded, written
 from dither.privacy.laws.term import EPS, Array, Complex, LawCells, Term, faded
 
@@ -255,7 +255,7 @@ class DiscreteLaplaceNoise(PureNoise):
         if self.sensitivity * size <= FINEST:
             return replace(self, sensitivity=self.sensitivity * size)
         pure = Approximate(printing_at_least(self.epsilon * size), 0.0)
-        return AtMost(pure, f"{self.describe()}.group({size})")
+        return Dominated(pure, f"{self.describe()}.group({size})")
 
     def describe(self) -> str:
         """As written."""

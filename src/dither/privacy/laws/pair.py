@@ -12,7 +12,7 @@ from dither.errors import ArgumentError
 from dither.privacy._charge import Charge
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm
-from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
+from dither.privacy.laws.part import Dominated, Part, gdp_of_pure, rho_of_pure
 from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, ratio
 from dither.privacy.laws.term import EPS, Term
 
@@ -75,7 +75,7 @@ class PmfPair(Part):
                 "whole group, or approximate(epsilon, delta)"
             )
         bound = Approximate(printing_at_least(epsilon), 0.0).grouped(size)
-        return AtMost(bound, f"{self.describe()}.group({size})")
+        return Dominated(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> Amount:
         """As any pure mechanism."""

@@ -19,7 +19,15 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.rationals import Amount, Ends, rounded, written
 from dither.privacy.laws.term import Term
 
-__all__ = ["AtMost", "Part", "PureNoise", "ScaledNoise", "Turned", "gdp_of_pure", "rho_of_pure"]
+__all__ = [
+    "Dominated",
+    "Part",
+    "PureNoise",
+    "Reversed",
+    "ScaledNoise",
+    "gdp_of_pure",
+    "rho_of_pure",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +236,7 @@ class PureNoise(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Turned(Part):
+class Reversed(Part):
     """A part with its directions exchanged."""
 
     part: Part
@@ -252,7 +260,7 @@ class Turned(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class AtMost(Part):
+class Dominated(Part):
     """What ``bound`` dominates, and no member of which is known to reach it.
 
     Parameters
@@ -305,7 +313,7 @@ class AtMost(Part):
 
     def grouped(self, size: int) -> Part:
         """The bound's, as a bound."""
-        return AtMost(self.bound.grouped(size), f"{self.words}.group({size})")
+        return Dominated(self.bound.grouped(size), f"{self.words}.group({size})")
 
     def gdp(self) -> Amount:
         """The bound's."""

@@ -47,7 +47,7 @@ from dither.plan.lowering.recipes import (
 from dither.plan.schema import Kind
 from dither.query.estimates._operations import (
     Floats,
-    Post,
+    PostProcessed,
     Truths,
     applied,
     as_listed,
@@ -87,19 +87,19 @@ class Calculation:
     leaf: Leaf
     rows: npt.NDArray[np.int64]
     sets: Sequence[Sequence[int]] = ()
-    _made: dict[tuple[Recipe, float], Post] = field(default_factory=dict, repr=False)
+    _made: dict[tuple[Recipe, float], PostProcessed] = field(default_factory=dict, repr=False)
 
-    def __call__(self, recipe: Recipe, confidence: float) -> Post:
+    def __call__(self, recipe: Recipe, confidence: float) -> PostProcessed:
         """A released value at the confidence of its interval."""
         several = max(len(claims(recipe)), 1)
         return self._read(recipe, 1 - (1 - confidence) / several)
 
-    def _read(self, recipe: Recipe, each: float) -> Post:
+    def _read(self, recipe: Recipe, each: float) -> PostProcessed:
         if (recipe, each) not in self._made:
             self._made[recipe, each] = self._calculated(recipe, each)
         return self._made[recipe, each]
 
-    def _calculated(self, recipe: Recipe, each: float) -> Post:
+    def _calculated(self, recipe: Recipe, each: float) -> PostProcessed:
         match recipe:
             case Known(constant=constant):
                 return self._constant(constant.value)
@@ -123,9 +123,9 @@ class Calculation:
         )
         lower = np.nan_to_num(lower, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         upper = np.nan_to_num(upper, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-        return Post(value, lower, upper, _may_be_null(recipe, lower, upper))
+        return PostProcessed(value, lower, upper, _may_be_null(recipe, lower, upper))
 
-    def _paired(self, pair: PairRecipe, found: Post, each: float) -> Post:
+    def _paired(self, pair: PairRecipe, found: PostProcessed, each: float) -> PostProcessed:
         """What two columns' sums give: as it is calculated, with the one interval of the whole."""
         ends = self.leaf(pair, each)
         value = np.asarray(found.value, dtype=float)
@@ -135,36 +135,38 @@ class Calculation:
         )
         return replace(found, lower=np.fmin(lower, value), upper=np.fmax(upper, value))
 
-    def _constant(self, value: Any) -> Post:
+    def _constant(self, value: Any) -> PostProcessed:
         never = np.zeros(self.groups, dtype=bool)
         if value is None:
             return missing(self.groups)
         if not isinstance(value, int | Fraction):
             return objects([value] * self.groups)
         found = np.full(self.groups, float(value))
-        return Post(found, found, found, never)
+        return PostProcessed(found, found, found, never)
 
-    def _key(self, place: int) -> Post:
+    def _key(self, place: int) -> PostProcessed:
         if not self.keys:
             everything = np.full(self.groups, np.inf)
             always = np.ones(self.groups, dtype=bool)
-            return Post(np.full(self.groups, np.nan), -everything, everything, always)
+            return PostProcessed(np.full(self.groups, np.nan), -everything, everything, always)
         values = self.keys[place]
         if any(isinstance(v, str) or hasattr(v, "isoformat") for v in values):
             return objects(values)
         found = np.array([np.nan if v is None else float(v) for v in values], dtype=float)
         null = np.isnan(found)
-        return Post(found, np.where(null, np.inf, found), np.where(null, -np.inf, found), null)
+        return PostProcessed(
+            found, np.where(null, np.inf, found), np.where(null, -np.inf, found), null
+        )
 
-    def _left_out(self, recipe: KeysLeftOut) -> Post:
+    def _left_out(self, recipe: KeysLeftOut) -> PostProcessed:
         never = np.zeros(self.groups, dtype=bool)
         if not self.sets:
             lower, upper = np.zeros(self.groups), np.full(self.groups, float(recipe.of(())))
-            return Post(upper, lower, upper, never)
+            return PostProcessed(upper, lower, upper, never)
         found = np.array([recipe.of(one) for one in self.sets], dtype=float)
-        return Post(found, found, found, never)
+        return PostProcessed(found, found, found, never)
 
-    def _chosen(self, mode: ModeRecipe, places: Sequence[int]) -> Post:
+    def _chosen(self, mode: ModeRecipe, places: Sequence[int]) -> PostProcessed:
         """A value that was chosen; the one that most rows have may be any, or none."""
         values = [mode.values[place] for place in places]
         null = np.ones(self.groups, dtype=bool)
@@ -173,9 +175,9 @@ class Calculation:
         numbers = np.array(mode.values, dtype=np.float64)
         found = numbers[np.array(places, dtype=np.int64)]
         least, most = (np.full(self.groups, end(numbers)) for end in (np.min, np.max))
-        return Post(found, least, most, null)
+        return PostProcessed(found, least, most, null)
 
-    def _ranked(self, ranked: Ranked, each: float) -> Post:
+    def _ranked(self, ranked: Ranked, each: float) -> PostProcessed:
         """A rank among the kept groups of the same keys; NULL elsewhere."""
         inner = {one for x, _ in ranked.order for one in claims(x)}
         # All groups, and not the kept ones alone: which are kept depends on the noise.
@@ -195,7 +197,7 @@ class Calculation:
             lower[at], upper[at] = possible_places(
                 ranked.word, ends[0][at], ends[1][at], first.null[at], tied
             )
-        return Post(value, lower, upper, np.isnan(value))
+        return PostProcessed(value, lower, upper, np.isnan(value))
 
 
 def _may_be_null(recipe: Recipe, lower: Floats, upper: Floats) -> Truths:
@@ -217,7 +219,9 @@ def _may_be_null(recipe: Recipe, lower: Floats, upper: Floats) -> Truths:
 # --- as columns of a release --------------------------------------------------------------------
 
 
-def post_columns(titles: Sequence[str], post: Post, kind: Kind | None) -> list[dict[str, Any]]:
+def post_columns(
+    titles: Sequence[str], post: PostProcessed, kind: Kind | None
+) -> list[dict[str, Any]]:
     """The value and the ends of what it can be, as the columns of a release hold them."""
     if kind is Kind.BOOLEAN:
         parts = [[None if math.isnan(v) else v == 1 for v in post.value.tolist()]]

@@ -14,7 +14,7 @@ from dither.plan.released import COMPARISONS
 
 __all__ = [
     "Floats",
-    "Post",
+    "PostProcessed",
     "Truths",
     "applied",
     "as_listed",
@@ -30,7 +30,7 @@ Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class PostProcessed:
     """A released value in each group, with all that the true one can be.
 
     Parameters
@@ -53,19 +53,19 @@ class Post:
     certain: Truths | None = None
 
 
-def missing(groups: int) -> Post:
+def missing(groups: int) -> PostProcessed:
     """NULL."""
     ends = np.full(groups, np.inf)
-    return Post(np.full(groups, np.nan), ends, -ends, np.ones(groups, dtype=bool))
+    return PostProcessed(np.full(groups, np.nan), ends, -ends, np.ones(groups, dtype=bool))
 
 
-def objects(values: Sequence[Any]) -> Post:
+def objects(values: Sequence[Any]) -> PostProcessed:
     """Texts or dates that are known."""
     found = np.empty(len(values), dtype=object)
     found[:] = values
     null = np.array([v is None for v in values], dtype=bool)
     ends = np.full(len(values), np.nan)
-    return Post(found, ends, ends, null, np.ones(len(values), dtype=bool))
+    return PostProcessed(found, ends, ends, null, np.ones(len(values), dtype=bool))
 
 
 def as_listed(values: npt.NDArray[Any]) -> list[Any]:
@@ -76,7 +76,7 @@ def as_listed(values: npt.NDArray[Any]) -> list[Any]:
 # --- operations ---------------------------------------------------------------------------------
 
 
-def applied(op: str, xs: list[Post]) -> Post:
+def applied(op: str, xs: list[PostProcessed]) -> PostProcessed:
     """An operation of ``dither.plan.released`` on its operands."""
     match op:
         case "+" | "-" | "*" | "/":
@@ -121,7 +121,7 @@ def _out(
     empty: Any,
     ulps: int,
     exact: tuple[Any, Any] = (False, False),
-) -> Post:
+) -> PostProcessed:
     """With ends moved outwards by what they may have been rounded, and none where all is NULL.
 
     ``exact`` says of which ends it is known that they were not: a share of 1 leaves 0, not less.
@@ -133,7 +133,7 @@ def _out(
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
     gone = np.broadcast_to(empty, lower.shape)
-    return Post(
+    return PostProcessed(
         np.asarray(value, dtype=float),
         np.where(gone, np.inf, lower),
         np.where(gone, -np.inf, upper),
@@ -141,11 +141,11 @@ def _out(
     )
 
 
-def _empty(*xs: Post) -> Truths:
+def _empty(*xs: PostProcessed) -> Truths:
     return np.asarray(reduce(np.logical_or, [x.lower > x.upper for x in xs]))
 
 
-def _arithmetic(op: str, a: Post, b: Post) -> Post:
+def _arithmetic(op: str, a: PostProcessed, b: PostProcessed) -> PostProcessed:
     null, empty = a.null | b.null, _empty(a, b)
     if op == "+":
         lower, upper = a.lower + b.lower, a.upper + b.upper
@@ -179,11 +179,13 @@ def _product(x: Floats, y: Floats) -> Floats:
     return np.where((x == 0) | (y == 0), 0.0, x * y)
 
 
-def _opposite(x: Post) -> Post:
-    return Post(-x.value, -x.upper, -x.lower, x.null)
+def _opposite(x: PostProcessed) -> PostProcessed:
+    return PostProcessed(-x.value, -x.upper, -x.lower, x.null)
 
 
-def _rising(x: Post, function: Callable[[Floats], Any], ulps: int, least: float = -np.inf) -> Post:
+def _rising(
+    x: PostProcessed, function: Callable[[Floats], Any], ulps: int, least: float = -np.inf
+) -> PostProcessed:
     """A rising function; below ``least`` it is NULL, and at it too where it is infinite there."""
     open_ = bool(np.isneginf(function(np.array(least)))) and np.isfinite(least)
     outside = (x.value <= least) if open_ else (x.value < least)
@@ -222,13 +224,13 @@ def _bessel(n: Floats) -> Floats:
     return np.where(np.isinf(n), 1.0, n / (n - 1))
 
 
-def _absolute(x: Post) -> Post:
+def _absolute(x: PostProcessed) -> PostProcessed:
     ends = np.abs(x.lower), np.abs(x.upper)
     lower = np.where((x.lower <= 0) & (x.upper >= 0), 0.0, np.minimum(*ends))
     return _out(np.abs(x.value), lower, np.maximum(*ends), x.null, _empty(x), 0)
 
 
-def _power(x: Post, exponent: float) -> Post:
+def _power(x: PostProcessed, exponent: float) -> PostProcessed:
     size = abs(exponent)
     if not size.is_integer():
         found = _rising(x, lambda v: v**size, 4, 0.0)
@@ -236,14 +238,14 @@ def _power(x: Post, exponent: float) -> Post:
         found = _rising(x, lambda v: v**size, 4)
     else:
         found = _rising(_absolute(x), lambda v: v**size, 4)
-        found = Post(found.value, np.maximum(found.lower, 0.0), found.upper, found.null)
+        found = PostProcessed(found.value, np.maximum(found.lower, 0.0), found.upper, found.null)
     if exponent >= 0:
         return found
     one = np.ones_like(found.value)
-    return _arithmetic("/", Post(one, one, one, np.zeros(one.shape, dtype=bool)), found)
+    return _arithmetic("/", PostProcessed(one, one, one, np.zeros(one.shape, dtype=bool)), found)
 
 
-def _least(xs: list[Post]) -> Post:
+def _least(xs: list[PostProcessed]) -> PostProcessed:
     """Of those that are not NULL."""
     value = reduce(np.fmin, [x.value for x in xs])
     lower = reduce(np.minimum, [x.lower for x in xs])
@@ -256,7 +258,7 @@ def _least(xs: list[Post]) -> Post:
     return _out(value, lower, upper, null, empty, 0)
 
 
-def _compared(op: str, a: Post, b: Post) -> Post:
+def _compared(op: str, a: PostProcessed, b: PostProcessed) -> PostProcessed:
     null = a.null | b.null
     if a.certain is not None or b.certain is not None:
         return _compared_objects(op, a, b, null)
@@ -277,7 +279,7 @@ def _compared(op: str, a: Post, b: Post) -> Post:
     return _negated(found) if op == "<>" else found
 
 
-def _compared_objects(op: str, a: Post, b: Post, null: Truths) -> Post:
+def _compared_objects(op: str, a: PostProcessed, b: PostProcessed, null: Truths) -> PostProcessed:
     """Texts and dates, which are keys, constants and what is chosen among them."""
     turns = {
         "=": lambda x, y: x == y,
@@ -302,8 +304,8 @@ def _is_none(value: Any) -> bool:
     return value is None or value != value
 
 
-def _truths(value: Any, surely: Any, maybe: Any, null: Any) -> Post:
-    return Post(
+def _truths(value: Any, surely: Any, maybe: Any, null: Any) -> PostProcessed:
+    return PostProcessed(
         np.asarray(value, dtype=float),
         np.asarray(surely, dtype=float),
         np.asarray(maybe, dtype=float),
@@ -311,16 +313,16 @@ def _truths(value: Any, surely: Any, maybe: Any, null: Any) -> Post:
     )
 
 
-def _negated(x: Post) -> Post:
+def _negated(x: PostProcessed) -> PostProcessed:
     return _truths(1 - x.value, (x.upper < 1) & ~x.null, ~surely(x), x.null)
 
 
-def surely(x: Post) -> Truths:
+def surely(x: PostProcessed) -> Truths:
     """Where a truth value is true, and neither false nor NULL."""
     return np.asarray((x.lower == 1) & ~x.null)
 
 
-def _joined(op: str, xs: list[Post]) -> Post:
+def _joined(op: str, xs: list[PostProcessed]) -> PostProcessed:
     """AND and OR of three values: false, unknown, true."""
     both = op == "AND"
     turn = np.fmin if both else np.fmax
@@ -337,7 +339,7 @@ def _joined(op: str, xs: list[Post]) -> Post:
     )
 
 
-def _is_null(x: Post) -> Post:
+def _is_null(x: PostProcessed) -> PostProcessed:
     if x.certain is not None:
         value = np.array([v is None for v in x.value.tolist()], dtype=bool)
         return _truths(
@@ -348,9 +350,9 @@ def _is_null(x: Post) -> Post:
     return _truths(value, gone, x.null, np.zeros(value.shape, dtype=bool))
 
 
-def _case(xs: list[Post]) -> Post:
+def _case(xs: list[PostProcessed]) -> PostProcessed:
     """Conditions and values in turn, then what stands behind ELSE."""
-    arms: list[tuple[Any, Any, Post]] = []
+    arms: list[tuple[Any, Any, PostProcessed]] = []
     left = np.ones(xs[0].null.shape, dtype=bool)
     open_ = left.copy()
     for condition, chosen in zip(xs[:-1:2], xs[1:-1:2], strict=True):
@@ -360,21 +362,23 @@ def _case(xs: list[Post]) -> Post:
     return _mixed([*arms, (left, open_, xs[-1])])
 
 
-def _coalesce(xs: list[Post]) -> Post:
-    arms: list[tuple[Any, Any, Post]] = []
+def _coalesce(xs: list[PostProcessed]) -> PostProcessed:
+    arms: list[tuple[Any, Any, PostProcessed]] = []
     left = np.ones(xs[0].null.shape, dtype=bool)
     open_ = left.copy()
     for x in xs:
         known = np.array([not _is_none(v) for v in x.value.tolist()], dtype=bool)
         # That an earlier one is NULL is not the choice of NULL.
         never = np.zeros(x.null.shape, dtype=bool)
-        arms.append((left & known, open_, Post(x.value, x.lower, x.upper, never, x.certain)))
+        arms.append(
+            (left & known, open_, PostProcessed(x.value, x.lower, x.upper, never, x.certain))
+        )
         left, open_ = left & ~known, open_ & x.null
     found = _mixed([*arms, (left, open_, missing(len(left)))])
-    return Post(found.value, found.lower, found.upper, open_, found.certain)
+    return PostProcessed(found.value, found.lower, found.upper, open_, found.certain)
 
 
-def _mixed(arms: list[tuple[Any, Any, Post]]) -> Post:
+def _mixed(arms: list[tuple[Any, Any, PostProcessed]]) -> PostProcessed:
     """Of arms (where it is chosen, where the true choice may be it, what it is)."""
     groups = len(arms[0][0])
     textual = any(x.certain is not None for _, _, x in arms)
@@ -392,8 +396,8 @@ def _mixed(arms: list[tuple[Any, Any, Post]]) -> Post:
         null |= maybe & x.null
         certain &= ~maybe | chosen & (True if x.certain is None else x.certain)
     if textual:
-        return Post(value, lower, upper, null, certain & ~several)
-    return Post(value, lower, upper, null)
+        return PostProcessed(value, lower, upper, null, certain & ~several)
+    return PostProcessed(value, lower, upper, null)
 
 
 # --- ranks --------------------------------------------------------------------------------------

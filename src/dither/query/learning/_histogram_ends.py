@@ -30,7 +30,7 @@ from dither._search import least_integer
 from dither.mechanisms import AdditiveNoise, half_width
 from dither.mechanisms._base import Integers
 
-__all__ = ["Outside", "ends_of", "limit_of", "outside_of", "share_beyond", "threshold"]
+__all__ = ["ShareOutside", "ends_of", "limit_of", "outside_of", "share_beyond", "threshold"]
 
 FAR = Fraction(1, 1000)
 """How likely an empty cell, out of all, may be to pass for an occupied one."""
@@ -104,7 +104,7 @@ def _occupied(counts: Integers, noise: AdditiveNoise) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ShareOutside:
     """Which share lies outside of ends: as far as can be told, and at most."""
 
     expected: float
@@ -113,7 +113,7 @@ class Outside:
 
 def outside_of(
     outside: Integers, inside: Integers | int, noise: AdditiveNoise, confidence: float
-) -> Outside:
+) -> ShareOutside:
     """The share outside, from the noisy numbers outside and inside (of each side, or part)."""
     alpha = 1 - confidence
     # Noise is symmetric: half of what a half-width leaves outside lies on either side.
@@ -126,4 +126,4 @@ def outside_of(
     known = max(out, 0.0) + max(within, 0.0)
     expected = max(out, 0.0) / known if known > 0 else 1.0
     bound = most / (most + least) if most + least > 0 else 1.0
-    return Outside(min(expected, bound), bound)
+    return ShareOutside(min(expected, bound), bound)

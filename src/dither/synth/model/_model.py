@@ -15,7 +15,7 @@ from dither.synth.model._graph import GraphModel, NoisyMarginal
 from dither.synth.model._junction import Clique
 from dither.synth.model._plans import Measurements, total_of
 
-__all__ = ["Fitted"]
+__all__ = ["FittedModel"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ STEPS = 300
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedModel:
     """A graphical model over cells, some of which stand for several values.
 
     Parameters
@@ -57,7 +57,7 @@ class Fitted:
         known: Sequence[NoisyMarginal] = (),
         forbidden: Mapping[Clique, npt.NDArray[np.bool_]] | None = None,
         uniform: bool = False,
-    ) -> Fitted:
+    ) -> FittedModel:
         """Fit what was measured; ``uniform`` takes no notice of anything but the total."""
         merged = found.merged
         cells = tuple(int(merged[v].max()) + 1 if v in merged else n for v, n in enumerate(sizes))

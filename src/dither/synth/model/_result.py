@@ -28,7 +28,7 @@ from dither.synth._rules import Rules
 from dither.synth._spending import MeasuredTable
 from dither.synth._values import values_of
 from dither.synth.model._inside import FinerBins
-from dither.synth.model._model import Fitted
+from dither.synth.model._model import FittedModel
 from dither.synth.model._plans import Measurements
 from dither.synth.tables._stored import unpacked
 
@@ -159,9 +159,9 @@ class SyntheticModel:
         return {int(v): FinerBins.from_dict(b, columns[int(v)]) for v, b in stored.items()}
 
     @cached_property
-    def _fitted(self) -> Fitted:
+    def _fitted(self) -> FittedModel:
         rules = Rules.from_dict(self._content["rules"], self.domain)
-        return Fitted.of(
+        return FittedModel.of(
             self.domain.sizes,
             self._found,
             total=self._content["total"],

@@ -26,14 +26,14 @@ from dither.lab._grouping import Ints, grouped
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Alone", "Uniqueness", "uniqueness"]
+__all__ = ["Uniqueness", "UniquenessByColumns", "uniqueness"]
 
 MOST = 20_000
 """Choices of columns that are tried at most, over all sizes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class UniquenessByColumns:
     """What m columns give away: over all choices of them, and by the worst.
 
     Attributes
@@ -61,13 +61,13 @@ class Uniqueness(Printable):
     ----------
     people : int
     quasi : tuple of str
-    sizes : tuple of Alone
+    sizes : tuple of UniquenessByColumns
         One for each number of columns.
     """
 
     people: int
     quasi: tuple[str, ...]
-    sizes: tuple[Alone, ...]
+    sizes: tuple[UniquenessByColumns, ...]
 
     def summary(self) -> str:
         """A line for each number of columns."""
@@ -142,11 +142,11 @@ def uniqueness(
     )
 
 
-def _alone(coded: dict[str, Ints], m: int, people: int) -> Alone:
+def _alone(coded: dict[str, Ints], m: int, people: int) -> UniquenessByColumns:
     shares = {}
     for chosen in itertools.combinations(coded, m):
         sizes = np.bincount(grouped(coded[name] for name in chosen))
         shares[chosen] = int((sizes == 1).sum()) / people
     worst = max(shares, key=lambda c: shares[c])
     values = list(shares.values())
-    return Alone(m, min(values), sum(values) / len(values), shares[worst], worst)
+    return UniquenessByColumns(m, min(values), sum(values) / len(values), shares[worst], worst)

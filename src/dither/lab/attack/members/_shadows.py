@@ -42,7 +42,7 @@ from dither.lab.attack._verdict import BARE
 
 __all__ = [
     "FOLDS",
-    "Plays",
+    "PlayedRounds",
     "attacked",
     "confidences",
     "folds",
@@ -159,7 +159,7 @@ _ALARMS = (*np.geomspace(1e-4, 0.5, 16).tolist(), *(1.0 - np.geomspace(0.4, 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plays:
+class PlayedRounds:
     """What was played.
 
     Attributes
@@ -187,7 +187,7 @@ def play_statistic(
     method: str,
     plays: int,
     generator: np.random.Generator,
-) -> Plays:
+) -> PlayedRounds:
     """Score fresh releases: of the statistic, of it without noise, and of strangers' bits.
 
     Of the ``plays`` fresh releases each has the target in or out by a fair coin; there are as many
@@ -211,7 +211,7 @@ def play_statistic(
     # The last is above all that was seen without the target: what is never seen then tells most.
     beyond = np.nextafter(alone.max(), np.inf)
     cuts = np.unique([*np.quantile(alone, 1.0 - np.array(_ALARMS)), beyond])
-    return Plays((scores, member, guesses), control, (scores, stranger, guesses), bare, cuts)
+    return PlayedRounds((scores, member, guesses), control, (scores, stranger, guesses), bare, cuts)
 
 
 def _on_means(method: str, target: Floats, inside: Floats, outside: Floats) -> tuple[Played, str]:

@@ -74,7 +74,7 @@ from dither.privacy import Loss, Neighbours, gaussian
 __all__ = [
     "Factorization",
     "Participation",
-    "Streamed",
+    "StreamedNoise",
     "Workload",
     "factorization",
     "greatest_of_patterns",
@@ -315,7 +315,7 @@ class Factorization(Printable):
         return lambda t: np.concatenate([first[t::-1], np.zeros(n - t - 1)])
 
 
-class Streamed:
+class StreamedNoise:
     """The rows of C⁻¹·Z, one a step, from those of Z.
 
     It takes numpy arrays or torch tensors of any one shape, and keeps `Factorization.memory` of

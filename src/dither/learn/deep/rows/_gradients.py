@@ -30,11 +30,11 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from dither.errors import ArgumentError
-from dither.learn.deep.rows._layers import LAYERS, GradientPart, LayerPart, LinearPart, Whole
+from dither.learn.deep.rows._layers import LAYERS, FullGradient, GradientPart, LayerPart, LinearPart
 from dither.learn.deep.rows._model import made_up_rows, trainable
 from dither.learn.deep.state._guard import Guard
 
-__all__ = ["ByLayers", "ByRows", "ByVmap", "GradientEngine", "Unknown", "cross_entropy"]
+__all__ = ["ByLayers", "ByRows", "ByVmap", "GradientEngine", "UnknownUse", "cross_entropy"]
 
 PerExampleLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -101,7 +101,7 @@ class GradientEngine:
         for name in self.parameters:
             layers.setdefault(name.rpartition(".")[0], []).append(name)
         return [
-            Whole(tuple(names), layer, [made[name] for name in names])
+            FullGradient(tuple(names), layer, [made[name] for name in names])
             for layer, names in layers.items()
         ]
 
@@ -220,13 +220,13 @@ class ByLayers(GradientEngine):
 
         def note(name: str, given: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
             if name in into:
-                raise Unknown
+                raise UnknownUse
             into[name] = given
             return out + zeros[name]
 
         found = self._hooked(note, x.unsqueeze(0), y.unsqueeze(0))
         if len(into) != len(self._known):
-            raise Unknown
+            raise UnknownUse
         return found.reshape(()), into
 
     def _shaped(self, row: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -270,5 +270,5 @@ class ByLayers(GradientEngine):
         return int(4 * between // len(x) + 2 * sum(sizes))
 
 
-class Unknown(Exception):
+class UnknownUse(Exception):
     """A layer was used in a way that its inputs and outputs do not tell."""

@@ -25,7 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["LAYERS", "EmbeddingPart", "GradientPart", "Whole"]
+__all__ = ["LAYERS", "EmbeddingPart", "FullGradient", "GradientPart"]
 
 
 class GradientPart:
@@ -62,7 +62,7 @@ class GradientPart:
         raise NotImplementedError
 
 
-class Whole(GradientPart):
+class FullGradient(GradientPart):
     """Gradients that were made as such."""
 
     def __init__(self, names: tuple[str, ...], layer: str, made: list[torch.Tensor]) -> None:

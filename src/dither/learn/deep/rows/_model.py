@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dither.errors import ArgumentError
 from dither.learn.deep.state._draws import Sources
-from dither.learn.deep.state._state import Watched, quiet
+from dither.learn.deep.state._state import WatchedObjects, quiet
 from dither.numeric import KeyedWords
 
 __all__ = [
@@ -134,7 +134,7 @@ def check_rows_alone(model: nn.Module, rows: torch.Tensor) -> torch.Tensor:
         running the model changes what it can reach. It is then as it was.
     """
     one, two, three = (_made_up(rows, seed) for seed in range(3))
-    begun, watched = Watched(model=model), Watched(model=model)
+    begun, watched = WatchedObjects(model=model), WatchedObjects(model=model)
     begun.remember()
     sources = Sources(rows.device, begun.generators, everywhere=True)
 

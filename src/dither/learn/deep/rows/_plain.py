@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from dither.learn.deep.rows._gradients import ByLayers, PerExampleLoss, Unknown, cross_entropy
+from dither.learn.deep.rows._gradients import ByLayers, PerExampleLoss, UnknownUse, cross_entropy
 from dither.learn.deep.rows._layers import GradientPart
 
 __all__ = ["ByBatch", "reads_rows_apart"]
@@ -84,17 +84,17 @@ class ByBatch(ByLayers):
         def look(module: nn.Module, given: tuple[Any, ...], out: torch.Tensor) -> None:
             dimensions = _IMAGES.get(type(module))
             if len(given[0]) != len(x) or len(out) != len(x):
-                raise Unknown
+                raise UnknownUse
             if dimensions is not None and given[0].ndim != dimensions:
-                raise Unknown
+                raise UnknownUse
             inner = len(module.normalized_shape) if isinstance(module, nn.LayerNorm) else 1
             if given[0].ndim <= inner and not isinstance(module, nn.Embedding | nn.Sequential):
-                raise Unknown
+                raise UnknownUse
             name = names.get(id(module))
             if name is None:
                 return
             if name in into:
-                raise Unknown
+                raise UnknownUse
             into[name] = given[0].detach()
             versions[name] = into[name]._version
             # The edge, not the tensor: what follows may change that in place.
@@ -108,9 +108,9 @@ class ByBatch(ByLayers):
                 for handle in handles:
                     handle.remove()
             if len(into) != len(self._known):
-                raise Unknown
+                raise UnknownUse
             if any(held._version != versions[name] for name, held in into.items()):
-                raise Unknown
+                raise UnknownUse
             found = torch.autograd.grad(losses.sum(), [outs[name] for name, *_ in self._known])
         return [
             kind(own, name, module, _as_rows(module, into[name]), _as_rows(module, out))

@@ -35,7 +35,7 @@ from dither.learn.deep.rows._gradients import (
 from dither.learn.deep.rows._model import Precision, check_loss_alone, keeps, unusual_rows
 from dither.learn.deep.rows._plain import ByBatch, reads_rows_apart
 from dither.learn.deep.state._draws import untouched
-from dither.learn.deep.state._guard import Changed
+from dither.learn.deep.state._guard import StateChanged
 from dither.learn.deep.state._state import quiet
 from dither.numeric import KeyedWords
 
@@ -126,7 +126,7 @@ class _Trial:
             try:
                 with Precision() as precision:
                     self.true = _under(alone, x, y)
-            except Changed as changed:
+            except StateChanged as changed:
                 raise ArgumentError(keeps(changed.names)) from None
             except Exception as error:
                 raise ArgumentError(
@@ -140,7 +140,7 @@ class _Trial:
         self.far_true: dict[str, torch.Tensor] | None
         try:
             self.far_true = _under(alone, self.far, self._wanted(len(self.far)))
-        except Changed as changed:
+        except StateChanged as changed:
             raise ArgumentError(keeps(changed.names)) from None
         except Exception:
             self.far_true = None
@@ -166,7 +166,7 @@ class _Trial:
                 with _Drawn() as again:
                     engine.parts(rows, self._wanted(3))
                 runs.append(again.found)
-        except Changed as changed:
+        except StateChanged as changed:
             raise ArgumentError(keeps(changed.names)) from None
         except Exception:
             return False

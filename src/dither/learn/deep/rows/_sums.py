@@ -34,7 +34,7 @@ from dither.errors import EngineError
 from dither.learn.deep.rows._clipping import Adaptive, Clip
 from dither.learn.deep.rows._gradients import GradientEngine
 from dither.learn.deep.rows._layers import EmbeddingPart, GradientPart, LinearPart
-from dither.learn.deep.state._guard import Changed
+from dither.learn.deep.state._guard import StateChanged
 
 __all__ = ["ClippedSums"]
 
@@ -96,7 +96,7 @@ class ClippedSums:
             return
         try:
             parts = self.engine.parts(x, y)
-        except Changed:
+        except StateChanged:
             raise EngineError(
                 "the model or the loss changed what it can reach while it ran, which the steps "
                 "before have not shown: it is put back, for it may hold what was seen of rows. "

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from dither.learn.deep.state._draws import Sources
-from dither.learn.deep.state._state import Watched, quiet
+from dither.learn.deep.state._state import WatchedObjects, quiet
 from dither.numeric import Words
 
-__all__ = ["Changed", "Guard"]
+__all__ = ["Guard", "StateChanged"]
 
 
-class Changed(Exception):
+class StateChanged(Exception):
     """Something was changed by running a model; it is put back by then. ``names`` say what."""
 
     def __init__(self, names: list[str]) -> None:
@@ -47,7 +47,7 @@ class Guard:
 
     Attributes
     ----------
-    watched : Watched
+    watched : WatchedObjects
     words : Words or None
         Where draws come from; None for this thread's secure words.
     everywhere : bool
@@ -57,7 +57,7 @@ class Guard:
     """
 
     def __init__(self, **roots: Any) -> None:
-        self.watched = Watched(**roots)
+        self.watched = WatchedObjects(**roots)
         self.words: Words | None = None
         self.everywhere = False
         self.generators: list[torch.Generator] = []
@@ -98,4 +98,4 @@ class Guard:
         found = self.watched.changed()
         if found:
             self.watched.restore()
-            raise Changed(found)
+            raise StateChanged(found)

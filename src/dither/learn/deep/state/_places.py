@@ -29,8 +29,8 @@ __all__ = [
     "InSequence",
     "InSet",
     "InSlots",
-    "Numbers",
-    "Reached",
+    "IteratorState",
+    "TensorState",
     "counts",
 ]
 
@@ -141,7 +141,7 @@ class InArray(Holder):
         self.held[...] = self.copy
 
 
-class Reached(Holder):
+class IteratorState(Holder):
     """Where an iterator is: it cannot be put back, and only what has a place is compared."""
 
     def __init__(self, name: str, held: Any) -> None:
@@ -243,7 +243,7 @@ class InGlobals(Holder):
         self.held.update(self.copy)
 
 
-class Numbers:
+class TensorState:
     """One tensor, and its numbers."""
 
     __slots__ = ("alias", "copy", "held", "name", "seal")

@@ -43,12 +43,12 @@ from dither.learn.deep.state._places import (
     InSequence,
     InSet,
     InSlots,
-    Numbers,
-    Reached,
+    IteratorState,
+    TensorState,
     counts,
 )
 
-__all__ = ["Watched", "is_generator", "quiet"]
+__all__ = ["WatchedObjects", "is_generator", "quiet"]
 
 _PASSED = (types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.MappingProxyType)
 _ITERATORS: tuple[type, ...] = (
@@ -61,7 +61,7 @@ _ITERATORS: tuple[type, ...] = (
 )
 
 
-class Watched:
+class WatchedObjects:
     """All that can be reached from some objects.
 
     Parameters
@@ -78,7 +78,7 @@ class Watched:
     def __init__(self, **roots: Any) -> None:
         self._roots = roots
         self._holders: list[Holder] = []
-        self._tensors: list[Numbers] = []
+        self._tensors: list[TensorState] = []
         self._derived: list[tuple[Any, str]] = []
         self.generators: list[Any] = []
         self._walked = False
@@ -139,7 +139,7 @@ class Watched:
     def _met(self, name: str, one: Any) -> Iterator[tuple[str, Any]]:
         """Note one thing; what can be reached from it at once, by name."""
         if isinstance(one, torch.Tensor):
-            self._tensors.append(Numbers(name, one))
+            self._tensors.append(TensorState(name, one))
             yield name, getattr(one, "_backward_hooks", None)
             if getattr(one, "__dict__", None):
                 yield name, one.__dict__
@@ -163,7 +163,7 @@ class Watched:
         elif isinstance(one, tuple | frozenset):
             yield from ((name, item) for item in one)
         elif isinstance(one, _ITERATORS) or counts(one):
-            self._holders.append(Reached(name, one))
+            self._holders.append(IteratorState(name, one))
         elif isinstance(one, types.FunctionType):
             yield from self._function(name, one)
         elif isinstance(one, types.MethodType):

@@ -26,9 +26,9 @@ from dither.learn._estimator import (
     summarised,
     within,
 )
-from dither.learn._noise import Asked
+from dither.learn._noise import PrivacyParameters
 from dither.learn._rows import declared
-from dither.learn.tabular.trees._tree import Grown
+from dither.learn.tabular.trees._tree import ReleasedForest
 from dither.learn.tabular.trees._trees import UNIT, Trees
 from dither.privacy import Loss, Neighbours
 
@@ -44,7 +44,7 @@ Integers = npt.NDArray[np.int64]
 def forest_run(
     columns: tuple[FeatureColumn, ...],
     classes: int,
-    asked: Asked,
+    asked: PrivacyParameters,
     n_estimators: Any,
     max_depth: Any,
     max_features: Any,
@@ -77,14 +77,14 @@ class Forest(Estimator):
     max_features: int
     splits: str
 
-    grown_: Grown
+    grown_: ReleasedForest
     _protects: str
 
     def _trees(self, table: Any, classes: int) -> Trees:
         return forest_run(
             declared(table, self.bounds, self.categories),
             classes,
-            Asked.of(self.epsilon, self.delta, self.neighbours),
+            PrivacyParameters.of(self.epsilon, self.delta, self.neighbours),
             self.n_estimators,
             self.max_depth,
             self.max_features,
@@ -100,7 +100,7 @@ class Forest(Estimator):
         grown = run.run(places, targets, seen)
         return self._hold(grown, run.loss, protected_row(run.asked.neighbours))
 
-    def _hold(self, grown: Grown, loss: Loss, protects: str) -> Self:
+    def _hold(self, grown: ReleasedForest, loss: Loss, protects: str) -> Self:
         """What training found, and whom its loss protects."""
         self.grown_, self._protects = grown, protects
         return self._fitted_on(grown.columns, loss)

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from dither import noise as randomness
 from dither.learn._noise import Noise
-from dither.learn.tabular.trees._plans import ForestWay
+from dither.learn.tabular.trees._plans import ForestPlan
 from dither.learn.tabular.trees._scores import Scores, moved_centre
 from dither.learn.tabular.trees._tree import Ends, Tree, cuts_of, halved
 
-__all__ = ["Growth", "Leaving"]
+__all__ = ["Growth", "NoisyTables"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ _SHARE = 3
 """One column in so many is tried for a split, where that is more than asked for."""
 
 
-class Leaving(Protocol):
+class NoisyTables(Protocol):
     """What leaves of the rows, with its noise: `dither.learn.tabular.trees._trees.Trees`."""
 
     def table(self, noise: Noise, places: Integers, cells: int, targets: Integers) -> Floats:
@@ -52,8 +52,8 @@ class Growth:
 
     Parameters
     ----------
-    leaving : Leaving
-    way : ForestWay
+    leaving : NoisyTables
+    plan : ForestPlan
     codes : array of int, shape (n, d)
         Rows as trees read them.
     targets : array of int, shape (n, m)
@@ -64,8 +64,8 @@ class Growth:
         How many columns are tried for a split, at least.
     """
 
-    leaving: Leaving
-    way: ForestWay
+    leaving: NoisyTables
+    plan: ForestPlan
     codes: Integers
     targets: Integers
     scores: Scores
@@ -78,7 +78,7 @@ class Growth:
         ends: dict[int, Ends] = {0: (np.zeros_like(self.most), self.most)}
         rows = {0: np.arange(len(self.codes))}
         centres = {0: self.scores.centre}
-        for level in range(self.way.depth):
+        for level in range(self.plan.depth):
             if level and self.scores.centre is not None:
                 centres = self._centres(rows, centres)
             below: dict[int, Ends] = {}
@@ -102,7 +102,7 @@ class Growth:
     @property
     def _tries(self) -> int:
         columns = len(self.most)
-        if self.way.trees * self.way.depth == 1:
+        if self.plan.trees * self.plan.depth == 1:
             return columns
         return max(self.tries, math.ceil(columns / _SHARE))
 
@@ -114,7 +114,7 @@ class Growth:
             return {}
         which = np.concatenate(list(rows.values()))
         places = np.repeat(np.arange(len(rows)), [len(held) for held in rows.values()])
-        noise = self.way.centres
+        noise = self.plan.centres
         sums = self.leaving.table(noise, places, len(rows), self.targets[which])
         off = self.leaving.deviation(noise)
         pairs = zip(above.items(), sums, strict=True)
@@ -140,4 +140,4 @@ class Growth:
             utilities.append(self.scores.utility(lefts) + self.scores.utility(rights))
             asked += [(column, int(cut)) for cut in cuts]
         found = np.concatenate(utilities)
-        return asked[self.leaving.choose(self.way.level, self.scores.span, found)]
+        return asked[self.leaving.choose(self.plan.level, self.scores.span, found)]

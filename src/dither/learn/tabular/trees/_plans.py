@@ -1,8 +1,8 @@
 """What a forest may spend, and the ways to grow it: how many trees, how deep, with which noise.
 
 Three things leave of the rows, each at its own price, for the unit and the neighbours of the claim.
-A row moves one table by at most ``table``, which is what `Moved` says of it; g rows are added or
-removed between neighbours: twice as many as a unit has, where rows are replaced.
+A row moves one table by at most ``table``, a `TableSensitivity`; g rows are added or removed
+between neighbours: twice as many as a unit has, where rows are replaced.
 
 - Tables: sums of the targets in cells, with noise of one law. T of them move by T times ``table``:
   one for each list, one for the leaves of each tree, and where nodes have centres one for the nodes
@@ -35,12 +35,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dither.accounting import rho_of_epsilon
-from dither.learn._noise import Asked, Moved, Noise
+from dither.learn._noise import Noise, PrivacyParameters, TableSensitivity
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.mechanisms._composable import approximate_profile, pure_class
 from dither.privacy import Loss
 
-__all__ = ["FOR_SPLITS", "ForestWay", "ForestWays"]
+__all__ = ["FOR_SPLITS", "ForestPlan", "ForestPlanner"]
 
 _FOR_ROWS, _FOR_LISTS, FOR_SPLITS = Fraction(3, 100), Fraction(6, 100), Fraction(54, 100)
 """Of all: the number of rows; of the rest: the order of lists, and splits. Leaves have the rest."""
@@ -55,7 +55,7 @@ _LEVELS = 3
 
 
 @dataclass(frozen=True)
-class ForestWay:
+class ForestPlan:
     """One way to grow a forest.
 
     Parameters
@@ -76,12 +76,12 @@ class ForestWay:
 
 
 @dataclass(frozen=True)
-class ForestWays:
+class ForestPlanner:
     """What may be spent, fixed before any row is read.
 
     Parameters
     ----------
-    table : Moved
+    table : TableSensitivity
         By how much a unit moves one table.
     units : int
         g: how many rows are added or removed between neighbours.
@@ -89,7 +89,7 @@ class ForestWays:
         How many columns are lists, whose categories are put in order.
     trees, depth : int
         At most.
-    asked : Asked
+    asked : PrivacyParameters
     centred : bool
         Whether nodes have centres.
 
@@ -103,12 +103,12 @@ class ForestWays:
         Of all that leaves.
     """
 
-    table: Moved
+    table: TableSensitivity
     units: int
     listed: int
     trees: int
     depth: int
-    asked: Asked
+    asked: PrivacyParameters
     centred: bool = False
     rows: DiscreteLaplace = field(init=False)
     rho: Fraction = field(init=False)
@@ -150,7 +150,7 @@ class ForestWays:
         centres = _FOR_CENTRES if self.centred and depth > 1 else Fraction(0)
         return lists, FOR_SPLITS - centres, 1 - lists - FOR_SPLITS, centres
 
-    def way(self, rows: float) -> ForestWay:
+    def plan(self, rows: float) -> ForestPlan:
         """The way to take with about so many rows, by what left of them with noise."""
         # A unit of m rows is heard like one row among so many fewer.
         clear = max(rows, 1.0) / self.units
@@ -167,7 +167,7 @@ class ForestWays:
         trees = min(max(int(splits / _LEVELS), 1), self.trees)
         return trees, min(max(int(splits / trees), 1), self.depth)
 
-    def purely(self, trees: int, depth: int) -> ForestWay:
+    def purely(self, trees: int, depth: int) -> ForestPlan:
         """By epsilon alone: e of the levels and of the tables add up to what is left."""
         splits = self._shares(depth)[1]
         rest = self.asked.epsilon * (1 - _FOR_ROWS)
@@ -177,7 +177,7 @@ class ForestWays:
 
         return self._way(trees, depth, rest * splits / (trees * depth), noise)
 
-    def concentrated(self, trees: int, depth: int) -> ForestWay:
+    def concentrated(self, trees: int, depth: int) -> ForestPlan:
         """By zCDP: e²/8 of the levels and rho of the tables add up to what is left."""
         splits = self._shares(depth)[1]
 
@@ -188,13 +188,13 @@ class ForestWays:
 
     def _way(
         self, trees: int, depth: int, level: Fraction, noise: Callable[[Fraction, int], Noise]
-    ) -> ForestWay:
+    ) -> ForestPlan:
         """With noise of a share for so many tables; what has no table has that of leaves."""
         lists, _, leaves, centres = self._shares(depth)
         common = noise(leaves, trees)
         order = noise(lists, self.listed) if lists else common
         below = noise(centres, trees * (depth - 1)) if centres else common
-        return ForestWay(trees, depth, level, common, order, below)
+        return ForestPlan(trees, depth, level, common, order, below)
 
 
 def _root_below(square: Fraction) -> Fraction:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dither import noise as randomness
 from dither.learn._columns import FeatureColumn
 
-__all__ = ["Ends", "Grown", "Tree", "cuts_of", "drawn_tree", "halved"]
+__all__ = ["Ends", "ReleasedForest", "Tree", "cuts_of", "drawn_tree", "halved"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class ReleasedForest:
     """What a run leaves.
 
     Parameters

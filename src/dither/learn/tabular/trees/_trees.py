@@ -25,7 +25,8 @@ Tables. A row has one cell in each: added or removed it moves a table by 1 (clas
 another, or changes within one: in absolute value at most twice that, and squared at most twice that
 too: where cells differ the squares add up, and where they do not, |t - t'|² is 2 for classes and at
 most 4·UNIT² for numbers. Of a unit with up to m rows all is m times as much, and m² times where it
-is squared (`Moved.of_unit`); and 2·m rows enter or leave nodes where rows are replaced, m if not.
+is squared (`TableSensitivity.of_unit`); and 2·m rows enter or leave nodes where rows are replaced,
+m if not.
 
 Guarantee. (epsilon, delta)-DP of all that leaves, as `dither.learn.tabular.trees._plans` proves; of
 splits by chance as `dither.learn._noise` does.
@@ -56,11 +57,11 @@ from dither import noise as randomness
 from dither._subjects import Subject
 from dither.accounting import epsilon_of_rho
 from dither.learn._columns import FeatureColumn
-from dither.learn._noise import Asked, Moved, Noise, RunNoise, left
+from dither.learn._noise import Noise, PrivacyParameters, RunNoise, TableSensitivity, left
 from dither.learn.tabular.trees._growth import Growth
-from dither.learn.tabular.trees._plans import FOR_SPLITS, ForestWay, ForestWays
+from dither.learn.tabular.trees._plans import FOR_SPLITS, ForestPlan, ForestPlanner
 from dither.learn.tabular.trees._scores import FIRM, UNIT, WEIGHT, Scores, of_classes, of_numbers
-from dither.learn.tabular.trees._tree import Grown, Tree, drawn_tree
+from dither.learn.tabular.trees._tree import ReleasedForest, Tree, drawn_tree
 from dither.mechanisms import Exponential
 from dither.privacy import Loss, Neighbours
 
@@ -83,7 +84,7 @@ class Trees:
         At most.
     tries : int
         How many columns are tried for a split, at least.
-    asked : Asked
+    asked : PrivacyParameters
     drawn : bool
         Whether splits are drawn by chance.
     of_unit : int
@@ -91,7 +92,7 @@ class Trees:
 
     Attributes
     ----------
-    ways : ForestWays
+    planner : ForestPlanner
     noisy : RunNoise
         Of the leaves, where splits are drawn by chance.
     """
@@ -101,35 +102,39 @@ class Trees:
     trees: int
     depth: int
     tries: int
-    asked: Asked
+    asked: PrivacyParameters
     drawn: bool = False
     of_unit: int = 1
-    ways: ForestWays = field(init=False)
+    planner: ForestPlanner = field(init=False)
     noisy: RunNoise = field(init=False)
 
     def __post_init__(self) -> None:
         listed = sum(column.categories is not None for column in self.columns)
         units = self.of_unit * (2 if self.asked.replace else 1)
-        ways = ForestWays(
+        planner = ForestPlanner(
             self.moved(1), units, listed, self.trees, self.depth, self.asked, not self.classes
         )
-        object.__setattr__(self, "ways", ways)
+        object.__setattr__(self, "planner", planner)
         if self.drawn:
             object.__setattr__(self, "noisy", RunNoise(*self.asked.best(self.moved(self.trees))))
 
     @property
     def loss(self) -> Loss:
         """Of all that leaves."""
-        return self.noisy.loss if self.drawn else self.ways.loss
+        return self.noisy.loss if self.drawn else self.planner.loss
 
     @property
     def outputs(self) -> int:
         """How many integers a row has in a table."""
         return self.classes or 2
 
-    def moved(self, tables: int) -> Moved:
+    def moved(self, tables: int) -> TableSensitivity:
         """How far a unit moves so many tables; see the module."""
-        one = Moved(1, 1, 1) if self.classes else Moved(2 * UNIT, 2 * UNIT**2, 2)
+        one = (
+            TableSensitivity(1, 1, 1)
+            if self.classes
+            else TableSensitivity(2 * UNIT, 2 * UNIT**2, 2)
+        )
         return (one * tables * (2 if self.asked.replace else 1)).of_unit(self.of_unit)
 
     # --- what leaves ------------------------------------------------------------------------------
@@ -154,7 +159,7 @@ class Trees:
             R.
         utilities : array of int
         """
-        return Exponential(level / (self.ways.units * span)).draw(utilities.tolist())
+        return Exponential(level / (self.planner.units * span)).draw(utilities.tolist())
 
     # --- how trees grow ---------------------------------------------------------------------------
 
@@ -164,7 +169,7 @@ class Trees:
         targets: Integers,
         seen: Callable[[int], None] | None = None,
         stands: Integers | None = None,
-    ) -> Grown:
+    ) -> ReleasedForest:
         """The one step that touches rows.
 
         Parameters
@@ -182,14 +187,14 @@ class Trees:
             targets = targets * stands[:, None]
         opened = None if self.drawn else self._opened(targets)
         orders = self._orders(places, targets, opened and opened[0].lists)
-        codes = Grown(self.columns, tuple(orders), (), (), ()).codes(places)
+        codes = ReleasedForest(self.columns, tuple(orders), (), (), ()).codes(places)
         if opened is None:
             growth, count, leaves = None, self.trees, self.noisy.noise
         else:
-            way, scores = opened
+            plan, scores = opened
             most = np.array([int(order.max()) for order in orders])
-            growth = Growth(self, way, codes, targets, scores, most, self.tries)
-            count, leaves = way.trees, way.leaves
+            growth = Growth(self, plan, codes, targets, scores, most, self.tries)
+            count, leaves = plan.trees, plan.leaves
         trees, values, sizes = [], [], []
         for t in range(count):
             tree = growth.tree() if growth else drawn_tree(orders, self.depth)
@@ -199,17 +204,19 @@ class Trees:
             sizes.append(held)
             if seen is not None:
                 seen((t + 1) * self.trees // count)
-        return Grown(self.columns, tuple(orders), tuple(trees), tuple(values), tuple(sizes))
+        return ReleasedForest(
+            self.columns, tuple(orders), tuple(trees), tuple(values), tuple(sizes)
+        )
 
-    def _opened(self, targets: Integers) -> tuple[ForestWay, Scores]:
+    def _opened(self, targets: Integers) -> tuple[ForestPlan, Scores]:
         """The way, and what splits are chosen by."""
-        whole = self.table(self.ways.rows, np.zeros(len(targets), np.int64), 1, targets)[0]
-        off, rows = self.deviation(self.ways.rows), float(self._rows(whole))
-        way = self.ways.way(rows)
+        whole = self.table(self.planner.rows, np.zeros(len(targets), np.int64), 1, targets)[0]
+        off, rows = self.deviation(self.planner.rows), float(self._rows(whole))
+        plan = self.planner.plan(rows)
         if not self.classes:
-            return way, of_numbers(targets, whole, off)
-        clear = rows * float(way.level) / self.ways.units
-        return way, of_classes(targets, whole, off, clear)
+            return plan, of_numbers(targets, whole, off)
+        clear = rows * float(plan.level) / self.planner.units
+        return plan, of_classes(targets, whole, off, clear)
 
     def _orders(
         self, places: Sequence[Integers], targets: Integers, noise: Noise | None
@@ -273,26 +280,26 @@ class Trees:
         column, delta = FeatureColumn("x", categories=("a",)), Fraction(1, 100)
 
         def made(delta: Fraction, of_unit: int = 1) -> Trees:
-            asked = Asked(Fraction(1), delta, Neighbours.ADD_REMOVE)
+            asked = PrivacyParameters(Fraction(1), delta, Neighbours.ADD_REMOVE)
             return cls((column,), 2, 2, 1, 1, asked, of_unit=of_unit)
 
         for of_unit, name in ((1, "tables of a forest"), (2, "tables of a forest, units of 2")):
             forest = made(delta, of_unit)
-            way = forest.ways.concentrated(2, 1)
+            plan = forest.planner.concentrated(2, 1)
 
             def tables(
-                rows: int, size: int, forest: Trees = forest, way: ForestWay = way
+                rows: int, size: int, forest: Trees = forest, plan: ForestPlan = plan
             ) -> Floats:
                 # As many cells as outputs; each number is seen as much as neighbours move it.
                 places, found = np.repeat(np.arange(size), rows), np.zeros(size)
                 targets = np.tile(np.array([[1, 0]]), (len(places), 1))
-                for law in (way.lists, way.leaves, way.leaves):
+                for law in (plan.lists, plan.leaves, plan.leaves):
                     sums = forest.table(law, places, size, targets)[:, 0]
                     found = found + sums / law.variance
                 return found
 
             # What tables cost, without the splits.
-            epsilon = epsilon_of_rho(forest.ways.rho * (1 - FOR_SPLITS), delta)
+            epsilon = epsilon_of_rho(forest.planner.rho * (1 - FOR_SPLITS), delta)
             yield Subject(name, tables, 1, 1 + of_unit, epsilon, delta)
 
         pure = made(Fraction(0))

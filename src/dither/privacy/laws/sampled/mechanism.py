@@ -14,7 +14,7 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.part import AtMost, Part, Turned
+from dither.privacy.laws.part import Dominated, Part, Reversed
 from dither.privacy.laws.rationals import (
     Amount,
     Ends,
@@ -136,11 +136,11 @@ class Poisson(Part):
                 printing_at_least(mixed((loss, loss), g)[1]),
                 printing_at_least(g * printed(base.delta)),
             )
-            return AtMost(one.grouped(size), words)
+            return Dominated(one.grouped(size), words)
         epsilon = None if base is None else _pure_both_ways(base, replace(self, base=base))
         if epsilon is None:
             raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
-        return AtMost(Approximate(epsilon, 0.0).grouped(size), words)
+        return Dominated(Approximate(epsilon, 0.0).grouped(size), words)
 
     def gdp(self) -> Amount:
         """Sampling is post-processing of the pair: not worse than the base."""
@@ -228,7 +228,7 @@ class FixedSize(Part):
         # Everybody is in the sample.
         if rate == 1:
             return inner
-        return Poisson(inner, rate) if removal else Turned(Poisson(Turned(inner), rate))
+        return Poisson(inner, rate) if removal else Reversed(Poisson(Reversed(inner), rate))
 
     @property
     def unlike(self) -> bool:
@@ -264,7 +264,7 @@ class FixedSize(Part):
                 "group of a fixed-size sample needs a pure mechanism, such as laplace or pure"
             )
         bound = Approximate(epsilon, 0.0).grouped(size)
-        return AtMost(bound, f"{self.describe()}.group({size})")
+        return Dominated(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> Amount:
         """Not worse than the base."""
