@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Run every benchmark of this folder in a process of its own."""
+    """Run every benchmark of this folder and those within in a process of its own."""
     here = Path(__file__).parent
     # And what another starts, or what needs Spark.
     helpers = {
@@ -17,9 +17,12 @@ def main() -> int:
         "side_by_side",
         "tumult_side",
         "spark_stages",
-        "learn_opacus",
+        "learn.opacus",
+        "learn.peers",
+        "synth.peers",
     }
-    names = sorted(p.stem for p in here.glob("*.py") if p.stem not in helpers)
+    found = (p.relative_to(here).with_suffix("") for p in here.rglob("*.py"))
+    names = sorted({".".join(p.parts) for p in found if p.name != "__init__"} - helpers)
     failed = []
     for name in names:
         print(f"\n--- {name} ---", flush=True)

@@ -136,8 +136,8 @@ CROWDED = 16
 
 
 def _folders() -> Iterator[tuple[str, list[str]]]:
-    """Folders of package and tests with the names of their files, without the marks of a kind."""
-    for base in (ROOT, TREE / "tests"):
+    """Each folder with the names of its files, without the marks of a kind."""
+    for base in (ROOT, TREE / "tests", TREE / "benchmarks"):
         for folder in (base, *(p for p in base.rglob("*") if p.is_dir())):
             names = [p.stem for p in folder.glob("*.py")]
             if names:

@@ -15,8 +15,8 @@ given and n is public; else a parametric bootstrap.
 The largest distance released by itself (`_kolmogorov`) has noise for one number, the tree for one a
 level, and sees less. Half a deviation off at epsilon 1, of 75 normal rows it rejects .93, and the
 tree with 16 bins .60 where rows are replaced, .91 and .86 where they are added or removed; of two
-groups of 75 .59 against .23, and .58 against .54 (``python -m benchmarks.inference hypotheses``).
-The tree is for those who want to see the functions too.
+groups of 75 .59 against .23, and .58 against .54 (``python -m benchmarks.inference.estimates
+hypotheses``). The tree is for those who want to see the functions too.
 
 Source. Hay, Rastogi, Miklau and Suciu, "Boosting the accuracy of differentially private histograms
 through consistency", VLDB 2010, for the tree.

@@ -271,7 +271,7 @@ def linear_regression(
 
     *Choice of weights.* The radius follows from the number of terms, and the weights of the moments
     from the longest row, never from the data. The constants in these rules were settled with public
-    data sets in sight, on which ``benchmarks/regression.py`` reports.
+    data sets in sight, on which ``benchmarks/inference/regression.py`` reports.
 
     *The functional mechanism* here has the sensitivity of numbers between bounds, computed for the
     formula: it is below the 2·(1 + 2d + d²) of the paper, d counting the intercept, and a guarantee

@@ -128,7 +128,7 @@ class ScoreModel(LinearModel):
 
         Where r of the first is at most 2/5, and what is not counted of the others is no more than
         2/5 of a standard error, intervals of 95 % held in 93 % of simulated tables or more, whether
-        slopes were flat, moderate or steep (``odds`` of ``benchmarks/regression.py``).
+        slopes were flat, moderate or steep (``odds`` of ``benchmarks/inference/regression.py``).
         """
         found: Any = self.released
         solved, gram = self.solved, self.solved.gram

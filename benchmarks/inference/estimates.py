@@ -1,8 +1,9 @@
 """What inference reaches: coverage, errors and times, each beside what is naive, printed or public.
 
-Run with ``python -m benchmarks.inference [ROW ...] [--runs N]``; without a name all rows run. Each
-row is a function of the number of runs that gives lines and whether its goal is reached; the goals
-are named in the lines. Samples and their truths come from a seeded generator; noise is fresh.
+Run with ``python -m benchmarks.inference.estimates [ROW ...] [--runs N]``; without a name all rows
+run. Each row is a function of the number of runs that gives lines and whether its goal is reached;
+the goals are named in the lines. Samples and their truths come from a seeded generator; noise is
+fresh.
 """
 
 from __future__ import annotations

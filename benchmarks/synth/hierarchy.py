@@ -1,6 +1,6 @@
 """Counts of 3 levels that add up, and ranges of 1,024 values: time, memory and error.
 
-    python -m benchmarks.synth_hierarchy
+    python -m benchmarks.synth.hierarchy
 
 There is no peer that installs from a package index and makes counts of levels that add up, so the
 first table stands by itself; the second has the histogram and the binary tree beside it.

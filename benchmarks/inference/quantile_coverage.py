@@ -1,9 +1,9 @@
 """How often the interval of a user-level median holds what it is about.
 
-Run with ``python -m benchmarks.quantile_coverage [--repeat N]``. Each user has 40 rows, of which 2
-count; the median is about all rows, each user's with equal weight. Every release draws noise, and
-whatever else it draws, afresh; the data stays. A 95 % interval should hold at least 95 in 100.
-Where rows are left out by chance, the noise can be far smaller than what the choice does.
+Run with ``python -m benchmarks.inference.quantile_coverage [--repeat N]``. Each user has 40 rows,
+of which 2 count; the median is about all rows, each user's with equal weight. Every release draws
+noise, and whatever else it draws, afresh; the data stays. A 95 % interval should hold at least 95
+in 100. Where rows are left out by chance, the noise can be far smaller than what the choice does.
 
 The last column is the mean half-width, in the unit of the column.
 """

@@ -1,6 +1,6 @@
 """Opacus on the same models and rows, in an interpreter of its own; and those models and rows.
 
-``benchmarks.learn_deep`` runs this file by the interpreter that ``OPACUS_PYTHON`` names, of an
+``benchmarks.learn.deep`` runs this file by the interpreter that ``OPACUS_PYTHON`` names, of an
 environment with torch, scikit-learn and opacus. It prints a line of JSON a run.
 """
 

@@ -1,9 +1,9 @@
 """Additive models beside DP-EBM of interpret, on the complete rows of Adult.
 
-Run with ``python -m benchmarks.learn PATH [--rounds N]``, PATH that of the UCI table (30,162
-complete rows of 14 columns). Each round splits the rows anew, four fifths to train and the rest to
-test, and trains both in turn; read the differences of areas under the curve and the ratios of
-times. Bounds and categories are given to both, taken from the table for the comparison's sake.
+Run with ``python -m benchmarks.learn.additive PATH [--rounds N]``, PATH that of the UCI table
+(30,162 complete rows of 14 columns). Each round splits the rows anew, four fifths to train and the
+rest to test, and trains both in turn; read the differences of areas under the curve and the ratios
+of times. Bounds and categories are given to both, taken from the table for the comparison's sake.
 """
 
 from __future__ import annotations

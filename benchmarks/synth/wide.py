@@ -1,6 +1,6 @@
 """Marginals and rows of wide tables, where no graphical model fits: time and memory by size.
 
-``python -m benchmarks.synth_wide --columns 100 --rows 20000`` releases all two-way tables of so
+``python -m benchmarks.synth.wide --columns 100 --rows 20000`` releases all two-way tables of so
 many columns of ten values through the engine, makes them non-negative, and makes rows.
 ``--picture FILE`` draws the time of each step against the number of columns, and against rows.
 """

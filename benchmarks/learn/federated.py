@@ -1,6 +1,6 @@
 """Rounds of federated averaging beside Flower's simulation, and secure sums of counts.
 
-Run with ``python -m benchmarks.learn_federated [--peer-rounds N] [--sums]``. 10,000 clients with
+Run with ``python -m benchmarks.learn.federated [--peer-rounds N] [--sums]``. 10,000 clients with
 eight rows each of the 64 pixels of scikit-learn's digits (drawn with replacement), 50 rounds of 100
 clients on average; each client takes five steps of gradient descent on softmax regression. Both
 train by the same plan, epsilon = 8 at delta = 1e-5. Flower runs rounds of as many clients, sampled

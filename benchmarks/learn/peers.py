@@ -1,11 +1,11 @@
-"""diffprivlib's models on the tasks of `benchmarks.learn_tabular`, in an environment of their own.
+"""diffprivlib's models on the tasks of `benchmarks.learn.tabular`, in an environment of their own.
 
-diffprivlib 0.6 does not import under scikit-learn 1.9, so `benchmarks.learn_tabular` runs this file
+diffprivlib 0.6 does not import under scikit-learn 1.9, so `benchmarks.learn.tabular` runs this file
 by the interpreter that ``DIFFPRIVLIB_PYTHON`` names:
 
     python -m venv dpl && dpl/bin/pip install diffprivlib "scikit-learn<1.6"
 
-It needs numpy and scikit-learn alone beside it: ``learn_peers.py TASKS.npz`` prints a line of JSON
+It needs numpy and scikit-learn alone beside it: ``peers.py TASKS.npz`` prints a line of JSON
 for each task and epsilon. Data come scaled to [-1, 1], the bounds that every model is given.
 """
 

@@ -1,8 +1,8 @@
 """Tabular models beside diffprivlib's: one row a model and data set, at several losses.
 
-Run with ``python -m benchmarks.learn_tabular [ADULT] [--rounds N] [--only KIND]``, ADULT the path
+Run with ``python -m benchmarks.learn.tabular [ADULT] [--rounds N] [--only KIND]``, ADULT the path
 of the UCI table, without which its rows are left out, and ``DIFFPRIVLIB_PYTHON`` in the environment
-the interpreter of the peer (`benchmarks.learn_peers`). Each round splits the rows anew, four fifths
+the interpreter of the peer (`benchmarks.learn.peers`). Each round splits the rows anew, four fifths
 to train and the rest to test; figures are means of rounds. All data are scaled to [-1, 1] by their
 ends and both sides are given those bounds, for the comparison's sake. diffprivlib spends no delta;
 here it is 1e-6, but for decision trees, which spend none either.
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.learn_peers import measured, split
+from benchmarks.learn.peers import measured, split
 from dither import learn
 
 DELTA = 1e-6
@@ -67,7 +67,7 @@ def tasks(adult: str | None, rounds: int) -> list[Any]:
 
 def of_adult(path: str, rounds: int) -> list[Any]:
     """Adult: lists of categories as they are for us, as numbers for the peer."""
-    from benchmarks.learn import NUMBERS, complete
+    from benchmarks.learn.additive import NUMBERS, complete
 
     table, labels = complete(path)
     numbers = scaled(table.select(NUMBERS).to_numpy())
@@ -118,14 +118,14 @@ def of_peer(found: list[Any]) -> dict[tuple[str, str, float], tuple[list[float],
     """What diffprivlib makes of the same tasks, in its environment."""
     python = os.environ.get("DIFFPRIVLIB_PYTHON")
     if python is None:
-        print("DIFFPRIVLIB_PYTHON is not set: see benchmarks/learn_peers.py")
+        print("DIFFPRIVLIB_PYTHON is not set: see benchmarks/learn/peers.py")
         return {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tasks.npz"
         arrays = {f"{t[0]} {t[1]} {key}": t[i] for t in found for i, key in ((5, "x"), (6, "y"))}
         np.savez(path, tasks=json.dumps([t[:5] for t in found]), **arrays)
         done = subprocess.run(
-            [python, HERE / "learn_peers.py", str(path)], capture_output=True, text=True
+            [python, HERE / "peers.py", str(path)], capture_output=True, text=True
         )
     made = [json.loads(line) for line in done.stdout.splitlines()]
     if done.returncode:

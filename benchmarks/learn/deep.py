@@ -1,7 +1,7 @@
 """Private training beside Opacus: accuracy and seconds on digits, and rows a second.
 
-Run with ``python -m benchmarks.learn_deep [digits|throughput]``; the peer runs where
-``OPACUS_PYTHON`` names an interpreter that has opacus (`benchmarks.learn_opacus`), in turns with
+Run with ``python -m benchmarks.learn.deep [digits|throughput]``; the peer runs where
+``OPACUS_PYTHON`` names an interpreter that has opacus (`benchmarks.learn.opacus`), in turns with
 ours, each run in a process of its own, on one thread. Seconds are of one processor, of training
 after noise was calibrated; ours with calibration are printed too. Of the peer the better of two
 learning rates is shown. Read accuracies as medians over seeds, and seconds as ratios.
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.learn_opacus import DELTA, EPSILON, LEARNING_RATES, MODELS, digits, large, peak
+from benchmarks.learn.opacus import DELTA, EPSILON, LEARNING_RATES, MODELS, digits, large, peak
 
 Figures = dict[str, float]
 
@@ -105,7 +105,7 @@ def run(command: list[str]) -> Figures:
 
 def run_ours(*words: str) -> Figures:
     """Ours, in a process of its own."""
-    return run([sys.executable, "-m", "benchmarks.learn_deep", "one", *words])
+    return run([sys.executable, "-m", "benchmarks.learn.deep", "one", *words])
 
 
 def run_peer(*words: str) -> Figures | None:
@@ -113,7 +113,7 @@ def run_peer(*words: str) -> Figures | None:
     python = os.environ.get("OPACUS_PYTHON")
     if python is None:
         return None
-    return run([python, str(Path(__file__).with_name("learn_opacus.py")), *words])
+    return run([python, str(Path(__file__).with_name("opacus.py")), *words])
 
 
 def middle(found: list[Figures], name: str) -> float:

@@ -1,6 +1,6 @@
 """Learned bounds: how far from true quantiles, and what they cost a mean, beside declared ones.
 
-    python benchmarks/bounds.py [ROWS ...]
+    python benchmarks/inference/bounds.py [ROWS ...]
 
 Values are lognormal (median 148, half of the logarithms within 0.67), or normal around 40. For each
 size: the learned bounds at ε = 0.1, which share of the values lies outside and how much is said at

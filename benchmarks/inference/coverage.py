@@ -1,7 +1,7 @@
 """How often nominal 95 % intervals hold the truth: two groups, quantiles, and tables.
 
-Run with ``python -m benchmarks.coverage [ROW ...] [--runs N]``. Truths are those of the laws that
-rows are sampled from; samples come from a seeded generator, noise is fresh.
+Run with ``python -m benchmarks.inference.coverage [ROW ...] [--runs N]``. Truths are those of the
+laws that rows are sampled from; samples come from a seeded generator, noise is fresh.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 import dither as dt
-from benchmarks.inference import ROWS, main, row
+from benchmarks.inference.estimates import ROWS, main, row
 from dither import inference
 
 ROWS.clear()  # the rows of this file alone

@@ -1,13 +1,13 @@
 """Regressions, two groups and quantiles: what they reach, beside diffprivlib and OpenDP.
 
-Run with ``python -m benchmarks.regression [ROW ...] [--runs N]``: each target with what is to be
-reached, what was seen, and a verdict. Bounds of public data sets are the ends of their columns, for
-every method alike. A peer runs in the same run where it is installed and imports; else a line says
-so, and the functional mechanism here stands for diffprivlib's linear regression, whose algorithm it
-is. Defaults follow from the number of terms alone; but how many deviations above the mean length
-rows are weighed down to, and the power in the weight of the response, were settled with these sets
-in sight, so that their figures may flatter a little. Rows on sets that no target names stand
-beside them.
+Run with ``python -m benchmarks.inference.regression [ROW ...] [--runs N]``: each target with what
+is to be reached, what was seen, and a verdict. Bounds of public data sets are the ends of their
+columns, for every method alike. A peer runs in the same run where it is installed and imports; else
+a line says so, and the functional mechanism here stands for diffprivlib's linear regression, whose
+algorithm it is. Defaults follow from the number of terms alone; but how many deviations above the
+mean length rows are weighed down to, and the power in the weight of the response, were settled with
+these sets in sight, so that their figures may flatter a little. Rows on sets that no target names
+stand beside them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.inference import ROWS, main, row
+from benchmarks.inference.estimates import ROWS, main, row
 from dither import inference
 
 ROWS.clear()  # the rows of this file alone

@@ -1,6 +1,6 @@
 """Peers of synthetic tables, each in an interpreter of its own: they need other versions.
 
-``benchmarks.synth`` runs this file by the interpreters of the environments that the folder
+``benchmarks.synth.tables`` runs this file by the interpreters of the environments that the folder
 ``SYNTH_PEERS`` holds: ``mbi``, ``dpmm`` and ``smartnoise-synth``, into each of which the package
 of that name is installed (mbi==2.0, dpmm==0.1.9, smartnoise-synth==1.0.8). It reads a table of
 codes and its domain, writes as many synthetic rows, and prints a line of JSON: seconds, and

@@ -1,11 +1,11 @@
 """What synthetic tables reach: error, time and memory, beside the peers that are installed.
 
-Run with ``python -m benchmarks.synth [ROW ...] [--data FOLDER] [--runs N]``; without a name all
-rows run but ``peers``. FOLDER holds ``adult_binned``; rows that need it are left out without it.
-``peers`` needs ``SYNTH_PEERS``: a folder of environments, as ``synth_peers`` says. Every run is a
-process of its own, so that its peak memory is its own. An error is the mean total variation of all
-three-way tables between the real table and a sample of as many rows; "drawn again" is that of as
-many real rows, drawn with replacement.
+Run with ``python -m benchmarks.synth.tables [ROW ...] [--data FOLDER] [--runs N]``; without a name
+all rows run but ``peers``. FOLDER holds ``adult_binned``; rows that need it are left out without
+it. ``peers`` needs ``SYNTH_PEERS``: a folder of environments, as `benchmarks.synth.peers` says.
+Every run is a process of its own, so that its peak memory is its own. An error is the mean total
+variation of all three-way tables between the real table and a sample of as many rows; "drawn again"
+is that of as many real rows, drawn with replacement.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def run_ours(method: str, real: Coded, epsilon: str) -> tuple[dict[str, float], 
         public = {"domain": real.domain, "rows": real.table.height}
         (folder / "domain.json").write_text(json.dumps(public))
         asked = [method, folder / "real.parquet", folder / "domain.json", epsilon, folder / "made"]
-        command = [sys.executable, "-m", "benchmarks.synth", "--side", *map(str, asked)]
+        command = [sys.executable, "-m", "benchmarks.synth.tables", "--side", *map(str, asked)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
@@ -182,7 +182,7 @@ def run_ours(method: str, real: Coded, epsilon: str) -> tuple[dict[str, float], 
 
 def run_peer(side: str, real: Coded, epsilon: str) -> tuple[dict[str, float], pl.DataFrame]:
     """A peer in its environment, and what it made."""
-    script = Path(__file__).with_name("synth_peers.py")
+    script = Path(__file__).with_name("peers.py")
     python = Path(os.environ["SYNTH_PEERS"]) / PEERS[side] / "bin" / "python"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -272,7 +272,7 @@ def elsewhere(options: Options) -> Iterator[Line]:
 def counting(options: Options) -> Iterator[Line]:
     """Tables of counts through the engine beside plain group-bys: 10 and 5 million rows."""
     for rows in (5_000_000, 10_000_000):
-        command = [sys.executable, "-m", "benchmarks.synth", "--count", str(rows)]
+        command = [sys.executable, "-m", "benchmarks.synth.tables", "--count", str(rows)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             yield f"not measured: {done.stderr.strip().splitlines()[-1]}", None
@@ -422,9 +422,9 @@ def peers(options: Options) -> Iterator[Line]:
 
 def main() -> int:
     """Run the rows that are named; 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.synth", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.synth.tables", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--picture", type=Path, default=Path("synth-growth.png"))

@@ -1,0 +1,1 @@
+"""Estimates and intervals beside what is naive, printed or public."""

@@ -1,0 +1,1 @@
+"""Synthetic tables beside their peers."""
