@@ -102,16 +102,21 @@ class BoxRelease:
 
     def __post_init__(self) -> None:
         d, asked = len(self.bounds), self.asked
+
+        def lengths(k: Fraction) -> tuple[Fraction, Fraction]:
+            """How far one row moves the statistic, whose squares have the weight k."""
+            if asked.replace:
+                return Fraction(2 * d), Fraction(4 * d)
+            return d * (1 + k / 2) + 1, d * (1 + k**2 / 4) + 1
+
+        # Each noise with the weight that suits it.
+        of_laplace = Fraction(1, 2)
+        of_gaussian = Fraction(33, 20) if asked.replace else Fraction(1)
         gaussian = self.rho is not None or gaussian_is_better(
-            asked, l1=2.0 * d, l2=2.0 * math.sqrt(d)
+            asked, l1=float(lengths(of_laplace)[0]), l2=math.sqrt(lengths(of_gaussian)[1])
         )
-        k = Fraction(1, 2)
-        if gaussian:
-            k = Fraction(33, 20) if asked.replace else Fraction(1)
-        if asked.replace:
-            l1, l2_squared = Fraction(2 * d), Fraction(4 * d)
-        else:
-            l1, l2_squared = d * (1 + k / 2) + 1, d * (1 + k**2 / 4) + 1
+        k = of_gaussian if gaussian else of_laplace
+        l1, l2_squared = lengths(k)
         dimension = 2 * d + int(not asked.replace)
         noise: Noise
         if self.rho is not None:
