@@ -44,7 +44,7 @@ def test_a_tensor_of_a_graph_is_its_values():
 
 
 def test_what_lies_under_a_mask_is_nobodys_value():
-    """It is missing in every room that reads columns."""
+    """It is missing in every package that reads columns."""
     assert is_masked(MASKED)
     assert array_of(MASKED).tolist() == [3.0, None, 2.0]
     found = inference.mean(MASKED, bounds=(0, 10), epsilon=1e6, neighbours="replace")

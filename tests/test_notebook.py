@@ -41,7 +41,7 @@ def test_every_result_shows_its_text() -> None:
     assert [t for t in shown if t.__repr__ is object.__repr__] == []
 
 
-ROOMS = [
+PACKAGES = [
     "dither",
     *(
         m.name
@@ -66,9 +66,9 @@ HELD_BACK = {"KeyedWords", "SecureWords", "SimulatedWords"}
 
 @pytest.mark.extras
 def test_nothing_that_people_hold_is_an_address_in_memory() -> None:
-    """What a room offers and hands out says what it is; what can be drawn is a picture."""
+    """What a package offers and hands out says what it is; what can be drawn is a picture."""
     made: set[type] = set()
-    for name in [*ROOMS, *HANDED_OUT]:
+    for name in [*PACKAGES, *HANDED_OUT]:
         try:
             module = importlib.import_module(name)
         except ImportError as error:

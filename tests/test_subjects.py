@@ -18,7 +18,7 @@ pytestmark = pytest.mark.extras
 
 
 def test_every_mechanism_declares_what_to_audit() -> None:
-    """Whatever mechanism the room offers says which neighbours test it, and what it claims."""
+    """Whatever mechanism the package offers says which neighbours test it, and what it claims."""
     offered = {getattr(mechanisms, name) for name in mechanisms.__all__}
     made = {m for m in offered if inspect.isclass(m) and issubclass(m, Mechanism)}
     made = {m for m in made if not inspect.isabstract(m)}
@@ -34,16 +34,16 @@ def test_every_channel_declares_what_to_audit() -> None:
     assert made <= set(declaring(local))
 
 
-@pytest.mark.parametrize("room", [mechanisms, local, inference, learn, synth])
-def test_subjects_differ_by_name(room: ModuleType) -> None:
+@pytest.mark.parametrize("package", [mechanisms, local, inference, learn, synth])
+def test_subjects_differ_by_name(package: ModuleType) -> None:
     """A table of audits tells them apart, and none claims nothing."""
-    found = list(declared(room))
+    found = list(declared(package))
     assert len({one.name for one in found}) == len(found)
     assert all(one.epsilon > 0 and 0 <= one.delta < 1 for one in found)
 
 
 def test_a_new_mechanism_is_audited_where_it_is_written() -> None:
-    """A class in a room's list that declares a subject is all that an audit of it takes."""
+    """A class in a package's list that declares a subject is all that an audit of it takes."""
 
     class HalfTheNoise:
         """A mechanism that a newcomer wrote, and got wrong."""
@@ -53,8 +53,8 @@ def test_a_new_mechanism_is_audited_where_it_is_written() -> None:
             """Counts of 0 and 1."""
             yield Subject("half the noise", lambda n, size: n + discrete_laplace("0.5", size), 0, 1)
 
-    room = ModuleType("room")
-    room.__dict__.update(HalfTheNoise=HalfTheNoise, __all__=["HalfTheNoise"])
-    (subject,) = declared(room)
+    package = ModuleType("package")
+    package.__dict__.update(HalfTheNoise=HalfTheNoise, __all__=["HalfTheNoise"])
+    (subject,) = declared(package)
     found = audit(subject.mechanism, subject.d0, subject.d1, subject.epsilon, samples=20_000)
     assert found.verdict is Outcome.VIOLATED

@@ -17,7 +17,7 @@ from types import ModuleType
 from finding import write as write_search
 from links import dead_links
 from names import plain
-from rooms import LACKING, PUBLIC, Public, listed, of, others, rooms
+from packages import LACKING, PUBLIC, Public, listed, of, others, packages
 from sections import order
 from sphinx.cmd.build import main as sphinx
 
@@ -79,11 +79,11 @@ def title(text: str, line: str = "=") -> str:
     return f"{text}\n{line * len(text)}\n"
 
 
-def room_page(room: ModuleType) -> str:
-    """What a room is for, and its names."""
-    name = room.__name__
+def package_page(package: ModuleType) -> str:
+    """What a package is for, and its names."""
+    name = package.__name__
     parts = [title(name), f".. automodule:: {name}\n   :no-members:\n   :no-index:\n"]
-    here = {n: found for n in listed(room) if (found := of(getattr(room, n)))}
+    here = {n: found for n in listed(package) if (found := of(getattr(package, n)))}
     kinds = {
         "Classes": "class",
         "Functions": "function",
@@ -91,10 +91,10 @@ def room_page(room: ModuleType) -> str:
         "Constants": "data",
     }
     tables = {heading: [n for n in here if here[n].kind == kind] for heading, kind in kinds.items()}
-    here |= {n: found for n in others(room) if (found := of(getattr(room, n)))}
-    tables["Types and rarer functions"] = others(room)
-    for n in listed(room):
-        if isinstance(part := getattr(room, n), ModuleType):
+    here |= {n: found for n in others(package) if (found := of(getattr(package, n)))}
+    tables["Types and rarer functions"] = others(package)
+    for n in listed(package):
+        if isinstance(part := getattr(package, n), ModuleType):
             about = (inspect.getdoc(part) or "").split("\n")[0]
             parts.append(f":doc:`{name}.{n} </reference/{part.__name__}/index>`: {about}\n")
     for heading, names in tables.items():
@@ -112,7 +112,7 @@ def name_page(public: Public) -> str:
     """All about one public name."""
     shared = sum(other.name == public.name for other in PUBLIC) > 1
     parts = [":orphan:\n", title(public.full if shared else public.name)]
-    parts.append(f"*In* :doc:`{public.room} <index>`\n")
+    parts.append(f"*In* :doc:`{public.package} <index>`\n")
     parts.append(f".. auto{public.kind}:: {public.full}")
     own, above = public.members()
     if own:
@@ -141,18 +141,18 @@ def module_text(public: Public) -> str:
 
 
 def reference_page() -> str:
-    """All rooms, each with what it is for."""
+    """All packages, each with what it is for."""
     parts = [
         title("API reference"),
         "Every public name, by the package that it is imported from.\n",
     ]
     parts.append(".. list-table::\n   :class: names\n   :widths: 30 70\n")
-    for room in rooms():
-        about = (inspect.getdoc(room) or "").split("\n\n")[0]
-        parts.append(f"   * - :doc:`{room.__name__} </reference/{room.__name__}/index>`")
+    for package in packages():
+        about = (inspect.getdoc(package) or "").split("\n\n")[0]
+        parts.append(f"   * - :doc:`{package.__name__} </reference/{package.__name__}/index>`")
         parts.append("     - " + " ".join(plain(about).split()))
     parts.append("\n.. toctree::\n   :hidden:\n")
-    parts += [f"   {room.__name__}/index" for room in rooms()]
+    parts += [f"   {package.__name__}/index" for package in packages()]
     return "\n".join(parts)
 
 
@@ -180,8 +180,8 @@ def stage(folder: Path) -> dict[str, str]:
         source.write(f"images/{path.name}", path.read_bytes())
     pages["decisions/index.md"] = decisions_page(pages)
     pages["reference/index.rst"] = reference_page()
-    for room in rooms():
-        pages[f"reference/{room.__name__}/index.rst"] = room_page(room)
+    for package in packages():
+        pages[f"reference/{package.__name__}/index.rst"] = package_page(package)
     for public in PUBLIC:
         pages[f"{public.page}.rst"] = name_page(public)
     named = {public.page for public in PUBLIC}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from names import plain
-from rooms import PUBLIC
+from packages import PUBLIC
 from sections import section_of
 
 GREEK = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "μ": "mu", "α": "alpha"}
@@ -109,9 +109,9 @@ def name_entries() -> Iterator[Entry]:
     """Every name of the reference."""
     for public in PUBLIC:
         summary = re.sub(r"[`*\\]|:\w+:| \[\d+\]_", "", plain(public.summary))
-        entry = Entry(f"{public.page}.html", public.name, public.room, summary)
+        entry = Entry(f"{public.page}.html", public.name, public.package, summary)
         entry.add(public.name, TITLE / 2)
-        entry.add(f"{public.room} {summary}", BODY * 2)
+        entry.add(f"{public.package} {summary}", BODY * 2)
         yield entry
 
 

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from docutils import nodes
-from rooms import PUBLIC
+from packages import PUBLIC
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import NumpyDocstring
@@ -50,16 +50,16 @@ def _explained_member(cls: type, member: str) -> bool:
 TARGETS = _targets()
 
 
-def target(written: str, *, room: str = "", owner: Any = None) -> Target | None:
+def target(written: str, *, package: str = "", owner: Any = None) -> Target | None:
     """The one object that the text means, as far as that is certain.
 
-    Where rooms share a name, the one of this room is meant. A word in small letters may be a
-    parameter or just a word: it is a link only to a function of the same room, and never where the
-    object that is explained has such a parameter.
+    Where packages share a name, the one of this package is meant. A word in small letters may be a
+    parameter or just a word: it is a link only to a function of the same package, and never where
+    the object that is explained has such a parameter.
     """
     name = written.removesuffix("()")
     found = TARGETS.get(name, set())
-    here = {t for t in found if t[0].startswith(f"reference/{room}/")}
+    here = {t for t in found if t[0].startswith(f"reference/{package}/")}
     found = here or found
     if len(found) != 1 or (name.islower() and "." not in name and not here):
         return None
@@ -93,12 +93,12 @@ class Link(SphinxPostTransform):
     def run(self, **kwargs: Any) -> None:
         """Every name of the page; on pages of prose only those that are written in full."""
         self.here = self.env.current_document.docname
-        self.room = self.here.split("/")[1] if self.here.startswith("reference/") else ""
+        self.package = self.here.split("/")[1] if self.here.startswith("reference/") else ""
         for type_ in list(self.document.findall(addnodes.pending_xref)):
             if type_.get("refdomain") == "py":
                 short = find_pending_xref_condition(type_, "resolved")
                 content = short.children if short else type_.children
-                self.link(type_, target(type_["reftarget"], room=self.room), content)
+                self.link(type_, target(type_["reftarget"], package=self.package), content)
         for text_node in list(self.document.findall(nodes.Text)):
             if text_node == " -- ":
                 text_node.parent.replace(text_node, nodes.Text(" – "))
@@ -110,8 +110,8 @@ class Link(SphinxPostTransform):
             if isinstance(code.parent, nodes.reference | addnodes.pending_xref):
                 continue
             text = code.astext()
-            if (self.room and "name" in code["classes"]) or re.match(r"(dt|dither)\.", text):
-                found = target(text, room=self.room, owner=_explained(code))
+            if (self.package and "name" in code["classes"]) or re.match(r"(dt|dither)\.", text):
+                found = target(text, package=self.package, owner=_explained(code))
                 self.link(code, found, [code.deepcopy()])
 
     def link(self, node: nodes.Node, found: Target | None, content: list[nodes.Node]) -> None:

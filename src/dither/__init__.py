@@ -31,17 +31,17 @@ _HOMES = {
         re.MULTILINE,
     )
 }
-_ROOMS = {name for name, home in _HOMES.items() if home in ("dither", "dither.lab")}
+_PACKAGES = {name for name, home in _HOMES.items() if home in ("dither", "dither.lab")}
 
-__all__ = sorted(_HOMES.keys() - _ROOMS)
+__all__ = sorted(_HOMES.keys() - _PACKAGES)
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'dither' has no attribute {name!r}")
     home = _HOMES[name]
-    room = name in _ROOMS
-    found = import_module(f"{home}.{name}") if room else getattr(import_module(home), name)
+    package = name in _PACKAGES
+    found = import_module(f"{home}.{name}") if package else getattr(import_module(home), name)
     globals()[name] = found
     return found
 

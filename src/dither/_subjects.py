@@ -2,7 +2,7 @@
 
 A class that makes noise has a class method ``audit_subjects`` that gives, for each way to use it, a
 small instance, two neighbours that use the whole claim or nearly, and the claim. ``dither audit
---all`` reads them from the rooms, so that a new mechanism is audited where it is written.
+--all`` reads them from the packages, so that a new mechanism is audited where it is written.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class Subject:
     about: str = ""
 
 
-def declaring(room: ModuleType) -> Iterator[type[Any]]:
-    """The classes of a room that declare what to audit of them, by name.
+def declaring(package: ModuleType) -> Iterator[type[Any]]:
+    """The classes of a package that declare what to audit of them, by name.
 
     They are in its list, or in ``AUDITED`` where people call what uses them. A text there names one
-    by its module, ``"dither.room._file:Class"``, that is imported now: a library that it needs may
-    not be installed, and then it is left out, as is a name of the list.
+    by its module, ``"dither.package._file:Class"``, that is imported now: a library that it needs
+    may not be installed, and then it is left out, as is a name of the list.
     """
     # A dictionary, as a class may have two names.
-    asked = [partial(getattr, room, name) for name in sorted(room.__all__)]
-    asked += [partial(_named, one) for one in getattr(room, "AUDITED", ())]
+    asked = [partial(getattr, package, name) for name in sorted(package.__all__)]
+    asked += [partial(_named, one) for one in getattr(package, "AUDITED", ())]
     found = dict.fromkeys(made for one in asked if (made := _installed(one)) is not None)
     for made in found:
         if hasattr(made, "audit_subjects") and not inspect.isabstract(made):
@@ -77,8 +77,8 @@ def _installed(make: Callable[[], Any]) -> Any:
         return None
 
 
-def declared(*rooms: ModuleType) -> Iterator[Subject]:
-    """All that the classes of some rooms declare; each is made when its turn comes."""
-    for room in rooms:
-        for made in declaring(room):
+def declared(*packages: ModuleType) -> Iterator[Subject]:
+    """All that the classes of some packages declare; each is made when its turn comes."""
+    for package in packages:
+        for made in declaring(package):
             yield from made.audit_subjects()

@@ -20,8 +20,8 @@ import pytest
 from jinja2 import Environment, FileSystemLoader
 from links import dead_links
 from names import plain, prose, target
-from rooms import PUBLIC, rooms
-from rooms import listed as rooms_listed
+from packages import PUBLIC, packages
+from packages import listed as packages_listed
 from sections import MOST, SECTIONS, section_of
 
 import dither
@@ -55,17 +55,17 @@ def searched(site: tuple[Path, dict[str, str]]) -> Path:
 
 
 def test_every_public_name_has_a_page(staged: Path) -> None:
-    """Each name of each room's ``__all__`` is listed by its room, and has one page of its own."""
+    """Each name of a package's ``__all__`` is listed by its package, and has a page of its own."""
     names = [m.name for m in pkgutil.iter_modules(dither.__path__, "dither.") if m.ispkg]
     faces = [importlib.import_module(name) for name in names if "._" not in name]
-    assert {room.__name__ for room in faces if getattr(room, "__all__", ())} <= {
-        room.__name__ for room in rooms()
+    assert {package.__name__ for package in faces if getattr(package, "__all__", ())} <= {
+        package.__name__ for package in packages()
     }
     pages = {public.page for public in PUBLIC}
     assert len(pages) == len(PUBLIC)
-    for room in rooms():
-        listed = (staged / "reference" / room.__name__ / "index.rst").read_text()
-        names = [n for n in rooms_listed(room) if not inspect.ismodule(getattr(room, n))]
+    for package in packages():
+        listed = (staged / "reference" / package.__name__ / "index.rst").read_text()
+        names = [n for n in packages_listed(package) if not inspect.ismodule(getattr(package, n))]
         assert [name for name in names if f":doc:`{name} <" not in listed] == []
     assert [page for page in pages if not (staged / f"{page}.rst").exists()] == []
 
@@ -219,15 +219,15 @@ def test_dead_links_are_found(page: str, dead: list[str], tmp_path: Path) -> Non
 
 
 def test_a_name_is_a_link_where_it_is_certain() -> None:
-    """One object is linked; a word, a parameter and a name that two rooms share are not."""
+    """One object is linked; a word, a parameter and a name that two packages share are not."""
     loss = ("reference/dither.privacy/Loss", "dither.privacy.Loss")
     assert target("Loss") == target("dt.privacy.Loss") == target("dither.privacy.Loss") == loss
     assert target("Loss.epsilon()") == (loss[0], f"{loss[1]}.epsilon")
     assert target("calibrate") is None
-    assert target("calibrate", room="dither.accounting") is not None
+    assert target("calibrate", package="dither.accounting") is not None
     assert target("nothing") is None
     assert target("gaussian") is None
-    assert target("gaussian", room="dither.privacy") == (
+    assert target("gaussian", package="dither.privacy") == (
         "reference/dither.privacy/gaussian",
         "dither.privacy.gaussian",
     )
@@ -239,8 +239,8 @@ def test_a_parameter_is_never_a_link() -> None:
     def ask(compose: Loss) -> Loss:
         return compose
 
-    assert target("compose", room="dither.privacy", owner=ask) is None
-    assert target("compose", room="dither.privacy") is not None
+    assert target("compose", package="dither.privacy", owner=ask) is None
+    assert target("compose", package="dither.privacy") is not None
 
 
 def test_plain_text_keeps_its_signs() -> None:

@@ -50,21 +50,21 @@ def _places(names: Iterable[str]) -> set[str]:
     }
 
 
-def _classes(room: ModuleType, attribute: str) -> list[type[Any]]:
-    found = (getattr(room, name) for name in room.__all__)
+def _classes(package: ModuleType, attribute: str) -> list[type[Any]]:
+    found = (getattr(package, name) for name in package.__all__)
     return [one for one in found if inspect.isclass(one) and hasattr(one, attribute)]
 
 
-def test_a_mechanism_is_listed_by_its_room_and_its_page() -> None:
-    """No other file lists mechanisms: audits read them from the room."""
+def test_a_mechanism_is_listed_by_its_package_and_its_page() -> None:
+    """No other file lists mechanisms: audits read them from the package."""
     kinds = _classes(mechanisms, "audit_subjects")
     assert len(kinds) >= 19
     found = _places(kind.__name__ for kind in kinds)
     assert found == {"src/dither/mechanisms/__init__.py", "docs/ideas/mechanisms.md"}
 
 
-def test_a_channel_is_listed_by_its_room_and_two_pages() -> None:
-    """Its room, the page that helps to choose, and the page of the wire format."""
+def test_a_channel_is_listed_by_its_package_and_two_pages() -> None:
+    """Its package, the page that helps to choose, and the page of the wire format."""
     kinds = [kind for kind in _classes(local, "kind") if issubclass(kind, local.Channel)]
     assert len(kinds) >= 26
     found = _places(kind.__name__ for kind in kinds) | _places(kind.kind for kind in kinds)
@@ -138,15 +138,15 @@ class ToyCount:
 
 
 def test_a_toy_mechanism_is_composed_charged_and_audited() -> None:
-    """Its own file and a line in the room are enough for accounts and for the auditor."""
+    """Its own file and a line in the package are enough for accounts and for the auditor."""
     loss = 2 * ToyCount(Fraction(1, 4)).loss()
     assert float(loss.epsilon(0)) == pytest.approx(0.5)
     budget = BudgetFilter(Fraction(1), Fraction(0))
     assert budget.admits(loss.charge)
     assert not budget.admits((3 * loss).charge)
-    room = ModuleType("toys")
-    room.__dict__.update(ToyCount=ToyCount, __all__=["ToyCount"])
-    (subject,) = declared(room)
+    package = ModuleType("toys")
+    package.__dict__.update(ToyCount=ToyCount, __all__=["ToyCount"])
+    (subject,) = declared(package)
     found = dt.audit(subject.mechanism, subject.d0, subject.d1, subject.epsilon, samples=20_000)
     # At 99 % confidence a true claim is called violated once in a hundred runs.
     assert found.verdict is Outcome.NOT_REFUTED or found.lower < 1.2

@@ -23,7 +23,11 @@ TEXTS = [
     TREE / ".ci" / "run",
     *TREE.glob("*.md"),
     *TREE.glob("*.toml"),
-    *(p for room in ("src", "tests", "docs", "benchmarks") for p in (TREE / room).rglob("*.py")),
+    *(
+        p
+        for package in ("src", "tests", "docs", "benchmarks")
+        for p in (TREE / package).rglob("*.py")
+    ),
     *(TREE / "docs").rglob("*.md"),
 ]
 MACHINE = re.compile(r"(?<![\w.])/(?:work|root|home|Users|mnt)/\w")
@@ -50,8 +54,8 @@ def _promised(tree: ast.Module) -> list[str] | None:
 
 
 def _doors() -> dict[str, ast.Module]:
-    rooms = re.compile(r"((lab/)?\w+/)?__init__\.py")
-    return {name: tree for name, tree in _trees().items() if rooms.fullmatch(name)}
+    packages = re.compile(r"((lab/)?\w+/)?__init__\.py")
+    return {name: tree for name, tree in _trees().items() if packages.fullmatch(name)}
 
 
 @cache
@@ -60,7 +64,7 @@ def _offered() -> set[str]:
 
 
 def _unexplained(tree: ast.Module) -> Iterator[str]:
-    """Functions and classes that a module offers, and methods of what rooms offer, unexplained."""
+    """Functions and classes of a module, and methods of what packages offer, unexplained."""
     promised = _promised(tree)
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -93,13 +97,13 @@ def test_long_files_say_why() -> None:
 
 
 def test_public_names_are_explained() -> None:
-    """Whatever a module offers has a docstring; so have the methods of what a room offers."""
+    """Whatever a module offers has a docstring; so have the methods of what a package offers."""
     found = {name: sorted(_unexplained(tree)) for name, tree in _trees().items()}
     assert {name: names for name, names in found.items() if names} == {}
 
 
-def test_rooms_name_their_doors() -> None:
-    """A room lists what it offers in ``__all__``, unless it only holds modules to import from."""
+def test_packages_list_what_they_offer() -> None:
+    """A package lists what it offers in ``__all__``, unless it holds modules to import from."""
     offering = {name: tree for name, tree in _doors().items() if _offers(tree)}
     assert [name for name, tree in offering.items() if _promised(tree) is None] == []
 

@@ -155,17 +155,18 @@ def test_no_circle_of_imports() -> None:
     assert circles == set()
 
 
-def test_no_arrow_between_rooms_points_upwards() -> None:
-    """Rooms stand in an order: what one imports, inside functions too, imports it by no way round.
+def test_no_arrow_between_packages_points_upwards() -> None:
+    """Packages stand in an order: what one imports, inside functions too, imports it by no way
+    round.
 
     Types and pictures alone may point upwards; what a session or a table is asked for is found by
     its name (`dither.session._doors`). Commands run the examples and examples the commands, so that
     these two stand on one floor.
     """
-    rooms: dict[str, set[str]] = {}
+    packages: dict[str, set[str]] = {}
     for path in MODULES:
-        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        if room in {"plots", "__init__"} or not (ROOT / room).is_dir():
+        package = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if package in {"plots", "__init__"} or not (ROOT / package).is_dir():
             continue
         named = {
             name.split(".")[1]
@@ -173,11 +174,11 @@ def test_no_arrow_between_rooms_points_upwards() -> None:
             for name in part
             if "." in name and name.startswith("dither.")
         }
-        rooms.setdefault(room, set()).update(n for n in named if (ROOT / n).is_dir())
-    rooms["cli"] = (rooms["cli"] | rooms.pop("examples")) - {"examples"}
-    arrows = {room: found - {room, "plots"} for room, found in rooms.items()}
+        packages.setdefault(package, set()).update(n for n in named if (ROOT / n).is_dir())
+    packages["cli"] = (packages["cli"] | packages.pop("examples")) - {"examples"}
+    arrows = {package: found - {package, "plots"} for package, found in packages.items()}
     assert not any("examples" in found for found in arrows.values())
-    assert {room for room in arrows if room in _reached(room, arrows)} == set()
+    assert {package for package in arrows if package in _reached(package, arrows)} == set()
 
 
 def test_front_door_is_light() -> None:

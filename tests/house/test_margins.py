@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dither
 
-ROOMS = (
+PACKAGES = (
     *("engines", "inference", "ledger", "local", "mechanisms", "noise"),
     *("numeric", "plan", "privacy", "query", "sql", "synth"),
 )
@@ -54,8 +54,8 @@ def test_small_numbers_say_what_they_are_for() -> None:
     root = Path(dither.__file__).parent
     found = [
         f"{path.relative_to(root)}:{line}"
-        for room in ROOMS
-        for path in sorted((root / room).rglob("*.py"))
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
         for line in unexplained(path.read_text(encoding="utf-8"))
     ]
     assert not found, f"say in a comment what these numbers hold, and why that is enough: {found}"

@@ -1,4 +1,4 @@
-"""What the package offers: few names at its root, each found at once, and rooms beside them."""
+"""What the package offers: few names at its root, each found at once, and packages beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import dither
 
-ROOMS = [
+PACKAGES = [
     "accounting",
     "anonymize",
     "attack",
@@ -30,7 +30,7 @@ ROOMS = [
 
 
 def _faces(package: str) -> dict[str, list[str]]:
-    """What each room lists, and what the rooms in it do; the parts of a room are not rooms."""
+    """What each package lists, and what the packages in it do."""
     found = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         name = f"{package}.{module.name}"
@@ -44,33 +44,33 @@ FACES = _faces("dither")
 
 
 def test_root_is_small() -> None:
-    """At most 25 names, and no room among what a star imports."""
+    """At most 25 names, and no package among what a star imports."""
     assert len(dither.__all__) <= 25
-    assert set(ROOMS).isdisjoint(dither.__all__)
-    assert set(dither.__all__) | set(ROOMS) <= set(dir(dither))
+    assert set(PACKAGES).isdisjoint(dither.__all__)
+    assert set(dither.__all__) | set(PACKAGES) <= set(dir(dither))
 
 
 def test_root_finds_by_itself() -> None:
-    """``import dither as dt`` is enough to reach a room or a name, and loads nothing before."""
+    """``import dither as dt`` is enough to reach a package or a name, and loads nothing before."""
     lines = [
         "import sys, dither as dt",
         "assert [m for m in sys.modules if m.startswith('dither.')] == []",
-        f"print(*[getattr(dt, name) for name in {[*ROOMS, 'open', 'sum']}])",
+        f"print(*[getattr(dt, name) for name in {[*PACKAGES, 'open', 'sum']}])",
     ]
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_faces_are_small() -> None:
-    """All rooms together list at most 160 names; the rest of a room is for those who know it.
+    """All packages together list at most 160 names; the rest of a package is for those who know it.
 
     Inference has one name a test or estimate, as statistics packages do, and learning one a model:
     they are counted by themselves.
     """
-    faces = {room: len(face) for room, face in FACES.items()}
+    faces = {package: len(face) for package, face in FACES.items()}
     assert faces.pop("dither.inference") <= 45
     assert faces.pop("dither.learn") <= 25
-    # The room of synthetic tables came when the others had taken what there is: it has a door to
+    # The package of synthetic tables came when the others had taken what there is: it has a door to
     # what was saved, and what that gives, beside the methods of a table.
     assert faces.pop("dither.synth") <= 6
     assert sum(faces.values()) <= 160
@@ -84,15 +84,15 @@ OPEN = {
     "plan": "nodes and their facts, which sql, engines and query share",
     "sql": "the steps from text to plan, which query takes one by one",
 }
-"""Rooms whose files may be imported by name, and why. Elsewhere a room's face is its door."""
+"""Packages whose files may be imported by name, and why. Elsewhere a package's face is its door."""
 
 DOORS = {"dither.lab.attack.releases", "dither.local.wire", "dither.privacy.theorems"}
 """Modules that people import by name."""
 
 
 def test_files_behind_a_face_are_private() -> None:
-    """Where a room has a face, its files begin with an underscore, or are doors themselves."""
-    open_ = tuple(f"dither.{room}." for room in OPEN)
+    """Where a package has a face, its files begin with an underscore, or are doors themselves."""
+    open_ = tuple(f"dither.{package}." for package in OPEN)
     found = {
         module.name
         for module in pkgutil.walk_packages(dither.__path__, "dither.")
@@ -103,10 +103,10 @@ def test_files_behind_a_face_are_private() -> None:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    """A class has one name, and a name one class, in all rooms that people may import from."""
+    """A class has one name, and a name one class, in all packages that people may import from."""
     found: dict[str, set[type]] = {}
-    for room in FACES:
-        for name, thing in vars(importlib.import_module(room)).items():
+    for package in FACES:
+        for name, thing in vars(importlib.import_module(package)).items():
             if inspect.isclass(thing) and thing.__module__.startswith("dither."):
                 found.setdefault(name, set()).add(thing)
     assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}

@@ -1,4 +1,4 @@
-"""What every function of the room gives, whatever it is asked and whatever the rows hold."""
+"""What every function of the package gives, whatever it is asked and whatever the rows hold."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Each function is called on two neighbouring tables. The exact numbers that it hands to its noise
 are kept, and its second call is given the noisy answers of the first, so that whatever it asks
-later, it asks alike. No proof is trusted, nor any helper of the room: only what reaches mechanisms.
+later, it asks alike. No proof is trusted, nor any helper of the package: only what reaches
+mechanisms.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Tape:
 
 @contextmanager
 def listening(tape: Tape) -> Iterator[None]:
-    """All ways in which exact numbers of the room meet noise."""
+    """All ways in which exact numbers of the package meet noise."""
     with pytest.MonkeyPatch.context() as patched:
         for kind in (Laplace, Gaussian, CanonicalNoise):
 

@@ -21,7 +21,7 @@ from dither.lab.audit import Outcome, audit
 
 pytestmark = pytest.mark.extras
 
-ROOMS = ("dither.learn", "dither.inference")
+PACKAGES = ("dither.learn", "dither.inference")
 
 READS_NOTHING = {"load", "secure_sum", "shared_sum"}
 """Names that see no protected row, but what was released; and sums that are exact, which claim no
@@ -29,11 +29,11 @@ epsilon."""
 
 
 def _known(module: str) -> Iterator[str]:
-    """The modules of these rooms that a module imports, itself included, however deep."""
+    """The modules of these packages that a module imports, itself included, however deep."""
     seen, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
-        if name in seen or not name.startswith(ROOMS) or name in ROOMS:
+        if name in seen or not name.startswith(PACKAGES) or name in PACKAGES:
             continue
         found = None
         with suppress(ModuleNotFoundError):  # a name in a module
@@ -67,7 +67,7 @@ def _public() -> dict[str, Any]:
 
 
 def _audited() -> set[str]:
-    return {made.__module__ for room in (learn, inference) for made in declaring(room)}
+    return {made.__module__ for package in (learn, inference) for made in declaring(package)}
 
 
 def test_every_public_estimator_declares_what_to_audit() -> None:
@@ -93,8 +93,8 @@ def test_what_needs_another_library_is_audited_where_that_is_installed(
     monkeypatch.syspath_prepend(tmp_path)
 
     def found(*audited: str) -> list[str]:
-        room: Any = SimpleNamespace(__all__=(), AUDITED=audited)
-        return [made.__name__ for made in declaring(room)]
+        package: Any = SimpleNamespace(__all__=(), AUDITED=audited)
+        return [made.__name__ for made in declaring(package)]
 
     assert found("dither.learn.tabular._boosting:Boosting", "needing:Step") == ["Boosting"]
     with pytest.raises(ImportError):

@@ -46,7 +46,7 @@ class _Mean:
 
 
 def test_every_estimator_is_here() -> None:
-    """What the room lists, and has a ``fit``."""
+    """What the package lists, and has a ``fit``."""
     own = set(learn.__all__) - set(learn._LATER)  # Those need torch, and are no estimators.
     listed = {name for name in own if hasattr(getattr(learn, name), "fit")}
     assert listed == {type(make()).__name__ for make in ALL}

@@ -25,7 +25,7 @@ ERRORS = {"half_width", "shortfall", "margin", "deviation"}
 
 
 def test_all_are_told_apart():
-    """Whatever class the room offers is a mechanism, or one of the others by name."""
+    """Whatever class the package offers is a mechanism, or one of the others by name."""
     assert OFFERED == CALIBRATED | OTHERS
     assert len(CALIBRATED) >= 18
 

@@ -1,4 +1,4 @@
-"""Sessions for the tests of this room."""
+"""Sessions for the tests of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies and frames that the tests of this room ask about."""
+"""Policies and frames that the tests of this package ask about."""
 
 from __future__ import annotations
 

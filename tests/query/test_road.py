@@ -13,8 +13,8 @@ import dither as dt
 from query.road import passed
 
 PAGE = Path(__file__).parents[2] / "docs" / "ideas" / "road.md"
-ROOMS = {"query", "session", "policy", "plan", "sql", "ledger"}
-"""Rooms of which the page names the files; the others stand there by their own names."""
+PACKAGES = {"query", "session", "policy", "plan", "sql", "ledger"}
+"""Packages of which the page names the files; the others stand there by their own names."""
 
 Road = dict[tuple[str, str], int]
 
@@ -44,8 +44,8 @@ def steps(name: str) -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("name", ["session.sql", "release"])
 def test_the_page_names_every_file(roads: dict[str, Road], name: str) -> None:
-    """Of these rooms each file that is passed, and no other; and says how many there are."""
-    files = {file for file, _ in roads[name] if file.partition("/")[0] in ROOMS}
+    """Of these packages each file that is passed, and no other; and says how many there are."""
+    files = {file for file, _ in roads[name] if file.partition("/")[0] in PACKAGES}
     assert {file for file, _ in steps(name)} == files
     assert f"`{name}` passes {len(files)} files" in PAGE.read_text(encoding="utf-8")
 
@@ -60,16 +60,16 @@ def test_the_page_names_functions_in_their_order(roads: dict[str, Road], name: s
     assert places == sorted(places, key=order.index)
 
 
-def test_the_page_names_the_other_rooms(roads: dict[str, Road]) -> None:
+def test_the_page_names_the_other_packages(roads: dict[str, Road]) -> None:
     """A question of one table asks no engine; a release passes what the page lists."""
-    rooms = {name: {file.partition("/")[0] for file, _ in road} for name, road in roads.items()}
+    packages = {name: {file.partition("/")[0] for file, _ in road} for name, road in roads.items()}
     text = PAGE.read_text(encoding="utf-8")
     (said,) = re.findall(
         r"^Beside these, a release passes (.*?)\.$", text, re.MULTILINE | re.DOTALL
     )
-    listed = {name for name in rooms["release"] - ROOMS if not name.endswith(".py")}
+    listed = {name for name in packages["release"] - PACKAGES if not name.endswith(".py")}
     assert set(re.findall(r"`(\w+)/`", said)) == listed
-    assert {n for n in rooms["session.sql"] - ROOMS if not n.endswith(".py")} <= {"numeric"}
+    assert {n for n in packages["session.sql"] - PACKAGES if not n.endswith(".py")} <= {"numeric"}
 
 
 def test_nothing_is_said_twice_before_the_charge(roads: dict[str, Road]) -> None:

@@ -18,7 +18,7 @@ FACES = ("session/_session.py", "query/_builder.py")
 
 @pytest.mark.parametrize("name", DOORS)
 def test_every_door_opens(name: str) -> None:
-    """Each is a class or function of the module that is named; its room is above the session's."""
+    """Each is a class or function of the module that is named, in a package above the session."""
     if name == "infer":
         pytest.importorskip("scipy")
     module, _, made = DOORS[name].partition(":")
@@ -41,7 +41,7 @@ def test_every_door_is_asked_for_by_a_method_that_says_what_it_gives() -> None:
 
 
 def test_doors_are_asked_for_by_the_faces_alone() -> None:
-    """Elsewhere a room imports what lies below it, where everybody sees it."""
+    """Elsewhere a package imports what lies below it, where everybody sees it."""
     asking = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")

@@ -1,4 +1,4 @@
-"""The tables that the tests of this room ask about."""
+"""The tables that the tests of this package ask about."""
 
 from __future__ import annotations
 

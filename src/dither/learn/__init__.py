@@ -91,7 +91,7 @@ _LATER = {
     "load": "dither.learn.tables._table",
     "train": "dither.learn.deep",
 }
-"""What needs a library of its own, and the rooms that import it; a room stands for itself."""
+"""What needs a library of its own, and the packages that import it; a package stands for itself."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What every estimator of this room has in common with those of scikit-learn."""
+"""What every estimator of this package has in common with those of scikit-learn."""
 
 from __future__ import annotations
 

@@ -5,5 +5,5 @@
   anything is spent or read.
 - ``_release``, ``_certificate`` and ``estimates``: what happens after the charge.
 - ``learning``: bounds, limits and keys that are learned.
-- ``tables``: what other rooms ask of a table.
+- ``tables``: what other packages ask of a table.
 """

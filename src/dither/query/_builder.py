@@ -1,6 +1,6 @@
 """Asking in Python: rows of a table, until ``agg`` or another method makes them a question.
 
-What is asked for are the small values of ``dither.query._aggregates``. What other rooms make of
+What is asked for are the small values of ``dither.query._aggregates``. What other packages make of
 rows (models, synthetic tables) they say there, and are loaded where they are called.
 """
 

@@ -1,8 +1,8 @@
 """Every kind of question, by the name under which a session or a table's rows are asked for it.
 
-A room knows nothing of those above it. So a session does not import what questions are made of, nor
-do rows import the rooms that make models and synthetic tables of them: what they are asked for
-stands here, and loads when somebody asks.
+A package knows nothing of those above it. So a session does not import what questions are made of,
+nor do rows import the packages that make models and synthetic tables of them: what they are asked
+for stands here, and loads when somebody asks.
 """
 
 from __future__ import annotations

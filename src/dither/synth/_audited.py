@@ -1,4 +1,4 @@
-"""What ``dither audit --all`` reads of this room: all that adds noise, whole as it is released."""
+"""What ``dither audit --all`` reads of synthesis: all that adds noise, whole as it is released."""
 
 from __future__ import annotations
 

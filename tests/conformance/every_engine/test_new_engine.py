@@ -79,8 +79,8 @@ def test_an_engine_stands_on_the_engines_room_and_on_plans_alone():
     """What the smallest engine imports of the library is what every engine may need."""
     tree = ast.parse(Path(sqlite.__file__).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    rooms = {name.split(".")[1] for name in imported if name and name.startswith("dither.")}
-    assert rooms == {"engines", "errors", "plan"}
+    packages = {name.split(".")[1] for name in imported if name and name.startswith("dither.")}
+    assert packages == {"engines", "errors", "plan"}
 
 
 def test_what_is_abstract_is_what_an_engine_must_supply():

@@ -15,8 +15,9 @@ control that must succeed and one that must fail. Releases are black boxes.
 - `gradient_inversion` and `label_leak` read a client's records and label from its update.
 - `synthetic` tells who was in the table that synthetic rows were made of.
 
-They stand in four rooms by what is attacked: ``reconstruction`` (statistics), ``disclosure`` (rows
-that were released), ``members`` (models and means), ``updates`` (clients of federated learning).
+They stand in four packages by what is attacked: ``reconstruction`` (statistics), ``disclosure``
+(rows that were released), ``members`` (models and means), ``updates`` (clients of federated
+learning).
 """
 
 from dither.lab._verdicts import Outcome as Outcome

@@ -1,4 +1,4 @@
-"""Searches over estimators of this room: a run fits a copy on some rows and scores it on others."""
+"""Searches over estimators of learning: a run fits a copy on some rows, and scores it on others."""
 
 from __future__ import annotations
 

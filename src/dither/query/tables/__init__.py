@@ -1,1 +1,1 @@
-"""What other rooms ask of a table: counts of cells, levels of places, sums by declared keys."""
+"""What other packages ask of a table: counts of cells, levels of places, sums by declared keys."""

@@ -1,4 +1,4 @@
-"""What the reference shows: every public name of every room, each once."""
+"""What the reference shows: every public name of every package, each once."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ LACKING: dict[str, list[str]] = {}
 """Names that are left out of the reference, by the library that they need."""
 
 NESTED = ("lab",)
-"""Rooms that hold rooms."""
+"""Packages that hold packages."""
 
 
 @dataclass(frozen=True, eq=False)
 class Public:
     """One public object, under the name that the reference gives it."""
 
-    room: str
+    package: str
     name: str
     object: Any
 
     @property
     def full(self) -> str:
         """As it is imported, such as `dither.local.GRR`."""
-        return f"{self.room}.{self.name}"
+        return f"{self.package}.{self.name}"
 
     @property
     def page(self) -> str:
         """Its page, without a suffix."""
-        return f"reference/{self.room}/{self.name}"
+        return f"reference/{self.package}/{self.name}"
 
     @property
     def kind(self) -> str:
@@ -77,68 +77,70 @@ class Public:
         return own, above
 
 
-def listed(room: ModuleType) -> list[str]:
-    """What a room lists, but for names that need a library which is not installed."""
-    return [name for name in room.__all__ if _loads(room, name)]
+def listed(package: ModuleType) -> list[str]:
+    """What a package lists, but for names that need a library which is not installed."""
+    return [name for name in package.__all__ if _loads(package, name)]
 
 
-def _loads(room: ModuleType, name: str) -> bool:
+def _loads(package: ModuleType, name: str) -> bool:
     try:
-        getattr(room, name)
+        getattr(package, name)
     except MissingLibraryError as error:
-        LACKING.setdefault(str(error.name), []).append(f"{room.__name__}.{name}")
+        LACKING.setdefault(str(error.name), []).append(f"{package.__name__}.{name}")
         return False
     return True
 
 
-def rooms() -> Iterator[ModuleType]:
-    """The package, and every room that offers something."""
+def packages() -> Iterator[ModuleType]:
+    """The package, and every package that offers something."""
     yield dither
-    yield from _rooms(dither)
+    yield from _packages(dither)
 
 
-def _rooms(parent: ModuleType) -> Iterator[ModuleType]:
+def _packages(parent: ModuleType) -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(parent.__path__, f"{parent.__name__}."):
         last = found.name.rpartition(".")[2]
         if last.startswith("_") or not (found.ispkg or found.name == "dither.errors"):
             continue
-        room = importlib.import_module(found.name)
-        if getattr(room, "__all__", ()):
-            yield room
-            parts = (getattr(room, name) for name in listed(room))
+        package = importlib.import_module(found.name)
+        if getattr(package, "__all__", ()):
+            yield package
+            parts = (getattr(package, name) for name in listed(package))
             yield from (part for part in parts if isinstance(part, ModuleType))
         if last in NESTED:
-            yield from _rooms(room)
+            yield from _packages(package)
 
 
-def others(room: ModuleType) -> list[str]:
-    """What a room holds beside its list: types of arguments and results, and rarer functions."""
-    if not hasattr(room, "__path__"):
+def others(package: ModuleType) -> list[str]:
+    """What a package holds beside its list: types of arguments and results, and rarer functions."""
+    if not hasattr(package, "__path__"):
         return []  # what a plain module imports is not its own
     return sorted(
         name
-        for name, thing in vars(room).items()
+        for name, thing in vars(package).items()
         if (inspect.isclass(thing) or inspect.isfunction(thing))
         and not name.startswith("_")
-        and name not in room.__all__
+        and name not in package.__all__
         and thing.__module__.startswith("dither.")
-        and thing.__module__ not in (room.__name__, "dither.errors")
+        and thing.__module__ not in (package.__name__, "dither.errors")
     )
 
 
 def _published() -> list[Public]:
     """Every public object, at home where its module is, else where it is offered first."""
     homes: dict[int, list[Public]] = {}
-    for room in rooms():
-        for name in [*listed(room), *others(room)]:
-            thing = getattr(room, name)
+    for package in packages():
+        for name in [*listed(package), *others(package)]:
+            thing = getattr(package, name)
             if not isinstance(thing, ModuleType):
-                homes.setdefault(id(thing), []).append(Public(room.__name__, name, thing))
+                homes.setdefault(id(thing), []).append(Public(package.__name__, name, thing))
 
     def home(places: list[Public]) -> Public:
         module = getattr(places[0].object, "__module__", "")
-        listed = [p for p in places if p.name in sys.modules[p.room].__all__] or places
-        return max(listed, key=lambda p: f"{module}.".startswith(f"{p.room}.") and len(p.room))
+        listed = [p for p in places if p.name in sys.modules[p.package].__all__] or places
+        return max(
+            listed, key=lambda p: f"{module}.".startswith(f"{p.package}.") and len(p.package)
+        )
 
     return sorted((home(places) for places in homes.values()), key=lambda p: p.full)
 
