@@ -79,6 +79,10 @@ class Engine(ABC):
         """The columns of a table that hold lists, and the kinds of their elements."""
         return {}
 
+    def zoned(self, table: str) -> frozenset[str]:
+        """The columns of a table that hold moments with a time zone."""
+        return frozenset()
+
     def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
         """The columns of a table whose type lists its own values (an enumeration), and these."""
         return {}

@@ -195,6 +195,11 @@ class SQLEngine(Engine):
                 found[name] = kind
         return found
 
+    def zoned(self, table: str) -> frozenset[str]:
+        """The columns of a table that hold moments with a time zone."""
+        types = self._table(table).types.items()
+        return frozenset(name for name, kind in types if kind and self.dialect.zoned(kind))
+
     def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
         """The columns of a table whose type lists its own values, and these."""
         return self._table(table).labels

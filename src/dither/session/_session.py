@@ -120,7 +120,8 @@ def open(  # noqa: A001 - as users write it: dt.open
         incomplete = [name for name in read.tables if not engine.complete(name)]
         unread = {name: engine.unread(name) for name in read.tables}
         lists = {name: engine.lists(name) for name in read.tables}
-        schema = schema_of(read, found, incomplete, unread, lists)
+        zoned = {name: engine.zoned(name) for name in read.tables}
+        schema = schema_of(read, found, incomplete, unread, lists, zoned)
         engine.check(schema)
         for name, declared in read.tables.items():
             if declared.private and engine.nobody(name):
