@@ -256,6 +256,8 @@ class TableSource:
         The column that says who is protected.
     columns : mapping of str to Kind or None
         The columns that the policy names, and the kinds that it declares of them.
+    block : str, optional
+        The column that says in which block a row is.
     """
 
     source: Any
@@ -264,6 +266,7 @@ class TableSource:
     delimiter: str | None = None
     unit: str | None = None
     columns: Mapping[str, Kind | None] = field(default_factory=dict)
+    block: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _edges(part: Reader) -> tuple[Any, ...]:
         if isinstance(one, str):
             with suppress(QueryError):
                 edge = read_date(one)
-        if isinstance(edge, dt.datetime) or isinstance(edge, str | bool):
+        if isinstance(edge, dt.datetime | str | bool):
             raise PolicyError(
                 f"{where} must be dates, such as 2024-01-31, or numbers: a block of time begins "
                 "with a day"

@@ -122,6 +122,8 @@ class Policy:
         ``budget`` is one of each block of a unit's rows.
     lifetime : BudgetFilter, optional
         What all blocks together may cost, where the budget is of each.
+    calendars : mapping of str to Calendar
+        By unit whose rows lie in blocks: how they are cut.
     """
 
     budget: BudgetFilter
@@ -136,11 +138,7 @@ class Policy:
     digest: str
     per_block: bool = False
     lifetime: BudgetFilter | None = None
-
-    @property
-    def calendars(self) -> Mapping[str, Calendar]:
-        """By unit whose rows lie in blocks: how they are cut."""
-        return calendars_of(self.tables, self.units)
+    calendars: Mapping[str, Calendar] = made_by(default_factory=dict)
 
     def promise(self, unit: str) -> Promise:
         """What an account of this unit is bound to."""
@@ -247,6 +245,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         digest=policy_digest(document),
         per_block=per_block,
         lifetime=lifetime,
+        calendars=calendars_of(tables, held),
     )
 
 

@@ -95,6 +95,9 @@ class Stored:
         The table that the rows lie in, where the source holds several; of a view, that below it.
     nobody : str
         Which people's rows are nobody's for how the source is read, and what would help.
+    parted_by : str, optional
+        The column of blocks, where the names of folders give it: files of blocks that a job does
+        not read are not opened.
     """
 
     view: str
@@ -110,6 +113,7 @@ class Stored:
     by_file: tuple[str, str] | None = None
     base: str | None = None
     nobody: str = ""
+    parted_by: str | None = None
 
 
 def without_negative_zero(
