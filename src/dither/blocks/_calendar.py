@@ -143,6 +143,19 @@ class Calendar:
             parts.append(f"{len(blocks.ranges) - _LISTED} more stretches")
         return ", ".join([*parts, *map(name_of, sorted(blocks.named))]) or "nothing"
 
+    def reading(self, blocks: BlockSet) -> str:
+        """What a question reads, and how many blocks that charges.
+
+        Examples
+        --------
+        >>> Calendar(every="quarter").reading(BlockSet.of_range(8096, 8098))
+        'reads 2024-Q1 to 2024-Q3; 3 blocks charged'
+        """
+        if blocks.endless:
+            return f"reads {self.describe(blocks)}; each of these blocks charged"
+        number = len(blocks)
+        return f"reads {self.describe(blocks)}; {number:,} block{'s'[: number != 1]} charged"
+
     def _range(self, low: int | None, high: int | None) -> str:
         if low is None:
             return "all" if high is None else f"all up to {self.label(high)}"

@@ -247,6 +247,8 @@ class Schema:
     """Neighbours replace one unit (public size) instead of adding or removing one."""
     today: dt.date | None = None
     """The day on which a question is made: of blocks of time it reads those that have begun."""
+    promised: Mapping[str, str] = field(default_factory=dict)
+    """By unit whose rows lie in blocks: what is promised of them, in words."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))

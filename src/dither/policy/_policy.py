@@ -19,6 +19,7 @@ from typing import Any
 
 from dither.blocks._calendar import Calendar
 from dither.errors import ArgumentError, PolicyError, nearest
+from dither.ledger._block_budget import BlockBudget
 from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
@@ -139,6 +140,14 @@ class Policy:
     per_block: bool = False
     lifetime: BudgetFilter | None = None
     calendars: Mapping[str, Calendar] = made_by(default_factory=dict)
+
+    @property
+    def block_budgets(self) -> Mapping[str, BlockBudget]:
+        """By unit whose rows lie in blocks: the budget of each block, and of all."""
+        return {
+            unit: BlockBudget(calendar, self.budget, self.lifetime)
+            for unit, calendar in self.calendars.items()
+        }
 
     def promise(self, unit: str) -> Promise:
         """What an account of this unit is bound to."""
@@ -320,7 +329,8 @@ def schema_of(
             block=block_of(declared, columns, kinds, zoned.get(name, ())),
             one_block=in_blocks and declared.block is None,
         )
-    return Schema(tables, policy.replace_one)
+    told = {unit: found.describe() for unit, found in policy.block_budgets.items()}
+    return Schema(tables, policy.replace_one, promised=told)
 
 
 def resolve_in(

@@ -18,6 +18,7 @@ from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.expressions import Bin, Column
+from dither.plan.facts.blocks import reading
 from dither.plan.facts.scopes import scope_of
 from dither.plan.facts.values import Facts, infer
 from dither.plan.lowering.lower import Plan
@@ -49,6 +50,7 @@ __all__ = [
     "aggregate_text",
     "exact_text",
     "explain",
+    "in_blocks",
     "limits_text",
     "measurement_text",
     "protected",
@@ -84,7 +86,7 @@ def explain(
 
 def _protection(plan: Plan) -> Node:
     who, neighbours = protected(plan)
-    facts = [("neighbours", neighbours), ("account", promise_of(plan).unit)]
+    facts = [("neighbours", neighbours), ("account", promise_of(plan).unit), *in_blocks(plan)]
     if (rows := plan.unit_rows) > 1:
         own, whose = row_of(plan), plan.table.unit_name or f"row of {plan.table.name}"
         what = own.partition(" ")[0]
@@ -334,7 +336,16 @@ UNACCOUNTED = (
 def protects(plan: Plan) -> str:
     """Who is protected, and which tables count as neighbours."""
     who, neighbours = protected(plan)
-    return f"{who}; neighbours {neighbours}"
+    return "; ".join([f"{who}; neighbours {neighbours}", *(text for _, text in in_blocks(plan))])
+
+
+def in_blocks(plan: Plan) -> list[tuple[str, str]]:
+    """Which blocks are read, and what is promised of each; nothing where there are none."""
+    if plan.blocks is None:
+        return []
+    told = plan.schema.promised.get(plan.table.unit_name or "", "")
+    found = [("blocks", reading(plan.job.relation, plan.blocks, plan.schema))]
+    return found + ([("promise", told)] if told else [])
 
 
 def protected(plan: Plan) -> tuple[str, str]:

@@ -174,11 +174,14 @@ def certificate_data(
     charge: Charge,
     tables: Mapping[str, str],
     accounts: Iterable[str],
+    blocks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that a certificate says but for its ledger entry: ``certified`` adds that."""
     learned = {"learned": [dict(fact) for fact in data.learned]} if data.learned else {}
+    read = {} if blocks is None else {"blocks": dict(blocks)}
     return {
         **learned,
+        **read,
         **record.beside,
         "format": FORMAT,
         "dither": __version__,

@@ -67,7 +67,7 @@ from dither.plan.relations import (
 )
 from dither.plan.schema import Kind, Schema, Table, Value
 
-__all__ = ["in_blocks", "may_be_true", "read_blocks"]
+__all__ = ["in_blocks", "may_be_true", "read_blocks", "reading"]
 
 Values = BlockSet
 """Values of a column as whole numbers in their order; ``NULL`` is one of them."""
@@ -76,6 +76,9 @@ EVERY = BlockSet.of_range(None, None)
 """All values but NULL."""
 
 ANYTHING = EVERY | BlockSet.of_names(NULL)
+
+ANY_CALENDAR = Calendar(every="day")
+"""Tables without a column of blocks are named, and no calendar is asked."""
 
 MOST_RANGES = 400
 """A set of more ranges is taken for what lies between its ends: it must be written as SQL."""
@@ -146,6 +149,13 @@ def blocks_of(scan: Scan, schema: Schema) -> BlockSet | None:
     if table.block is None:
         return None
     return table.block[1].all if scan.blocks is None else scan.blocks
+
+
+def reading(relation: Relation, blocks: BlockSet, schema: Schema) -> str:
+    """What is read of a relation, in words."""
+    calendars = (schema.table(scan.table).block for scan in scans(relation))
+    calendar = next((block[1] for block in calendars if block is not None), ANY_CALENDAR)
+    return calendar.reading(blocks)
 
 
 def _restricted(relation: R, schema: Schema, above: tuple[Part, ...]) -> R:
