@@ -20,6 +20,7 @@ from dither.errors import PolicyError, QueryError, nearest
 from dither.plan.schema import ColumnFacts, Kind
 from dither.policy._canonical import policy_digest
 from dither.policy._fields import Reader
+from dither.policy._units import OF_BLOCKS
 from dither.sql.dates import read_date
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _known_by(unit: TableUnit, table: DeclaredTable) -> TableUnit:
         reading |= {"type": column.kind and column.kind.value}
     told = {name: value for name, value in reading.items() if value is not None}
     as_read = f", read as {policy_digest(told)[:12]}" if told else ""
-    return replace(unit, by=f"{unit.by}, in blocks of {table.block.column}{as_read}")
+    return replace(unit, by=f"{unit.by}{OF_BLOCKS}{table.block.column}{as_read}")
 
 
 def calendars_of(

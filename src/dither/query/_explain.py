@@ -40,6 +40,7 @@ from dither.plan.lowering.recipes import (
 from dither.plan.lowering.sensitivity import MeasurementSensitivity
 from dither.plan.schema import Value
 from dither.plan.text import brief, number, show, show_value
+from dither.policy._units import OF_BLOCKS
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import NoisePlan, promise_of, row_of
 
@@ -419,7 +420,7 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     each = " in each" if groups > 1 else ""
     if of_each := certificate.get("max_groups_of_each_set"):
         in_groups = f"{count_text(of_each, 'group')} of each set"
-    unit = columns[0].removeprefix("column ")
+    unit = columns[0].removeprefix("column ").partition(OF_BLOCKS)[0]
     return (
         f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "
         "counts and sums are too low, and its rows weigh less in means and quantiles"

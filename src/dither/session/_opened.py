@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 from dither._search import greatest_decimal
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import BlockSet
 from dither.engines import FAILED, Engine
 from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
-from dither.blocks._calendar import Calendar
-from dither.blocks._sets import BlockSet
 from dither.ledger import Balance, Charged, Ledger
 from dither.ledger._accounts import Balances
 from dither.ledger._block_budget import Budget
@@ -122,7 +122,7 @@ class OpenedPolicy:
         return _accounts(self.policy, self.caps, unit)
 
     def calendar(self, unit: str) -> Calendar | None:
-        """How a unit's rows are cut into blocks, each with a budget; ``None`` where they are not."""
+        """How a unit's rows are cut into blocks, where each has a budget."""
         return self.policy.calendars.get(unit)
 
     def blocks_data(self, unit: str, blocks: BlockSet | None) -> dict[str, Any] | None:
