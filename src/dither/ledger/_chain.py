@@ -22,7 +22,7 @@ from dither.ledger._entries import (
     tables_json,
     tables_of,
 )
-from dither.ledger._store import entries, head, touches
+from dither.ledger.stores._store import entries, head, touches
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 

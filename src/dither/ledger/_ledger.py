@@ -1,7 +1,7 @@
 """The ledger: accounts with caps, charges that commit before any answer leaves, and a chain.
 
 Charge first: `Ledger.charge` checks every account and writes the entry in one transaction that
-is on the disk when it returns. Nothing is ever refunded. See `dither.ledger._store` for how a
+is on the disk when it returns. Nothing is ever refunded. See `dither.ledger.stores` for how a
 commit is made durable, and `dither.ledger._verify` for what the chain shows and what it cannot.
 """
 
@@ -47,12 +47,12 @@ from dither.ledger._entries import (
     digest,
     reading,
 )
-from dither.ledger._opening import opened_store
 from dither.ledger._place import LedgerSchema
 from dither.ledger._shown import ShownLedger
-from dither.ledger._store import Store, entries, touches
 from dither.ledger._verify import Verification, verify
 from dither.ledger._witness import Witness
+from dither.ledger.stores._opening import opened_store
+from dither.ledger.stores._store import Store, entries, touches
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise

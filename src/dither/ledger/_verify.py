@@ -30,7 +30,7 @@ from dither.ledger._entries import (
     promise_of,
     tables_of,
 )
-from dither.ledger._store import FORMAT, Store, entries, head, touches
+from dither.ledger.stores._store import FORMAT, Store, entries, head, touches
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 

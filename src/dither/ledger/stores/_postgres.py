@@ -51,9 +51,9 @@ from sqlalchemy.pool import QueuePool
 from dither._environment import Secret, secret
 from dither._postgres import Unreachable, check_driver, connect
 from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
-from dither.ledger._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
 from dither.ledger._place import LedgerSchema
-from dither.ledger._store import (
+from dither.ledger.stores._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
+from dither.ledger.stores._store import (
     Store,
     check_version,
     entries,

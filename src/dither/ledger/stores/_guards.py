@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Integer, Table, text
 from dither.errors import LedgerCorruptError
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema
-from dither.ledger._store import FORMAT, head, metadata
+from dither.ledger.stores._store import FORMAT, head, metadata
 
 __all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make"]
 

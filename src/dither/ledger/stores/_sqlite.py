@@ -37,7 +37,7 @@ from sqlalchemy.pool import NullPool
 
 from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._entries import FIRST
-from dither.ledger._store import (
+from dither.ledger.stores._store import (
     FORMAT,
     Store,
     check_version,
