@@ -13,7 +13,7 @@ from dither.ledger import _chain as chain
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema, read_place
 from dither.ledger.stores._sqlite import FileStore, create_file
-from dither.ledger.stores._store import FORMAT, Store, entries, head
+from dither.ledger.stores._store import FORMAT, Store, columns_of, head
 
 __all__ = ["opened_store"]
 
@@ -30,7 +30,7 @@ def opened_store(
     )
     try:
         with store.read() as connection:
-            for table in (head, entries):
+            for table in (head, columns_of(connection)):
                 connection.execute(select(table).limit(1))
     except BaseException:
         store.close()
