@@ -240,7 +240,7 @@ class SQLiteEngine(SQLEngine):
         # Its columns have no types; its values do.
         return ()
 
-    def _hold(self, job: Job) -> None:
+    def _hold(self, job: Job, schema: Schema) -> None:
         """Its tables are its own, and nobody changes them."""
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from dither.accounting import BudgetFilter
 from dither.errors import LedgerError, TokenError
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema
-from dither.ledger._postgres import ServerStore
+from dither.ledger.stores._postgres import ServerStore
 from dither.privacy import Charge, Promise
 from postgres_server import Database, Server
 

@@ -269,13 +269,18 @@ def _is_in(value, listed):
 def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
     """The rows of a relation: mappings of columns to cleaned values."""
     match relation:
-        case Scan(table=table, alias=alias):
+        case Scan(table=table, alias=alias, blocks=blocks):
             facts, lists = schema.table(table).columns, schema.table(table).lists
+            kept = tables[table]
+            if blocks is not None:
+                name, calendar = schema.table(table).block
+                own = facts[name]
+                kept = [r for r in kept if calendar.block_of(clean(r[name], own)) in blocks]
             return [
                 {ex.Column(alias, n): clean(row[n], f) for n, f in facts.items()}
                 | {ex.Unreadable(ex.Column(alias, n)): lost(row[n], f) for n, f in facts.items()}
                 | {ex.Column(alias, n): row[n] for n in lists}
-                for row in tables[table]
+                for row in kept
             ]
         case Unnest(source=source, elements=one):
             facts = scope_of(relation, schema).column(ex.Column(one.alias, one.name))

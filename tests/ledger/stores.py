@@ -17,8 +17,8 @@ from sqlalchemy import select
 from dither.ledger import Ledger
 from dither.ledger._entries import Record
 from dither.ledger._place import LedgerSchema
-from dither.ledger._sqlite import TRIGGERS
-from dither.ledger._store import entries, head, touches
+from dither.ledger.stores._sqlite import TRIGGERS
+from dither.ledger.stores._store import entries, head, touches
 
 only_files = pytest.mark.parametrize("place", ["file"], indirect=True)
 

@@ -17,9 +17,9 @@ from dither.accounting import BudgetFilter
 from dither.cli import main
 from dither.errors import CertificateError, DitherError, LedgerError
 from dither.ledger import Ledger
-from dither.ledger import _sqlite as store
 from dither.ledger._entries import Record
-from dither.ledger._sqlite import TRIGGERS
+from dither.ledger.stores import _sqlite as store
+from dither.ledger.stores._sqlite import TRIGGERS
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

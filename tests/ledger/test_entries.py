@@ -85,16 +85,19 @@ def test_an_amount_beyond_all_reason_is_refused() -> None:
 def test_the_hash_is_what_the_docstring_says() -> None:
     """SHA-256 over the canonical JSON of every column, without the library's own code."""
     body = {f.name: getattr(RECORD, f.name) for f in fields(Record)}
-    del body["hash"], body["answer"]
+    del body["hash"], body["answer"], body["signature"]
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    expected = hashlib.sha256(b"dither ledger entry 2\n" + text.encode()).hexdigest()
+    expected = hashlib.sha256(b"dither ledger entry 3\n" + text.encode()).hexdigest()
     assert RECORD.hash == expected
     assert RECORD.sound()
 
 
-@given(st.sampled_from([f.name for f in fields(Record)]), st.one_of(st.text(), st.integers()))
+@given(
+    st.sampled_from([f.name for f in fields(Record) if f.name != "signature"]),
+    st.one_of(st.text(), st.integers()),
+)
 def test_every_column_is_covered(name: str, value: object) -> None:
-    """A change of any column, to anything, is seen."""
+    """A change of any column, to anything, is seen; a signature covers what it signs itself."""
     changed = replace(RECORD, **{name: value})
     assert changed.sound() == (getattr(RECORD, name) == value)
 

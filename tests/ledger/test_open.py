@@ -20,9 +20,9 @@ from dither.errors import (
     MissingLibraryError,
 )
 from dither.ledger import Ledger
-from dither.ledger import _sqlite as store
-from dither.ledger._sqlite import APPLICATION
-from dither.ledger._store import FORMAT
+from dither.ledger.stores import _sqlite as store
+from dither.ledger.stores._sqlite import APPLICATION
+from dither.ledger.stores._store import FORMAT
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

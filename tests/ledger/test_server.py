@@ -23,7 +23,7 @@ from dither.errors import (
 )
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema, read_place
-from dither.ledger._store import FORMAT
+from dither.ledger.stores._store import FORMAT
 from dither.privacy import Charge, Promise
 from ledger.stores import administrator, new_schema, tamper
 from postgres_server import PASSWORD, Database, Server, literal

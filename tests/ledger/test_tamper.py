@@ -204,8 +204,8 @@ def test_a_writer_that_does_not_check_is_found(full: Ledger) -> None:
     """A chain written by a program that overspends is whole, and does not verify."""
 
     class Careless(Ledger):
-        def _bear(self, connection, names, charge):  # type: ignore[no-untyped-def]
-            return {name: self._account(connection, name).spent + charge for name in names}
+        def _bear(self, connection, names, charge, blocks=None):  # type: ignore[no-untyped-def]
+            return {name: self._account(connection, name).spent + charge for name in names}, {}
 
     careless = Careless.open(full.place)
     whole = Charge.pure(Fraction(1), PATIENT)
@@ -319,7 +319,7 @@ def test_verification_reports_progress_in_batches(full: Ledger) -> None:
 
 def test_a_chain_longer_than_a_batch(full: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches join up, and a gap at their seam is found."""
-    monkeypatch.setattr("dither.ledger._verify.BATCH", 2)
+    monkeypatch.setattr("dither.ledger.verification._verify.BATCH", 2)
     assert full.verify().ok
     # The gap is where it began, whatever else is taken from before it later.
     for number in (4, 3, 2):

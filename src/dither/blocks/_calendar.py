@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dither.blocks._sets import NULL, OTHERS, BlockSet, name_of
+from dither.errors import ArgumentError
 
 __all__ = ["EVERY", "Calendar"]
 
@@ -143,6 +145,19 @@ class Calendar:
             parts.append(f"{len(blocks.ranges) - _LISTED} more stretches")
         return ", ".join([*parts, *map(name_of, sorted(blocks.named))]) or "nothing"
 
+    def reading(self, blocks: BlockSet) -> str:
+        """What a question reads, and how many blocks that charges.
+
+        Examples
+        --------
+        >>> Calendar(every="quarter").reading(BlockSet.of_range(8096, 8098))
+        'reads 2024-Q1 to 2024-Q3; 3 blocks charged'
+        """
+        if blocks.endless:
+            return f"reads {self.describe(blocks)}; each of these blocks charged"
+        number = len(blocks)
+        return f"reads {self.describe(blocks)}; {number:,} block{'s'[: number != 1]} charged"
+
     def _range(self, low: int | None, high: int | None) -> str:
         if low is None:
             return "all" if high is None else f"all up to {self.label(high)}"
@@ -157,6 +172,29 @@ class Calendar:
         kind, held = ("edges", self.edges) if self.values is None else ("values", self.values)
         return {kind: [_shown(value) for value in held or ()]}
 
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Calendar:
+        """Read back what `to_dict` wrote: the same blocks under the same names.
+
+        Declared values come back as text, since what is stored does not tell a number from one.
+
+        Raises
+        ------
+        ArgumentError
+            It is something else.
+        """
+        try:
+            match dict(stored):
+                case {"every": str(every)} if len(stored) == 1 and every in EVERY:
+                    return cls(every=every)
+                case {"edges": [_, *_] as edges} if len(stored) == 1:
+                    return cls(edges=tuple(map(_edge, edges)))
+                case {"values": [_, *_] as values} if len(stored) == 1:
+                    return cls(values=tuple(map(str, values)))
+        except (TypeError, ValueError, ZeroDivisionError):
+            pass
+        raise ArgumentError("a stored calendar must hold 'every', 'edges' or 'values'")
+
 
 def _day(value: Value) -> dt.date:
     return value.date() if isinstance(value, dt.datetime) else value
@@ -167,6 +205,17 @@ def _as(edge: Value, value: Value) -> Value:
     if isinstance(edge, dt.datetime) or not isinstance(edge, dt.date):
         return value
     return _day(value)
+
+
+def _edge(text: str) -> Value:
+    for read in (dt.date.fromisoformat, dt.datetime.fromisoformat):
+        # A number of eight digits would be read as a day: days are written with hyphens.
+        if "-" in text[1:]:
+            try:
+                return read(text)
+            except ValueError:
+                continue
+    return Fraction(text)
 
 
 def _shown(value: Value) -> str:

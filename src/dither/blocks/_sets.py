@@ -70,12 +70,18 @@ class BlockSet:
 
     def __and__(self, other: BlockSet) -> BlockSet:
         found = []
-        for one in self.ranges:
-            for two in other.ranges:
-                first = _later(one[0], two[0])
-                last = _earlier(one[1], two[1])
-                if first is None or last is None or first <= last:
-                    found.append((first, last))
+        one = two = 0
+        while one < len(self.ranges) and two < len(other.ranges):
+            low = _later(self.ranges[one][0], other.ranges[two][0])
+            ends = self.ranges[one][1], other.ranges[two][1]
+            high = _earlier(*ends)
+            if low is None or high is None or low <= high:
+                found.append((low, high))
+            # Whichever ends first meets nothing that comes later.
+            if ends[1] is None or (ends[0] is not None and ends[0] <= ends[1]):
+                one += 1
+            else:
+                two += 1
         return BlockSet(tuple(found), self.named & other.named)
 
     def __le__(self, other: BlockSet) -> bool:

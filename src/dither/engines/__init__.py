@@ -79,6 +79,10 @@ class Engine(ABC):
         """The columns of a table that hold lists, and the kinds of their elements."""
         return {}
 
+    def zoned(self, table: str) -> frozenset[str]:
+        """The columns of a table that hold moments with a time zone."""
+        return frozenset()
+
     def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
         """The columns of a table whose type lists its own values (an enumeration), and these."""
         return {}
@@ -252,6 +256,8 @@ class TableSource:
         The column that says who is protected.
     columns : mapping of str to Kind or None
         The columns that the policy names, and the kinds that it declares of them.
+    block : str, optional
+        The column that says in which block a row is.
     """
 
     source: Any
@@ -260,6 +266,7 @@ class TableSource:
     delimiter: str | None = None
     unit: str | None = None
     columns: Mapping[str, Kind | None] = field(default_factory=dict)
+    block: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

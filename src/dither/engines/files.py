@@ -18,8 +18,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -49,6 +50,9 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 Named = str | Path | Sequence[str | Path]
 """What a policy names: a file, a pattern, a folder, or a list of them."""
 
+Wanted = Callable[[str | None], bool]
+"""Which texts of a key are asked for; ``None`` is NULL."""
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -67,6 +71,16 @@ class Files:
     paths: tuple[Path, ...]
     keys: tuple[str, ...] = ()
     values: tuple[tuple[str | None, ...], ...] = ()
+
+    def only(self, places: Sequence[int]) -> Files:
+        """Some of them, by their places."""
+        values = tuple(self.values[i] for i in places) if self.keys else ()
+        return Files(tuple(self.paths[i] for i in places), self.keys, values)
+
+    def key(self, name: str) -> tuple[str | None, ...]:
+        """For each file the text of one key."""
+        place = self.keys.index(name)
+        return tuple(row[place] for row in self.values)
 
     def places(self) -> frozenset[Hashable]:
         """What is one for all names and links of each file."""
@@ -108,7 +122,9 @@ def sample_names(named: Named) -> list[str]:
     return found
 
 
-def find_files(named: Named, endings: tuple[str, ...]) -> Files:
+def find_files(
+    named: Named, endings: tuple[str, ...], wanted: tuple[str, Wanted] | None = None
+) -> Files:
     """The files that are named.
 
     Parameters
@@ -116,6 +132,9 @@ def find_files(named: Named, endings: tuple[str, ...]) -> Files:
     named : path or sequence of paths
     endings : tuple of str
         How the names of files of a folder must end.
+    wanted : tuple of (str, callable), optional
+        A key, and which texts of it are asked for: of folders that have another one nothing is
+        looked at but their names. There may then be no file.
 
     Raises
     ------
@@ -124,12 +143,15 @@ def find_files(named: Named, endings: tuple[str, ...]) -> Files:
     """
     shown = shown_name(named)
     found: list[tuple[Path, tuple[tuple[str, str], ...]]] = []
+    passed = None if wanted is None else partial(_is_wanted, *wanted)
     for one in [named] if isinstance(named, str | Path) else named:
-        found += _one(Path(one), endings, shown)
+        found += _one(Path(one), endings, shown, passed)
         if len(found) > MOST_FILES:
             raise PolicyError(
                 f"{shown} has more than {MOST_FILES:,} files; write them together into fewer"
             )
+    if not found and wanted is not None:
+        return Files(())
     if not found:
         raise PolicyError(f"{shown} names no file; see that the files are there, and are readable")
     found.sort(key=lambda file: str(file[0]))
@@ -147,6 +169,17 @@ def find_files(named: Named, endings: tuple[str, ...]) -> Files:
     return Files(paths, keys, values)
 
 
+def _is_wanted(key: str, wanted: Wanted, folder: str) -> bool:
+    """Whether what is in a folder is asked for, by its name."""
+    own, is_key, value = folder.partition("=")
+    if not is_key or own != key:
+        return True
+    try:
+        return wanted(_decoded(key, value, ""))
+    except PolicyError:
+        return False
+
+
 def _place(path: Path) -> Hashable:
     try:
         found = path.stat()
@@ -156,18 +189,20 @@ def _place(path: Path) -> Hashable:
 
 
 def _one(
-    path: Path, endings: tuple[str, ...], shown: str
+    path: Path, endings: tuple[str, ...], shown: str, passed: Callable[[str], bool] | None = None
 ) -> list[tuple[Path, tuple[tuple[str, str], ...]]]:
     if path.is_file():
         # By its name, whatever characters that holds.
         return [(path.resolve(), ())]
     if path.is_dir():
-        root, names = path, _inside(path, endings, shown)
+        root, names = path, _inside(path, endings, shown, passed)
     elif glob.has_magic(str(path)):
         root = fixed_part(path)
         pattern = str(path.relative_to(root)) if root != Path() else str(path)
         # Unlike pathlib's, this pattern finds no hidden file unless it says so.
         names = glob.glob(pattern, root_dir=str(root), recursive=True)  # noqa: PTH207
+        if passed is not None:
+            names = [name for name in names if all(map(passed, Path(name).parts))]
         held = [name for name in names if not (root / name).is_dir()]
         if names and not held:
             raise PolicyError(f"{shown} names folders and no file; write '/*' after it")
@@ -207,7 +242,12 @@ def fixed_part(path: Path) -> Path:
     return Path(*fixed)
 
 
-def _inside(folder: Path, endings: tuple[str, ...], shown: str) -> list[str]:
+def _inside(
+    folder: Path,
+    endings: tuple[str, ...],
+    shown: str,
+    passed: Callable[[str], bool] | None = None,
+) -> list[str]:
     """Every file below a folder. What begins with a dot or an underscore is a writer's own note."""
     found: list[str] = []
 
@@ -216,6 +256,8 @@ def _inside(folder: Path, endings: tuple[str, ...], shown: str) -> list[str]:
 
     for above, folders, files in os.walk(folder, onerror=failed):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
+        if passed is not None:
+            folders[:] = filter(passed, folders)
         if any((Path(above) / name).is_symlink() for name in folders):
             raise PolicyError(f"{shown} holds a link to another folder; name that folder itself")
         for name in files:

@@ -44,6 +44,9 @@ class SeveralEngines(Engine):
     def lists(self, table: str) -> Mapping[str, Kind]:
         return self._of(table).lists(table)
 
+    def zoned(self, table: str) -> frozenset[str]:
+        return self._of(table).zoned(table)
+
     def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
         return self._of(table).labels(table)
 

@@ -195,6 +195,11 @@ class SQLEngine(Engine):
                 found[name] = kind
         return found
 
+    def zoned(self, table: str) -> frozenset[str]:
+        """The columns of a table that hold moments with a time zone."""
+        types = self._table(table).types.items()
+        return frozenset(name for name, kind in types if kind and self.dialect.zoned(kind))
+
     def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
         """The columns of a table whose type lists its own values, and these."""
         return self._table(table).labels
@@ -402,7 +407,7 @@ class SQLEngine(Engine):
             engine does not run over empty tables, or would not compute in whole numbers.
         """
         self._check_open()
-        self._hold(job)
+        self._hold(job, schema)
         twins = {name: replace(s, view=s.empty) for name, s in self._stored_tables().items()}
         if _of_tables(job):
             parts = self._written_tables(job, schema, Seeds(0, 0), twins)
@@ -411,7 +416,7 @@ class SQLEngine(Engine):
             query, sums, others = written = self._written(job, schema, Seeds(0, 0), twins)
             queries, width = [sums, *others.values()], query.width
             # Only of units is anything chosen by a key.
-            same = job.unit is None and twins == self._stored_tables()
+            same = job.unit is None and twins == self._stored_of(job, schema)
             self._tried = (job, schema, written) if same else None
         for sql in queries:
             counted = self._rehearse(sql)[width:]
@@ -460,9 +465,9 @@ class SQLEngine(Engine):
             run = partial(self._answer, job, *written, partial(self._parts, job, schema, seeds))
         try:
             # Also around the run itself, since the charge has taken a while.
-            self._hold(job)
+            self._hold(job, schema)
             answer = run()
-            self._hold(job)
+            self._hold(job, schema)
         except Exception:
             raise EngineError(FAILED) from None
         return answer
@@ -498,7 +503,8 @@ class SQLEngine(Engine):
         stored: Mapping[str, Stored] | None = None,
     ) -> list[tuple[dict[int, Cells], str]]:
         """A job of tables as SQL: the tables of each query by their places, and the query."""
-        source = QuerySource(self.dialect, job, schema, stored or self._stored_tables(), seeds)
+        tables = stored or self._stored_of(job, schema)
+        source = QuerySource(self.dialect, job, schema, tables, seeds)
         first: dict[tuple[int, ...], tuple[int, Cells]] = {}
         for at, table in enumerate(job.measurements):
             if not isinstance(table, Cells):
@@ -562,18 +568,23 @@ class SQLEngine(Engine):
         A unit is in one part with all of its rows, so what it contributes there is what it would
         contribute among all, and the sums of the parts add up to the answer.
         """
-        number = 1 if job.unit is None else self._number_of_parts(job)
+        stored = self._stored_of(job, schema)
+        number = 1 if job.unit is None else self._number_of_parts(job, stored)
         if number == 1:
             return ()
-        source = QuerySource(self.dialect, job, schema, self._stored_tables(), seeds)
+        source = QuerySource(self.dialect, job, schema, stored, seeds)
         queries = [SumsQuery(job, source, seeds, (i, number)) for i in range(number)]
         return [self.dialect.sql(query.query(), copy=False) for query in queries]
+
+    def _stored_of(self, job: Job, schema: Schema) -> Mapping[str, Stored]:
+        """What a job reads: of a table whose files are parted by blocks, those of the job's."""
+        return self._stored_tables()
 
     def _execute_part(self, sql: str, number: int, parts: int) -> Any:
         """As ``_execute``, of one query of several whose progress is told as one."""
         return self._execute(sql)
 
-    def _number_of_parts(self, job: Job) -> int:
+    def _number_of_parts(self, job: Job, stored: Mapping[str, Stored]) -> int:
         """In how many parts of its units a job is run, so that each fits in memory."""
         return 1
 
@@ -602,7 +613,7 @@ class SQLEngine(Engine):
         stored: Mapping[str, Stored] | None = None,
     ) -> tuple[SumsQuery, str, dict[int, str]]:
         """A job as SQL: sums over units in one query, and each of the others in its own."""
-        tables = stored or self._stored_tables()
+        tables = stored or self._stored_of(job, schema)
         for measurement in job.measurements:
             check_overflow(self.dialect, measurement, job.max_rows)
         source = QuerySource(self.dialect, job, schema, tables, seeds)
@@ -654,7 +665,7 @@ class SQLEngine(Engine):
         """
 
     @abstractmethod
-    def _hold(self, job: Job) -> None:
+    def _hold(self, job: Job, schema: Schema) -> None:
         """Hold the sources that a job reads against what they were when they were opened.
 
         Raises

@@ -6,18 +6,22 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from dither._format import loss_text
 from dither._notebook import html_table
 from dither.errors import ArgumentError, LedgerError, PromiseError
-from dither.ledger._entries import reading
+from dither.ledger._entries import UNIT, reading
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.privacy.accounts._budget import BudgetFilter, Remaining
+    from dither.blocks._sets import BlockSet
+    from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
+    from dither.ledger._states import BlockState
+    from dither.privacy.accounts._budget import Remaining
 
 __all__ = [
     "QUOTAS",
@@ -28,6 +32,8 @@ __all__ = [
     "check_promise",
     "check_text",
     "checked_accounts",
+    "has_blocks",
+    "is_blocks",
     "is_quota",
     "other_promise",
     "read_budget",
@@ -36,12 +42,12 @@ __all__ = [
 ]
 
 
-QUOTAS = "analyst:"
+QUOTAS = ("analyst:", "group:", "purpose:")
 """How the names of accounts begin that are quotas."""
 
 
 def is_quota(account: str) -> bool:
-    """Whether an account limits what one analyst may ask, and promises nothing.
+    """Whether an account limits what some may ask, such as one analyst, and promises nothing.
 
     What it adds up is what one analyst was charged. But they choose their questions by what
     colleagues tell them, and so their own entries may show as much as the colleagues' answers do:
@@ -51,16 +57,29 @@ def is_quota(account: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def read_budget(text: str) -> BudgetFilter:
-    """The filter of the caps that an entry holds as JSON."""
-    from dither.privacy.accounts._budget import BudgetFilter
+def read_budget(text: str) -> Budget:
+    """The caps that an entry holds as JSON."""
+    from dither.ledger._block_budget import read_caps
 
-    return BudgetFilter.from_dict(json.loads(text))
+    return read_caps(json.loads(text))
+
+
+def has_blocks(text: str) -> bool:
+    """Whether the caps that an entry holds as JSON are for blocks."""
+    return '"blocks"' in text and "blocks" in json.loads(text)
 
 
 def say_budget(text: str) -> str:
     """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
-    return ", ".join(f"{name} = {value}" for name, value in json.loads(text).items())
+    held = json.loads(text)
+    if "blocks" not in held:
+        return ", ".join(f"{name} = {value}" for name, value in held.items())
+    (how, what), *_ = held["blocks"].items()
+    said = f"every {what}" if how == "every" else f"{how} {', '.join(what)}"
+    parts = [f"blocks of {said}, {say_budget(json.dumps(held['each']))} for each"]
+    if held["lifetime"] is not None:
+        parts.append(f"{say_budget(json.dumps(held['lifetime']))} in all")
+    return " and ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +117,54 @@ class Balance:
     promise : Promise
         The unit and the neighbours that all its charges are stated for. It protects that unit,
         unless it is a quota.
-    caps : BudgetFilter
-        What it may spend in all.
+    caps : BudgetFilter or BlockBudget
+        What it may spend in all, or for each block.
     spent : Charge
-        What it has spent, exact and rounded up to `UNIT` charge by charge.
+        What it has spent, exact and rounded up to `UNIT` charge by charge; with blocks, in all.
     remaining : object
-        What fits beside it; ``remaining.describe()`` says it.
+        What fits beside it; ``remaining.describe()`` says it. With blocks, what fits in one that
+        has spent nothing.
+    blocks : BlockSpending or None
+        What each block has spent, and has left, where the caps are for blocks.
     """
 
     name: str
     promise: Promise
-    caps: BudgetFilter
+    caps: Budget
     spent: Charge
     remaining: Remaining
+    blocks: BlockSpending | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, promise: Promise, caps: Budget, spent: Charge, state: BlockState | None
+    ) -> Balance:
+        """The balance of an account that has spent this."""
+        from dither.ledger._block_budget import BlockBudget, BlockSpending
+        from dither.ledger._states import NO_SPENDING
+
+        blocks = None
+        if isinstance(caps, BlockBudget):
+            blocks = BlockSpending(caps, NO_SPENDING if state is None else state, spent)
+        return cls(name, promise, caps, spent, caps.remaining(spent), blocks)
+
+    def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
+        """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
+        if self.blocks is not None:
+            from dither.blocks._sets import NO_BLOCKS
+
+            return self.blocks.admits(charge, NO_BLOCKS if blocks is None else blocks)
+        caps = self.caps
+        return not is_blocks(caps) and caps.admits(self.spent + charge.rounded_up(UNIT))
+
+    def describe(self) -> str:
+        """What is promised, in one line: per block where the caps are for blocks."""
+        if self.quota:
+            return "a quota: it promises nothing by itself"
+        caps = self.caps
+        if is_blocks(caps):
+            return f"{self.promise.describe()}: {caps.describe()}"
+        return f"{self.promise.describe()}: {_caps_text(caps)} in all"
 
     @property
     def quota(self) -> bool:
@@ -127,9 +181,15 @@ class Balance:
     def _whom(self) -> str:
         return "nobody by itself: a quota" if self.quota else self.promise.describe()
 
+    @property
+    def _left(self) -> str:
+        left = self.remaining.describe()
+        return f"{left} in a new {self.blocks.budget.noun}" if self.blocks is not None else left
+
     def __str__(self) -> str:
         name = f"{self.name} (a quota)" if self.quota else self.name
-        return f"{name}: spent {self._spent}; left {self.remaining.describe()}"
+        spent = self._spent if self.blocks is None else f"{self._spent} in all"
+        return f"{name}: spent {spent}; left {self._left}"
 
     def __repr__(self) -> str:
         return f"<balance of {self}>"
@@ -145,7 +205,7 @@ class Balances(list[Balance]):
         return "\n".join(map(str, self)) or "no account"
 
     def _repr_html_(self) -> str:
-        rows = [[b.name, b._whom, b._spent, b.remaining.describe()] for b in self]
+        rows = [[b.name, b._whom, b._spent, b._left] for b in self]
         return html_table(["account", "protects", "spent", "left"], rows, left=4)
 
 
@@ -157,6 +217,8 @@ class AccountState:
     budget_text: str
     promise: Promise
     spent: Charge
+    state: BlockState | None = None
+    """Of one whose caps are for blocks."""
 
     @property
     def shown(self) -> str:
@@ -165,10 +227,27 @@ class AccountState:
         return f"account {self.name!r} ({whom})"
 
     @property
-    def budget(self) -> BudgetFilter:
+    def budget(self) -> Budget:
         """The caps in force."""
         with reading(f"account {self.name!r}"):
             return read_budget(self.budget_text)
+
+    @property
+    def balance(self) -> Balance:
+        """What it has spent and has left."""
+        return Balance.of(self.name, self.promise, self.budget, self.spent, self.state)
+
+
+def is_blocks(caps: Budget) -> TypeGuard[BlockBudget]:
+    """Whether caps are for blocks."""
+    return hasattr(caps, "calendar")
+
+
+def _caps_text(caps: Budget) -> str:
+    held = caps.to_dict()
+    delta = Fraction(held["delta"])
+    text = f"ε {loss_text(Fraction(held['epsilon']))}"
+    return f"{text} and δ {loss_text(delta)}" if delta else text
 
 
 def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool:
@@ -179,6 +258,14 @@ def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool
         raise other_promise(account, promise)
     if account.budget_text == text:
         return True
+    if _calendar_of(account.budget_text) != _calendar_of(text):
+        raise LedgerError(
+            f"account {account.name!r} has the caps {say_budget(account.budget_text)} in the "
+            f"ledger, and {say_budget(text)} was asked for: blocks cannot change unnoticed, since "
+            "what was spent would be forgotten. Write the ledger's into the policy; or change them "
+            "on the record with `dither ledger amend LEDGER --policy POLICY --reason ...`, which "
+            "counts all that was spent so far in every block that has begun"
+        )
     raise LedgerError(
         f"account {account.name!r} has the caps {say_budget(account.budget_text)} in the ledger, "
         f"and {say_budget(text)} was asked for. If the ledger is right, as after an amendment, "
@@ -186,6 +273,10 @@ def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool
         f"`dither ledger amend LEDGER --account {shlex.quote(account.name)} --epsilon ... "
         "--reason ...`"
     )
+
+
+def _calendar_of(text: str) -> object:
+    return json.loads(text).get("blocks")
 
 
 def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
@@ -199,7 +290,7 @@ def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
     )
 
 
-def checked_accounts(accounts: Sequence[str] | Mapping[str, BudgetFilter]) -> list[str]:
+def checked_accounts(accounts: Sequence[str] | Mapping[str, Budget]) -> list[str]:
     """The names of accounts, each once."""
     if isinstance(accounts, str) or not accounts:
         raise ArgumentError("accounts must be a list of at least one account's name")

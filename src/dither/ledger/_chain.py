@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from dither.errors import LedgerCorruptError
-from dither.ledger._accounts import AccountState
+from dither.ledger._accounts import AccountState, has_blocks
 from dither.ledger._entries import (
     Amounts,
     Record,
     Tables,
     amounts_json,
+    blocks_json,
     canonical,
     dated,
+    digest,
     promise_of,
     reading,
     tables_json,
     tables_of,
 )
-from dither.ledger._store import entries, head, touches
+from dither.ledger.stores._store import columns_of, earlier_entries, entries, head, states, touches
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
+
+if TYPE_CHECKING:
+    from dither.blocks._sets import BlockSet
+    from dither.ledger._signing import OwnerKey
+    from dither.ledger._states import BlockState
 
 __all__ = [
     "Head",
@@ -34,6 +41,7 @@ __all__ = [
     "read_account",
     "read_head",
     "read_record",
+    "read_state",
     "record_of",
 ]
 
@@ -61,12 +69,19 @@ class Head:
 
 _HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
 _LAST = select(func.max(entries.c["number"]))
-_BY_NUMBER = select(entries).where(entries.c["number"] == bindparam("number"))
+_BY_NUMBER = {
+    table: select(table).where(table.c["number"] == bindparam("number"))
+    for table in (entries, earlier_entries)
+}
 _LAST_TOUCH = select(func.max(touches.c["entry"])).where(
     touches.c["account"] == bindparam("account")
 )
 _LAST_BUDGET = _LAST_TOUCH.where(touches.c["sets_budget"].is_(True))
 _ADVANCE = update(head).where(head.c["id"] == 1)
+_STATE = select(states.c["entry"], states.c["text"]).where(
+    states.c["account"] == bindparam("account")
+)
+_NEW_STATE = update(states).where(states.c["account"] == bindparam("of"))
 
 
 def record_of(row: Row[Any]) -> Record:
@@ -102,7 +117,8 @@ def read_head(connection: Connection) -> Head:
 
 def read_record(connection: Connection, number: int) -> Record:
     """An entry that must be there, once it is seen to agree with its own hash."""
-    row = connection.execute(_BY_NUMBER, {"number": number}).one_or_none()
+    query = _BY_NUMBER[columns_of(connection)]
+    row = connection.execute(query, {"number": number}).one_or_none()
     if row is None:
         raise _broken(f"entry {number} is gone")
     return checked(row)
@@ -117,7 +133,29 @@ def read_account(connection: Connection, name: str) -> AccountState | None:
     record = read_record(connection, last)
     setter = record if sets == last else read_record(connection, -1 if sets is None else sets)
     with reading(f"account {name!r}"):
-        return _account(name, record, setter)
+        account = _account(name, record, setter)
+        if not has_blocks(account.budget_text):
+            return account
+        state = read_state(connection, name, last, record.states().get(name))
+    return replace(account, state=state)
+
+
+def read_state(connection: Connection, name: str, entry: int, hash_: str | None) -> BlockState:
+    """What the blocks of an account have spent, once it is seen to be what an entry holds.
+
+    Raises
+    ------
+    LedgerCorruptError
+        It is not: another state stands there, or an older one.
+    """
+    from dither.ledger._states import BlockState
+
+    row = connection.execute(_STATE, {"account": name}).one_or_none()
+    if row is None or row.entry != entry or digest(row.text) != hash_:
+        raise _broken(
+            f"what the blocks of account {name!r} have spent is not what entry {entry} says"
+        )
+    return BlockState.from_text(row.text)
 
 
 def _account(name: str, record: Record, setter: Record) -> AccountState:
@@ -140,9 +178,16 @@ def append(
     promise: Promise | None = None,
     charge: Charge | None = None,
     tables: Tables | None = None,
+    blocks: BlockSet | None = None,
+    spending: Mapping[str, BlockState] | None = None,
+    key: OwnerKey | None = None,
     **columns: Any,
 ) -> Record:
-    """Write the next entry, its index and the new head, all in the running transaction."""
+    """Write the next entry, its index and the new head, all in the running transaction.
+
+    ``spending`` is what the blocks of each account have spent with it; ``key`` signs it.
+    """
+    texts = {name: state.text() for name, state in (spending or {}).items()}
     spent = {name: Amounts.of(total) for name, total in totals.items()}
     amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
     values: dict[str, Any] = {
@@ -157,9 +202,12 @@ def append(
         "note": canonical(note),
         "previous": at.hash,
         "hash": "",
+        "blocks": blocks_json(blocks, {name: digest(text) for name, text in texts.items()}),
         **columns,
     }
     record = Record(**values).sealed()
+    if key is not None:
+        record = record.signed(key)
     connection.execute(entries.insert(), asdict(record))
     if totals:
         sets = record.budget is not None
@@ -167,6 +215,10 @@ def append(
             touches.insert(),
             [{"account": a, "entry": at.count, "sets_budget": sets} for a in totals],
         )
+    for name, text in texts.items():
+        new = {"entry": at.count, "text": text}
+        if not connection.execute(_NEW_STATE, {"of": name, **new}).rowcount:
+            connection.execute(states.insert(), {"account": name, **new})
     connection.execute(_ADVANCE, {"count": at.count + 1, "hash": record.hash})
     return record
 

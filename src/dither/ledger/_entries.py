@@ -1,8 +1,9 @@
 """What one entry of the ledger is, how it is written, and how its hash is made.
 
 An entry is one row. Its hash is SHA-256 over a canonical JSON text (sorted keys, no blanks, ASCII,
-no floating-point number) of every column, the hash of the entry before it included. Two columns
-stand outside: the hash itself, and the text of an answer, whose own digest is hashed instead.
+no floating-point number) of every column, the hash of the entry before it included. Three columns
+stand outside: the hash itself; the text of an answer, whose own digest is hashed instead; and the
+owner's signature, which covers what is hashed.
 """
 
 from __future__ import annotations
@@ -11,32 +12,45 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from json.encoder import encode_basestring_ascii
+from typing import TYPE_CHECKING, Any
 
+from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, LedgerCorruptError
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
+if TYPE_CHECKING:
+    from dither.ledger._signing import OwnerKey
+
 __all__ = [
     "FIRST",
+    "FORMAT",
+    "HASHED",
     "MORE",
     "MOST_SOURCES",
+    "PURPOSE",
+    "READABLE",
+    "TEMPLATES",
     "UNIT",
     "Amounts",
     "BoundTable",
     "Entry",
     "Record",
     "Tables",
+    "blocks_json",
     "canonical",
     "dated",
     "digest",
+    "hash_of",
     "promise_of",
     "reading",
     "tables_json",
     "tables_of",
+    "written",
 ]
 
 UNIT = Fraction(1, 10**18)
@@ -45,8 +59,22 @@ UNIT = Fraction(1, 10**18)
 FIRST = "0" * 64
 """What stands for the hash before the first entry."""
 
-DOMAIN = b"dither ledger entry 2\n"
-"""Prefixed to what is hashed, so that no hash of an entry is the hash of anything else."""
+FORMAT = 3
+"""The version of what is stored; the store keeps it, and the first entry.
+
+1. Accounts had caps alone.
+2. Accounts are bound to a promise: a unit and its neighbours; and tables to theirs.
+3. Budgets of blocks, and changes that the owner signs.
+"""
+
+READABLE = (2, 3)
+"""The formats that can be read; only the newest is written."""
+
+DOMAINS = {n: f"dither ledger entry {n}\n".encode() for n in READABLE}
+"""By format: prefixed to what is hashed, so that no hash of an entry is that of anything else."""
+
+PURPOSE = "ledger entry"
+"""What the owner signs an entry as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +173,25 @@ class Record:
     answer_digest: str | None
     previous: str
     hash: str
+    blocks: str | None = None
+    signature: str | None = None
 
-    def computed_hash(self, number: int | None = None) -> str:
+    def covered(self, number: int | None = None, form: int = FORMAT) -> str:
+        """What the hash and a signature cover: canonical JSON of the hashed columns.
+
+        Raises
+        ------
+        ArgumentError
+            A column holds a kind of value that the ledger never writes.
+        """
+        at = self.number if number is None else number
+        columns = [at if name == "number" else getattr(self, name) for name in HASHED[form]]
+        try:
+            return TEMPLATES[form] % tuple(map(written, columns))
+        except TypeError as error:
+            raise ArgumentError("a column holds what the ledger never writes") from error
+
+    def computed_hash(self, number: int | None = None, form: int = FORMAT) -> str:
         """The hash that the columns call for, at another place in the chain if one is given.
 
         Raises
@@ -154,23 +199,34 @@ class Record:
         ArgumentError
             A column holds a kind of value that the ledger never writes.
         """
-        body = {name: getattr(self, name) for name in _HASHED}
-        if number is not None:
-            body["number"] = number
-        return hashlib.sha256(DOMAIN + canonical(body).encode()).hexdigest()
+        return hash_of(self.covered(number, form), form)
 
-    def sound(self) -> bool:
-        """Whether the row is as it was when its hash was made, the answer's text included."""
+    def sound(self, form: int | None = None) -> bool:
+        """Whether the row is as it was when its hash was made, the answer's text included.
+
+        Parameters
+        ----------
+        form : int, optional
+            The format that it was written in; where left out, any that can be read.
+        """
         try:
             answer = None if self.answer is None else digest(self.answer)
-            return self.computed_hash() == self.hash and answer == self.answer_digest
+            forms = (FORMAT, *READABLE[:-1]) if form is None else (form,)
+            return answer == self.answer_digest and any(
+                self.computed_hash(form=form) == self.hash
+                for form in forms
+                if form == FORMAT or (self.blocks is None and self.signature is None)
+            )
         except (ArgumentError, AttributeError, UnicodeEncodeError):
             return False
 
     def sealed(self) -> Record:
         """The same record with its hash."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Record(**{**values, "hash": self.computed_hash()})
+        return replace(self, hash=self.computed_hash())
+
+    def signed(self, key: OwnerKey) -> Record:
+        """The same record with its owner's signature."""
+        return replace(self, signature=key.sign(PURPOSE, self.covered()))
 
     def amounts(self) -> Amounts | None:
         """What the entry charges; ``None`` where it is not a charge."""
@@ -201,10 +257,67 @@ class Record:
                 answers=self.answers,
                 answer=self.answer,
                 hash=self.hash,
+                blocks=self.read_blocks(),
+                signature=self.signature,
             )
 
+    def read_blocks(self) -> BlockSet | None:
+        """The blocks that a charge reads; ``None`` where its accounts have none."""
+        held = {} if self.blocks is None else _mapping(self.blocks)
+        return BlockSet.from_dict(held["read"]) if "read" in held else None
 
-_HASHED = [f.name for f in fields(Record) if f.name not in ("hash", "answer")]
+    def states(self) -> dict[str, str]:
+        """By account that has blocks: the hash of what they have spent, this entry included."""
+        # Last in the column; no text within it can hold this, since its quotes would be escaped.
+        part = None if self.blocks is None else self.blocks.rpartition('"states":')[2]
+        return {} if part is None else _mapping(part.removesuffix("}"))
+
+
+HASHED = {
+    form: sorted(
+        f.name
+        for f in fields(Record)
+        if f.name not in ("hash", "answer", "signature") and (form > 2 or f.name != "blocks")
+    )
+    for form in READABLE
+}
+"""By format: the columns that an entry's hash covers, in their order there."""
+
+TEMPLATES = {
+    form: "{" + ",".join(f'"{name}":%s' for name in names) + "}" for form, names in HASHED.items()
+}
+"""By format: the canonical text that is hashed, without the values."""
+
+
+def written(value: object) -> str:
+    """A column's value in canonical JSON.
+
+    Raises
+    ------
+    TypeError
+        It is neither text nor a whole number nor ``None``.
+    """
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
+    # Text alone: for anything else this raises.
+    return encode_basestring_ascii(value)  # type: ignore[arg-type]
+
+
+def hash_of(text: str, form: int = FORMAT) -> str:
+    """The hash of an entry, from the text that it covers."""
+    return hashlib.sha256(DOMAINS[form] + text.encode()).hexdigest()
+
+
+def blocks_json(read: BlockSet | None, states: Mapping[str, str]) -> str | None:
+    """The column ``blocks``: what is read, and the hashes of what each account's have spent."""
+    if not states:
+        return None
+    held: dict[str, Any] = {"states": dict(states)}
+    if read is not None:
+        held["read"] = read.to_dict()
+    return json.dumps(held, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +332,8 @@ class Entry:
         The hour in which it was written, in UTC, by the clock of the machine that wrote it; of an
         answer, that of its charge. Entries written by earlier versions have it to the microsecond.
     kind : str
-        ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"`` or ``"answer"``.
+        ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"``, ``"answer"``, ``"owner"`` or
+        ``"upgrade"``.
     accounts : tuple of str
         The accounts that it touches.
     promise : Promise or None
@@ -236,6 +350,10 @@ class Entry:
         The number of the charge that it answers, and the answer.
     hash : str
         SHA-256 of the entry, chained to the one before.
+    blocks : BlockSet or None
+        The blocks that a charge reads, where its accounts have budgets for blocks.
+    signature : str or None
+        The owner's, of an entry that sets caps or names an owner.
     """
 
     number: int
@@ -251,6 +369,8 @@ class Entry:
     answers: int | None
     answer: str | None
     hash: str
+    blocks: BlockSet | None = None
+    signature: str | None = None
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The ledger: accounts with caps, charges that commit before any answer leaves, and a chain.
 
 Charge first: `Ledger.charge` checks every account and writes the entry in one transaction that
-is on the disk when it returns. Nothing is ever refunded. See `dither.ledger._store` for how a
-commit is made durable, and `dither.ledger._verify` for what the chain shows and what it cannot.
+is on the disk when it returns. Nothing is ever refunded. See `dither.ledger.stores` for how a
+commit is made durable, and `dither.ledger.verification` for what a chain shows and what not.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from dither.blocks._sets import BlockSet
 from dither.errors import (
     ArgumentError,
     BudgetError,
@@ -34,10 +35,13 @@ from dither.ledger._accounts import (
     check_promise,
     check_text,
     checked_accounts,
+    is_blocks,
     other_promise,
     same_caps,
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
+from dither.ledger._block_budget import admits
+from dither.ledger._changes import ChangedLedger, budget_json, opened
 from dither.ledger._entries import (
     UNIT,
     Entry,
@@ -47,18 +51,19 @@ from dither.ledger._entries import (
     digest,
     reading,
 )
-from dither.ledger._opening import opened_store
+from dither.ledger._owner import read_owner
 from dither.ledger._place import LedgerSchema
-from dither.ledger._shown import ShownLedger
-from dither.ledger._store import Store, entries, touches
-from dither.ledger._verify import Verification, verify
+from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
+from dither.ledger.stores._opening import opened_store
+from dither.ledger.stores._store import Store, columns_of, entries, touches
+from dither.ledger.verification._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.privacy.accounts._budget import BudgetFilter
+    from dither.ledger._block_budget import Budget
 
 __all__ = ["Ledger"]
 
@@ -66,7 +71,7 @@ _BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("t
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
 
 
-class Ledger(ShownLedger):
+class Ledger(ChangedLedger):
     """A ledger; open it with `Ledger.open`.
 
     One object may be used by many threads and after a fork. Many processes may open one file, and
@@ -173,63 +178,15 @@ class Ledger(ShownLedger):
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def ensure_account(self, name: str, budget: BudgetFilter, promise: Promise) -> None:
-        """Open an account with these caps and this promise; nothing happens where it has both.
-
-        Parameters
-        ----------
-        name : str
-            The account.
-        budget : BudgetFilter
-            Its caps; `amend` changes them.
-        promise : Promise
-            The unit and the neighbours of everything that will be charged to it, for good.
-
-        Raises
-        ------
-        PromiseError
-            It is bound to another promise.
-        LedgerError
-            It has other caps.
-        """
-        check_text("name", name)
-        check_promise(promise)
-        text = canonical(budget.to_dict(), "budget")
-        with self._reading() as (connection, _):
-            if same_caps(chain.read_account(connection, name), text, promise):
-                return
-        with self._writing() as writing:
-            if not same_caps(chain.read_account(writing.connection, name), text, promise):
-                _open(writing, name, text, promise)
-
-    def amend(self, name: str, budget: BudgetFilter, reason: str) -> None:
-        """Change the caps of an account from now on; spending and promise stay as they are.
-
-        Raises
-        ------
-        LedgerError
-            There is no such account.
-        """
-        check_text("reason", reason, limit=10_000)
-        text = canonical(budget.to_dict(), "budget")
-        with self._writing() as writing:
-            account = self._account(writing.connection, name)
-            writing.append(
-                "amend",
-                totals={name: account.spent},
-                promise=account.promise,
-                note={"reason": reason},
-                budget=text,
-            )
-
     def charge(
         self,
-        accounts: Sequence[str] | Mapping[str, BudgetFilter],
+        accounts: Sequence[str] | Mapping[str, Budget],
         charge: Loss | Charge,
         *,
         token: str,
         request: str,
         note: Mapping[str, Any],
+        blocks: BlockSet | None = None,
         tables: Mapping[str, str] | None = None,
         sources: Mapping[str, Mapping[str, str]] | None = None,
         same: Callable[[Source, Source], bool | None] = same_text,
@@ -238,9 +195,10 @@ class Ledger(ShownLedger):
 
         Parameters
         ----------
-        accounts : sequence of str, or mapping of str to BudgetFilter
+        accounts : sequence of str, or mapping of str to BudgetFilter or BlockBudget
             Whom to charge, each the whole charge. A mapping holds caps: an account that is not
-            there is opened with them in the same transaction, so a refused charge opens none.
+            there is opened with them in the same transaction, so a refused charge opens none. In a
+            ledger that has an owner, the owner opens accounts beforehand.
         charge : Loss or Charge
             What a release costs, with its promise. Of a loss the exact amounts are charged,
             ``loss.charge``; all are rounded up to `UNIT`.
@@ -250,6 +208,10 @@ class Ledger(ShownLedger):
             Digest of everything that the answer depends on, in hexadecimal.
         note : mapping
             What to note beside it: text, whole numbers, fractions; no float.
+        blocks : BlockSet, optional
+            The blocks that are read, by the numbers of the account's own calendar. Needed where an
+            account has a budget for each block, and refused elsewhere. Each of them bears the whole
+            charge, all or none.
         tables : mapping of str to str, optional
             The private tables that are read, each with what says which unit a row belongs to:
             ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
@@ -287,7 +249,9 @@ class Ledger(ShownLedger):
         """
         names = checked_accounts(accounts)
         caps = accounts if isinstance(accounts, Mapping) else {}
-        texts = {name: canonical(caps[name].to_dict(), "budget") for name in caps}
+        texts = {name: budget_json(name, caps[name]) for name in caps}
+        if blocks is not None and not isinstance(blocks, BlockSet):
+            raise ArgumentError("blocks must be a BlockSet, or left out")
         check_text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
@@ -312,8 +276,9 @@ class Ledger(ShownLedger):
             doubts += self._doubts(read, known, promise)
             for name, text in texts.items():
                 if not same_caps(chain.read_account(connection, name), text, promise):
-                    _open(writing, name, text, promise)
-            totals = self._bear(connection, names, cost)
+                    self._refuse_to_open(connection, name)
+                    opened(writing, name, text, promise, None)
+            totals, spending = self._bear(connection, names, cost, blocks)
             record = writing.append(
                 "charge",
                 totals=totals,
@@ -321,6 +286,8 @@ class Ledger(ShownLedger):
                 tables=bound,
                 note=note,
                 charge=cost,
+                blocks=blocks,
+                spending=spending,
                 token=token,
                 request=request,
             )
@@ -399,14 +366,13 @@ class Ledger(ShownLedger):
         """Caps, spending and remainder of an account."""
         with self._reading() as (connection, _):
             account = self._account(connection, name)
-            caps = account.budget
-        return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
+        return account.balance
 
     def check(
         self,
         promise: Promise,
         *,
-        accounts: Mapping[str, BudgetFilter] | None = None,
+        accounts: Mapping[str, Budget] | None = None,
         tables: Mapping[str, str] | None = None,
         sources: Mapping[str, Mapping[str, str]] | None = None,
         same: Callable[[Source, Source], bool | None] = same_text,
@@ -417,7 +383,7 @@ class Ledger(ShownLedger):
         ----------
         promise : Promise
             Whom the releases of these accounts and tables protect.
-        accounts : mapping of str to BudgetFilter, optional
+        accounts : mapping of str to BudgetFilter or BlockBudget, optional
             Their caps. One that is not there agrees.
         tables, sources, same : optional
             As for `charge`.
@@ -431,7 +397,7 @@ class Ledger(ShownLedger):
             An account has other caps.
         """
         check_promise(promise)
-        texts = {n: canonical(caps.to_dict(), "budget") for n, caps in (accounts or {}).items()}
+        texts = {name: budget_json(name, caps) for name, caps in (accounts or {}).items()}
         read = ReadTables(tables or {}, sources, same)
         with self._reading() as (connection, at):
             for name, text in texts.items():
@@ -468,12 +434,13 @@ class Ledger(ShownLedger):
         """
         if limit is not None and limit < 0:
             raise ArgumentError("limit must be at least 0")
-        query = select(entries).order_by(entries.c["number"].desc()).limit(limit)
         with self._reading() as (connection, _):
+            held = columns_of(connection)
+            query = select(held).order_by(held.c["number"].desc()).limit(limit)
             if account is not None:
                 self._account(connection, account)
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)
-                query = query.where(entries.c["number"].in_(mine) | entries.c["answers"].in_(mine))
+                query = query.where(held.c["number"].in_(mine) | held.c["answers"].in_(mine))
             records = [chain.checked(row) for row in connection.execute(query)]
             return [record.entry() for record in reversed(records)]
 
@@ -484,10 +451,11 @@ class Ledger(ShownLedger):
         alphabetical order. Each entry is seen to agree with its own hash.
         """
         begins = canonical({noted: 0}).removesuffix("0}")
-        charges = select(entries).where(entries.c["note"].startswith(begins, autoescape=True))
-        charges = charges.where(entries.c["kind"] == "charge").order_by(entries.c["number"])
         found = []
         with self._reading() as (connection, _):
+            held = columns_of(connection)
+            charges = select(held).where(held.c["note"].startswith(begins, autoescape=True))
+            charges = charges.where(held.c["kind"] == "charge").order_by(held.c["number"])
             for row in connection.execute(charges).all():
                 record = chain.checked(row)
                 number = connection.execute(
@@ -568,28 +536,54 @@ class Ledger(ShownLedger):
             raise LedgerError(f"no account {name!r}{nearest(name, _names(connection))}")
         return account
 
+    def _refuse_to_open(self, connection: Connection, name: str) -> None:
+        if read_owner(connection) is not None:
+            raise LedgerError(
+                f"account {name!r} is not open, and {self.name} has an owner, who opens accounts: "
+                "`dither ledger open POLICY --key OWNER.key`; nothing was charged"
+            )
+
     def _bear(
-        self, connection: Connection, names: Sequence[str], charge: Charge
-    ) -> dict[str, Charge]:
-        """What each account has spent with this charge, if each of them can bear it."""
-        totals = {}
+        self,
+        connection: Connection,
+        names: Sequence[str],
+        charge: Charge,
+        blocks: BlockSet | None = None,
+    ) -> tuple[dict[str, Charge], dict[str, BlockState]]:
+        """What each account, and each block, has spent with this charge, if they can bear it."""
+        totals, spending = {}, {}
+        units = None
         for name in names:
             account = self._account(connection, name)
             if account.promise != charge.promise:
                 raise other_promise(account, charge.promise)
             totals[name] = account.spent + charge
-            if not account.budget.admits(totals[name]):
-                remains = account.budget.remaining(account.spent).describe()
-                raise BudgetError(
-                    f"{account.shown} cannot bear this charge; nothing was spent. "
-                    f"What remains: {remains}"
-                )
-        return totals
+            caps = account.budget
+            if is_blocks(caps):
+                if blocks is None:
+                    raise ArgumentError(
+                        f"blocks must be given: {account.shown} has a budget for each {caps.noun}"
+                    )
+                units = units or units_of(charge)
+                assert account.state is not None
+                spending[name], after = account.state.plus(blocks, units)
+                bears = all(admits(caps.each, total) for total in after)
+                whole = caps.lifetime
+            else:
+                bears, whole = True, caps
+            if not bears or (whole is not None and not whole.admits(totals[name])):
+                raise _refused(account, charge, blocks)
+        if blocks is not None and not spending:
+            raise ArgumentError("blocks must be left out: no account has a budget for each block")
+        return totals, spending
 
 
-def _open(writing: chain.Writing, name: str, budget: str, promise: Promise) -> None:
-    totals = {name: Charge()}
-    writing.append("account", totals=totals, promise=promise, note={}, budget=budget)
+def _refused(account: AccountState, charge: Charge, blocks: BlockSet | None) -> BudgetError:
+    balance = account.balance
+    said = f"{account.shown} cannot bear this charge; nothing was spent. "
+    if balance.blocks is None or blocks is None:
+        return BudgetError(f"{said}What remains: {balance.remaining.describe()}")
+    return BudgetError(said + balance.blocks.refusal(charge, blocks))
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from dither.errors import LedgerCorruptError
 from dither.ledger._chain import Head
-from dither.ledger._store import entries
+from dither.ledger.stores._store import entries
 
 __all__ = ["SeenBefore", "Witness"]
 

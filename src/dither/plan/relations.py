@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dither.blocks._sets import BlockSet
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
 
@@ -50,10 +51,16 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Scan(Relation):
-    """All rows of a table. ``alias`` is the name that columns use for it."""
+    """All rows of a table. ``alias`` is the name that columns use for it.
+
+    ``blocks``: of a table whose rows lie in blocks, those that are read. Rows of all others are not
+    there, for whatever stands above: an engine leaves them out before it does anything else.
+    ``dither.plan.facts.blocks`` finds them.
+    """
 
     table: str
     alias: str
+    blocks: BlockSet | None = None
 
 
 @dataclass(frozen=True, slots=True)

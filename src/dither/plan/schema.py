@@ -15,6 +15,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from dither.blocks._calendar import Calendar
 from dither.errors import PolicyError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -172,6 +173,11 @@ class Table:
         read public where the size of the table is.
     learned : frozenset of str
         Columns whose bounds were learned, although nothing here has them: for messages.
+    block : tuple of (str, Calendar), optional
+        Private tables under a budget for each block: the column that says in which block a row is,
+        and how.
+    one_block : bool
+        The table has no such column, and others of its unit have: it is one block, as a whole.
     """
 
     name: str
@@ -191,6 +197,8 @@ class Table:
     unread: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, ColumnFacts] = field(default_factory=dict)
     learned: frozenset[str] = frozenset()
+    block: tuple[str, Calendar] | None = None
+    one_block: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -237,6 +245,10 @@ class Schema:
     tables: Mapping[str, Table]
     replace_one: bool = False
     """Neighbours replace one unit (public size) instead of adding or removing one."""
+    today: dt.date | None = None
+    """The day on which a question is made: of blocks of time it reads those that have begun."""
+    promised: Mapping[str, str] = field(default_factory=dict)
+    """By unit whose rows lie in blocks: what is promised of them, in words."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))

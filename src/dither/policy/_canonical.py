@@ -36,7 +36,7 @@ QUERY = (
 )
 
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
-    rel.Scan: ("scan", ("table", "alias")),
+    rel.Scan: ("scan", ("table", "alias", "blocks")),
     rel.Filter: ("filter", ("source", "predicate")),
     rel.KeyFilter: ("among", ("source", "operand", "keys", "column", "negated")),
     rel.PublicJoin: ("public join", ("source", "public", "on", "keep_all")),
@@ -124,6 +124,7 @@ LATER |= {("count units", "where"): None, ("values", "once"): False}
 LATER |= {("count distinct", "others"): (), ("distinct", "others"): ()}
 LATER |= {("elements", "most"): None, ("magnitudes", "origin"): None}
 LATER |= {("sides", "unreadable"): None}
+LATER |= {("scan", "blocks"): None}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
 LATER |= {(query, "consistent"): False for query in ("query", "query of units")}
 LATER |= {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dither._format import wrapped
 from dither._notebook import html_table
 from dither.errors import DitherError, nearest
-from dither.plan.schema import Kind
+from dither.plan.schema import Kind, Table
 from dither.policy._fields import DeclaredColumn
 from dither.policy._identifying import person_keys
 from dither.policy._places import check_sources
@@ -212,7 +212,10 @@ def _table(
             # Reading what is declared unique would read rows.
             plain = replace(declared, unique=())
             checked = replace(policy, tables={name: plain})
-            engine.check(schema_of(checked, {name: kinds}, (), {name: unread}, {name: lists}))
+            zoned = {name: engine.zoned(name)}
+            schema = schema_of(checked, {name: kinds}, (), {name: unread}, {name: lists}, zoned)
+            engine.check(schema)
+            found += _block(f"{where}.block", schema.table(name), kinds)
         other = [c for c in kinds if c not in whole and c not in unread and c != declared.unit]
         if other and declared.private:
             text = (
@@ -224,6 +227,28 @@ def _table(
         return len(kinds), found
     finally:
         engine.close()
+
+
+def _block(where: str, table: Table, kinds: Mapping[str, Kind | None]) -> Iterator[Finding]:
+    """What lies in which block where nobody might expect it."""
+    if table.block is None:
+        return
+    name, _ = table.block
+    facts = table.column(name)
+    if facts.nullable:
+        yield Finding(
+            "note",
+            where,
+            f"rows in which {name} is NULL are a block of their own, with a budget of its own; a "
+            "question without a condition on it reads them, too",
+        )
+    if kinds.get(name) is not facts.kind:
+        yield Finding(
+            "note",
+            where,
+            f"{name} is read as {facts.kind.value}: rows in which it cannot be read so are NULL, "
+            "and lie in that block",
+        )
 
 
 def _unprotected(where: str, table: str, kinds: Mapping[str, Kind | None]) -> Iterator[Finding]:

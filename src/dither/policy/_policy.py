@@ -17,10 +17,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dither.blocks._calendar import Calendar
 from dither.errors import ArgumentError, PolicyError, nearest
+from dither.ledger._block_budget import BlockBudget
 from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
+from dither.policy._blocks import (
+    DeclaredBlock,
+    block_of,
+    calendars_of,
+    read_block,
+    units_in_blocks,
+)
 from dither.policy._canonical import policy_digest
 from dither.policy._fields import (
     LARGEST_EPSILON,
@@ -82,6 +91,8 @@ class DeclaredTable:
     units_at_least: int | None = None
     learned: tuple[str, ...] = ()
     """The limits, ``max_groups`` and ``max_rows``, that the ledger's newest answer stands for."""
+    block: DeclaredBlock | None = None
+    """In which block each row is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,12 @@ class Policy:
         What relative paths start from.
     digest : str
         SHA-256 of the policy's content.
+    per_block : bool
+        ``budget`` is one of each block of a unit's rows.
+    lifetime : BudgetFilter, optional
+        What all blocks together may cost, where the budget is of each.
+    calendars : mapping of str to Calendar
+        By unit whose rows lie in blocks: how they are cut.
     """
 
     budget: BudgetFilter
@@ -120,6 +137,17 @@ class Policy:
     engine: Mapping[str, Any]
     folder: Path
     digest: str
+    per_block: bool = False
+    lifetime: BudgetFilter | None = None
+    calendars: Mapping[str, Calendar] = made_by(default_factory=dict)
+
+    @property
+    def block_budgets(self) -> Mapping[str, BlockBudget]:
+        """By unit whose rows lie in blocks: the budget of each block, and of all."""
+        return {
+            unit: BlockBudget(calendar, self.budget, self.lifetime)
+            for unit, calendar in self.calendars.items()
+        }
 
     def promise(self, unit: str) -> Promise:
         """What an account of this unit is bound to."""
@@ -189,6 +217,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         raise PolicyError("budget.release_delta must lie in [0, delta]")
     neighbours = spending.choice("neighbours", NEIGHBOURS, "add_remove")
     ledger = _ledger(spending, folder)
+    per_block, lifetime = _per_block(spending, budget)
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
     held = {
@@ -196,6 +225,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         for name, t in tables.items()
         if t.private
     }
+    held = units_in_blocks(tables, held, per_block=per_block)
     check_sources(tables, held, folder)
     analysts = {}
     for name, body in top.section("analysts").items():
@@ -204,7 +234,8 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
             raise PolicyError(f"analysts.{name}: the name of an analyst must not hold a colon")
         cap = _budget(part, budget)
         part.finish()
-        if cap.epsilon > budget.epsilon or cap.delta > budget.delta:
+        most = (lifetime or cap) if per_block else budget
+        if cap.epsilon > most.epsilon or cap.delta > most.delta:
             raise PolicyError(
                 f"analysts.{name}: the cap is above the whole budget; lower it, or raise [budget]"
             )
@@ -221,6 +252,9 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         engine=engine,
         folder=folder,
         digest=policy_digest(document),
+        per_block=per_block,
+        lifetime=lifetime,
+        calendars=calendars_of(tables, held),
     )
 
 
@@ -230,6 +264,7 @@ def schema_of(
     incomplete: Collection[str] = (),
     unread: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     lists: Mapping[str, Mapping[str, Kind]] = MappingProxyType({}),
+    zoned: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Schema:
     """Join what the policy declares with the columns that the sources have.
 
@@ -244,13 +279,15 @@ def schema_of(
         By table: columns that are not read, and why.
     lists : mapping
         By table: columns that hold lists, and the kinds of their elements.
+    zoned : mapping
+        By table: columns that hold moments with a time zone.
 
     Raises
     ------
     PolicyError
         Where a declared column is not in the source, or its kind cannot be what is declared.
     """
-    tables = {}
+    tables, calendars = {}, policy.calendars
     for name, declared in policy.tables.items():
         kinds, elements = found[name], lists.get(name, {})
         reasons = unread.get(name, {})
@@ -271,6 +308,7 @@ def schema_of(
             if facts.max_items is not None and column not in elements:
                 raise PolicyError(f"{where}.max_items is for columns that hold lists")
             into[column] = resolve_in(declared, facts, of, where, reasons)
+        in_blocks = declared.private and policy.units[name].name in calendars
         tables[name] = Table(
             name=name,
             columns=columns,
@@ -288,8 +326,11 @@ def schema_of(
             complete=name not in incomplete,
             unit_name=policy.units[name].name if declared.private else None,
             unit_rows=policy.units[name].rows if declared.private else 1,
+            block=block_of(declared, columns, kinds, zoned.get(name, ())),
+            one_block=in_blocks and declared.block is None,
         )
-    return Schema(tables, policy.replace_one)
+    told = {unit: found.describe() for unit, found in policy.block_budgets.items()}
+    return Schema(tables, policy.replace_one, promised=told)
 
 
 def resolve_in(
@@ -401,6 +442,31 @@ def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
     return BudgetFilter(epsilon, delta)
 
 
+def _per_block(spending: Reader, budget: BudgetFilter) -> tuple[bool, BudgetFilter | None]:
+    """Whether the budget is one of each block, and what all of them together may cost."""
+    per = spending.text("per")
+    if per not in (None, "block"):
+        raise PolicyError(f"budget.per has no option {per!r}" + nearest(per or "", ["block"]))
+    body = spending.section("lifetime")
+    if not body:
+        return per is not None, None
+    if per is None:
+        raise PolicyError(
+            'budget.lifetime is for budgets of each block (per = "block"): without blocks epsilon '
+            "is for all time already; leave it out"
+        )
+    part = Reader(body, "budget.lifetime")
+    lifetime = _budget(part, budget)
+    part.finish()
+    for field in ("epsilon", "delta"):
+        if getattr(lifetime, field) < getattr(budget, field):
+            raise PolicyError(
+                f"budget.lifetime.{field} is below budget.{field}, so that no block could ever "
+                "spend what it has; raise the one, or lower the other"
+            )
+    return True, lifetime
+
+
 def _table(
     name: str, body: Reader, units: Mapping[str, DeclaredUnit], engine: str
 ) -> DeclaredTable:
@@ -440,6 +506,7 @@ def _table(
         reading=read_reading(body),
         units_at_least=body.whole("units_at_least", MOST_UNITS),
         learned=learned,
+        block=read_block(body),
     )
     body.finish()
     given = [field for field, value in caps.items() if value is not None]

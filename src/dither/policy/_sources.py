@@ -140,8 +140,10 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
     inner = (declared.table or table.name) if form.holds_tables else None
     held = {column: facts.kind for column, facts in table.columns.items()}
     keys = [c for key in table.unique for c in ((key,) if isinstance(key, str) else key)]
-    columns = {**dict.fromkeys(n for n in (table.unit, *keys) if n), **held}
-    return engine.name, TableSource(source, name, inner, declared.delimiter, table.unit, columns)
+    block = None if table.block is None else table.block.column
+    columns = {**dict.fromkeys(n for n in (table.unit, block, *keys) if n), **held}
+    found = TableSource(source, name, inner, declared.delimiter, table.unit, columns, block)
+    return engine.name, found
 
 
 def _check_pointed(table: DeclaredTable) -> None:

@@ -15,7 +15,10 @@ from dither.errors import PolicyError, nearest
 from dither.policy._fields import Reader
 from dither.privacy._promise import LONGEST
 
-__all__ = ["MOST_UNITS", "DeclaredUnit", "TableUnit", "read_units", "unit_of"]
+__all__ = ["MOST_UNITS", "OF_BLOCKS", "DeclaredUnit", "TableUnit", "read_units", "unit_of"]
+
+OF_BLOCKS = ", in blocks of "
+"""Between what says whose a row is, and the column that says in which block."""
 
 MOST_UNITS = 10**11
 """More than any table has people."""

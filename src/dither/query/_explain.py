@@ -18,6 +18,7 @@ from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.expressions import Bin, Column
+from dither.plan.facts.blocks import reading
 from dither.plan.facts.scopes import scope_of
 from dither.plan.facts.values import Facts, infer
 from dither.plan.lowering.lower import Plan
@@ -39,6 +40,7 @@ from dither.plan.lowering.recipes import (
 from dither.plan.lowering.sensitivity import MeasurementSensitivity
 from dither.plan.schema import Value
 from dither.plan.text import brief, number, show, show_value
+from dither.policy._units import OF_BLOCKS
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import NoisePlan, promise_of, row_of
 
@@ -49,6 +51,7 @@ __all__ = [
     "aggregate_text",
     "exact_text",
     "explain",
+    "in_blocks",
     "limits_text",
     "measurement_text",
     "protected",
@@ -84,7 +87,7 @@ def explain(
 
 def _protection(plan: Plan) -> Node:
     who, neighbours = protected(plan)
-    facts = [("neighbours", neighbours), ("account", promise_of(plan).unit)]
+    facts = [("neighbours", neighbours), ("account", promise_of(plan).unit), *in_blocks(plan)]
     if (rows := plan.unit_rows) > 1:
         own, whose = row_of(plan), plan.table.unit_name or f"row of {plan.table.name}"
         what = own.partition(" ")[0]
@@ -334,7 +337,16 @@ UNACCOUNTED = (
 def protects(plan: Plan) -> str:
     """Who is protected, and which tables count as neighbours."""
     who, neighbours = protected(plan)
-    return f"{who}; neighbours {neighbours}"
+    return "; ".join([f"{who}; neighbours {neighbours}", *(text for _, text in in_blocks(plan))])
+
+
+def in_blocks(plan: Plan) -> list[tuple[str, str]]:
+    """Which blocks are read, and what is promised of each; nothing where there are none."""
+    if plan.blocks is None:
+        return []
+    told = plan.schema.promised.get(plan.table.unit_name or "", "")
+    found = [("blocks", reading(plan.job.relation, plan.blocks, plan.schema))]
+    return found + ([("promise", told)] if told else [])
 
 
 def protected(plan: Plan) -> tuple[str, str]:
@@ -408,7 +420,7 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     each = " in each" if groups > 1 else ""
     if of_each := certificate.get("max_groups_of_each_set"):
         in_groups = f"{count_text(of_each, 'group')} of each set"
-    unit = columns[0].removeprefix("column ")
+    unit = columns[0].removeprefix("column ").partition(OF_BLOCKS)[0]
     return (
         f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "
         "counts and sums are too low, and its rows weigh less in means and quantiles"

@@ -42,7 +42,7 @@ from dither.plan.lowering.recipes import (
     claims,
 )
 from dither.plan.schema import Kind
-from dither.query._explain import UNACCOUNTED
+from dither.query._explain import UNACCOUNTED, in_blocks
 from dither.query._modes import has_mode, shortfalls
 from dither.query._noise import NoisePlan
 from dither.query.estimates._calculated import Calculation
@@ -77,6 +77,8 @@ class Preview:
     by_set : mapping of str to mapping
         Where sets of keys differ in their half-widths: those of each set, as ``widths`` has them,
         by the names of its keys.
+    blocks : tuple of str
+        Where the budget is one of each block: which are read, and what is promised of each.
     """
 
     epsilon: Fraction
@@ -87,6 +89,7 @@ class Preview:
     missed: tuple[float, ...] | None
     short: Mapping[str, float] = field(default_factory=dict)
     by_set: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    blocks: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -114,7 +117,7 @@ class Preview:
     def __str__(self) -> str:
         lines = table(*self.shown(), left=1 if self.by_set else 0)
         shown = [self._headed(), *lines] if self.widths or self.missed is not None else []
-        texts = (*self._short(), *([UNACCOUNTED] if shown else []))
+        texts = (*self._short(), *([UNACCOUNTED] if shown else []), *self.blocks)
         return "\n".join([*shown, *(line for text in texts for line in wrapped(text))])
 
     def __repr__(self) -> str:
@@ -122,7 +125,8 @@ class Preview:
 
     def _repr_html_(self) -> str:
         first, *last = (
-            f"<p>{html.escape(t)}</p>" for t in (self._headed(), *self._short(), UNACCOUNTED)
+            f"<p>{html.escape(t)}</p>"
+            for t in (self._headed(), *self._short(), UNACCOUNTED, *self.blocks)
         )
         made = html_table(*self.shown(), left=1 if self.by_set else 0)
         return f"<div>{first}{made}{''.join(last)}</div>"
@@ -197,6 +201,7 @@ def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> P
         missed,
         short,
         by_set,
+        tuple(text for _, text in in_blocks(noise_plan.plan)),
     )
 
 

@@ -373,6 +373,7 @@ class Question(UnreleasedQuestion):
             facts=self._facts,
             jobs=lambda: self._jobs,
             schema=self._plan.schema,
+            blocks=self._plan.blocks,
             rehearsal=partial(self._without_groups, noise_plan, confidence),
             unwritable=(
                 "the answer to this question could not be written down; nothing was charged. Give "
@@ -476,7 +477,12 @@ class Question(UnreleasedQuestion):
             for delta in dict.fromkeys(deltas)
         )
         return largest_that_fits(
-            self._opened, noise_plan.promise, noise_plan.epsilon, ways, "query"
+            self._opened,
+            noise_plan.promise,
+            noise_plan.epsilon,
+            ways,
+            "query",
+            self._plan.blocks,
         )
 
     @property

@@ -14,6 +14,7 @@ from dither import __version__
 from dither import _checks as check
 from dither._format import WIDTH, cost_text, display_text
 from dither._notebook import Shown, html_table
+from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Charged, Ledger
 from dither.ledger._place import LedgerSchema, read_place
@@ -174,11 +175,14 @@ def certificate_data(
     charge: Charge,
     tables: Mapping[str, str],
     accounts: Iterable[str],
+    blocks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that a certificate says but for its ledger entry: ``certified`` adds that."""
     learned = {"learned": [dict(fact) for fact in data.learned]} if data.learned else {}
+    read = {} if blocks is None else {"blocks": dict(blocks)}
     return {
         **learned,
+        **read,
         **record.beside,
         "format": FORMAT,
         "dither": __version__,
@@ -284,6 +288,8 @@ def _agreement(body: Mapping[str, Any], ledger: Path | LedgerSchema) -> Verified
         raise CertificateError("the ledger's entry is not the one that the certificate names")
     if set(entry.accounts) != set(named["accounts"]):
         raise CertificateError("the ledger charged other accounts than the certificate says")
+    if _blocks(body) != entry.blocks:
+        raise CertificateError("the ledger charged other blocks than the certificate says")
     if entry.request != body["request"]:
         raise CertificateError("the ledger's entry is of another request")
     if RequestData.in_certificate(body).digest != body["request"]:
@@ -311,6 +317,11 @@ def _agreement(body: Mapping[str, Any], ledger: Path | LedgerSchema) -> Verified
         f"the certificate agrees with entry {entry.number} of the ledger; "
         f"{chain.entries} entries, chain whole",
     )
+
+
+def _blocks(body: Mapping[str, Any]) -> BlockSet | None:
+    held = body.get("blocks")
+    return None if held is None else BlockSet.from_dict(held)
 
 
 def _fraction(text: str | None) -> Any:

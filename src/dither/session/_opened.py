@@ -10,17 +10,24 @@ from fractions import Fraction
 from typing import Any
 
 from dither._search import greatest_decimal
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import BlockSet
 from dither.engines import FAILED, Engine
 from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Ledger
 from dither.ledger._accounts import Balances
+from dither.ledger._block_budget import Budget
 from dither.policy._facts import Fact
 from dither.policy._policy import Policy
 from dither.privacy import Charge, Loss, Promise
 from dither.privacy.accounts._budget import BudgetFilter
+from dither.session._charged import within_charge
 
-__all__ = ["UNSTORED", "OpenedPolicy", "after_the_charge", "check_accounts"]
+__all__ = ["DATASET", "UNSTORED", "OpenedPolicy", "after_the_charge", "check_accounts"]
+
+DATASET = "dataset"
+"""Every release of a policy is charged to the account of its unit under this name."""
 
 UNSTORED = (
     "the answer could not be stored in the ledger: keep this copy, since its token cannot replay "
@@ -39,7 +46,7 @@ def check_accounts(policy: Policy, caps: Mapping[str, BudgetFilter], ledger: Led
     for promise in _promises(policy):
         units = policy.units.items()
         held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-        ledger.check(promise, accounts=_accounts(caps, promise.unit), tables=held)
+        ledger.check(promise, accounts=_accounts(policy, caps, promise.unit), tables=held)
 
 
 def _promises(policy: Policy) -> tuple[Promise, ...]:
@@ -47,8 +54,13 @@ def _promises(policy: Policy) -> tuple[Promise, ...]:
     return tuple(map(policy.promise, dict.fromkeys(unit.name for unit in policy.units.values())))
 
 
-def _accounts(caps: Mapping[str, BudgetFilter], unit: str) -> dict[str, BudgetFilter]:
-    return {f"{whose}:{unit}": budget for whose, budget in caps.items()}
+def _accounts(policy: Policy, caps: Mapping[str, BudgetFilter], unit: str) -> dict[str, Budget]:
+    """Quotas hold over all blocks; what the data set promises may be for each."""
+    found: dict[str, Budget] = {f"{whose}:{unit}": budget for whose, budget in caps.items()}
+    in_blocks = policy.block_budgets.get(unit)
+    if in_blocks is not None:
+        found[f"{DATASET}:{unit}"] = in_blocks
+    return found
 
 
 class OpenedPolicy:
@@ -67,7 +79,7 @@ class OpenedPolicy:
         self, policy: Policy, engine: Engine, ledger: Ledger, caps: Mapping[str, BudgetFilter]
     ) -> None:
         self.policy = policy
-        self.engine = engine
+        self.engine = within_charge(engine)
         self.ledger = ledger
         self.caps = dict(caps)
         self.closed = False
@@ -102,12 +114,23 @@ class OpenedPolicy:
             self.engine.close()
             self.ledger.close()
 
-    def accounts(self, unit: str) -> dict[str, BudgetFilter]:
+    def accounts(self, unit: str) -> dict[str, Budget]:
         """The accounts that a release about this unit is charged to, with their caps.
 
         The first charge that they bear opens them: until then the owner may change the policy.
         """
-        return _accounts(self.caps, unit)
+        return _accounts(self.policy, self.caps, unit)
+
+    def calendar(self, unit: str) -> Calendar | None:
+        """How a unit's rows are cut into blocks, where each has a budget."""
+        return self.policy.calendars.get(unit)
+
+    def blocks_data(self, unit: str, blocks: BlockSet | None) -> dict[str, Any] | None:
+        """What is read, for a certificate: the blocks by number, and what the numbers stand for."""
+        calendar = self.calendar(unit)
+        if calendar is None or blocks is None:
+            return None
+        return {"calendar": calendar.to_dict(), **blocks.to_dict()}
 
     def balances(self, promises: Iterable[Promise]) -> Balances:
         """The accounts of every promise; one that was never charged has all of its caps left."""
@@ -119,7 +142,7 @@ class OpenedPolicy:
                 found.append(
                     self.ledger.balance(name)
                     if name in known
-                    else Balance(name, promise, budget, nothing, budget.remaining(nothing))
+                    else Balance.of(name, promise, budget, nothing, None)
                 )
         return found
 
@@ -142,6 +165,7 @@ class OpenedPolicy:
         note: Mapping[str, Any],
         tables: Mapping[str, str],
         fits: Callable[[], str],
+        blocks: BlockSet | None = None,
     ) -> Charged:
         """Charge every account of a unit; on the disk when this returns.
 
@@ -156,6 +180,8 @@ class OpenedPolicy:
             What the ledger notes, beside the policy.
         fits : callable
             A sentence on what would still fit, for the message of a refusal.
+        blocks : BlockSet, optional
+            What is read of rows that lie in blocks: each bears the charge.
 
         Raises
         ------
@@ -172,9 +198,14 @@ class OpenedPolicy:
                 tables=tables,
                 sources=self._sources(),
                 same=same_rows,
+                blocks=blocks,
             )
         except BudgetError as error:
-            raise BudgetError(f"{str(error).rstrip('.')}. {fits()}") from None
+            calendar = self.calendar(promise.unit)
+            read = ""
+            if calendar is not None and blocks is not None:
+                read = f"The question {calendar.reading(blocks)}. "
+            raise BudgetError(f"{str(error).rstrip('.')}. {read}{fits()}") from None
 
     def stored(self, charged: Charged, answer: str) -> bool:
         """Keep an answer beside its charge; false where the ledger cannot.
@@ -192,16 +223,18 @@ class OpenedPolicy:
         promise: Promise,
         charge: Callable[[Fraction], Charge | None],
         most: Fraction,
+        blocks: BlockSet | None = None,
     ) -> Fraction | None:
         """The largest epsilon whose charge every account would still bear, from 0.001 on.
 
-        ``charge`` is None where an epsilon has no price, which is then not an obstacle.
+        ``charge`` is None where an epsilon has no price, which is then not an obstacle. ``blocks``
+        are those that are read.
         """
-        balances = [(b.caps, b.spent) for b in self.balances([promise])]
+        balances = self.balances([promise])
 
         def fits(epsilon: Fraction) -> bool:
             made = charge(epsilon)
-            return made is None or all(caps.admits(spent + made) for caps, spent in balances)
+            return made is None or all(balance.admits(made, blocks) for balance in balances)
 
         return greatest_decimal(fits, Fraction(1, 1000), most)
 

@@ -34,7 +34,8 @@ from dither import _checks as check
 from dither._depth import deep
 from dither._display import Explanation
 from dither._format import remaining
-from dither.errors import ArgumentError, DitherError, QueryError
+from dither.blocks._sets import BlockSet
+from dither.errors import ArgumentError, DitherError, EngineError, QueryError
 from dither.ledger import Charged
 from dither.numeric import secure_words
 from dither.plan.job import Job
@@ -47,6 +48,7 @@ from dither.session._certificate import (
     certificate_data,
     certified,
 )
+from dither.session._charged import UNCHARGED, charged_blocks, reads_within
 from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
 
 __all__ = [
@@ -125,6 +127,8 @@ class Request:
         What the engine will be asked for, or the like of it, to be tried over empty tables.
     schema : Schema, optional
         Of the jobs.
+    blocks : BlockSet, optional
+        What is read of tables whose rows lie in blocks: each of them is charged.
     rehearsal : callable, optional
         From a certificate to an answer that holds it and nothing of data.
     unwritable : str
@@ -144,6 +148,7 @@ class Request:
     facts: Sequence[Fact] = ()
     jobs: Callable[[], Iterable[Job]] = tuple
     schema: Schema | None = None
+    blocks: BlockSet | None = None
     rehearsal: Callable[[Content], Content] = _certificate_alone
     unwritable: str = "the names in this question cannot be written down"
 
@@ -198,6 +203,8 @@ class Request:
         """
         for job in self.jobs():
             assert self.schema is not None
+            if not reads_within(job, self.schema, self.blocks):
+                raise EngineError(UNCHARGED)
             self.opened.engine.prepare(job, self.schema)
         try:
             certificate = certificate_data(
@@ -206,6 +213,7 @@ class Request:
                 charge=self.price,
                 tables=self.tables,
                 accounts=self.opened.accounts(self.promise.unit),
+                blocks=self.opened.blocks_data(self.promise.unit, self.blocks),
             )
             content = self.rehearsal(certified(certificate, REHEARSED))
             json.dumps(content, ensure_ascii=False).encode("utf-8")
@@ -225,11 +233,12 @@ class Request:
             note=self.note(),
             tables=self.tables,
             fits=self.fits,
+            blocks=self.blocks,
         )
 
     def answer(self, charged: Charged, certificate: Content) -> str:
         """Run what was charged for, and certify it; the text is what the ledger keeps."""
-        with after_the_charge():
+        with after_the_charge(), charged_blocks(self.blocks):
             content = dict(self.run(_secret(charged)))
             content["certificate"] = certified(certificate, charged)
             return json.dumps(content)
@@ -272,6 +281,7 @@ def largest_that_fits(
     most: Fraction,
     ways: Iterable[tuple[Callable[[Fraction], Charge | None], str]],
     what: str = "question",
+    blocks: BlockSet | None = None,
 ) -> str:
     """For a refusal: the cheapest change, the largest epsilon that every account would still bear.
 
@@ -286,9 +296,11 @@ def largest_that_fits(
         first of them that fits is named.
     what : str
         What was asked.
+    blocks : BlockSet, optional
+        What it reads of rows that lie in blocks.
     """
     for charge, beside in ways:
-        best = opened.largest_epsilon(promise, charge, most)
+        best = opened.largest_epsilon(promise, charge, most, blocks)
         if best is not None:
             return f"The same {what} fits with epsilon = {remaining(best, 6)}{beside}."
     return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."

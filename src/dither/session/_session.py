@@ -35,7 +35,7 @@ from dither.policy._sources import PublicKeys, connect
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._connecting import LedgerAhead
 from dither.session._doors import door
-from dither.session._opened import OpenedPolicy, check_accounts
+from dither.session._opened import DATASET, OpenedPolicy, check_accounts
 from dither.session._request import listener
 from dither.sql.rows.sources import start
 
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["DATASET", "Session", "open"]
 
 Made = TypeVar("Made")
-
-DATASET = "dataset"
-"""Every release of a policy is charged to the account of its unit under this name."""
 
 
 def open(  # noqa: A001 - as users write it: dt.open
@@ -120,7 +117,8 @@ def open(  # noqa: A001 - as users write it: dt.open
         incomplete = [name for name in read.tables if not engine.complete(name)]
         unread = {name: engine.unread(name) for name in read.tables}
         lists = {name: engine.lists(name) for name in read.tables}
-        schema = schema_of(read, found, incomplete, unread, lists)
+        zoned = {name: engine.zoned(name) for name in read.tables}
+        schema = schema_of(read, found, incomplete, unread, lists, zoned)
         engine.check(schema)
         for name, declared in read.tables.items():
             if declared.private and engine.nobody(name):
@@ -299,7 +297,7 @@ class Session:
         self._declared.table(table)
         found: LearnedBounds | LearnedLimits | LearnedKeys = door("fact")(
             partial(self.table, table),
-            self._declared,
+            _today(self._declared),
             opened,
             table,
             column,
@@ -371,6 +369,8 @@ class Session:
             return "closed session", tables, []
         cap = self._opened.caps[DATASET]
         title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
+        told = {f"of {n}: {b.describe()}" for n, b in self.policy.block_budgets.items()}
+        tables += sorted(told)
         try:
             accounts = [f"account {balance}" for balance in self.balance()]
         except LedgerError:
@@ -399,7 +399,7 @@ class Session:
         """What follows from the schema; where that lacks bounds, the refusal names those that the
         ledger has, which nobody looks for before."""
         try:
-            return made(self.schema)
+            return made(_today(self.schema))
         except BoundsError as error:
             refused = error
         try:
@@ -408,4 +408,9 @@ class Session:
             found = []
         if not found:
             raise refused
-        return made(with_unused(self.schema, self.policy, found))
+        return made(_today(with_unused(self.schema, self.policy, found)))
+
+
+def _today(schema: Schema) -> Schema:
+    """The schema on the day of a question, which says what blocks of time have begun."""
+    return replace(schema, today=dt.datetime.now(dt.UTC).date())

@@ -39,7 +39,15 @@ def _source(table: TableSource) -> FileSource | FrameSource:
     if table.format is None:
         return FrameSource(table.source, table.unit)
     delimiter = table.delimiter or ","
-    return FileSource(table.source, table.format, table.table, delimiter, table.unit, table.columns)
+    return FileSource(
+        table.source,
+        table.format,
+        table.table,
+        delimiter,
+        table.unit,
+        table.columns,
+        table.block,
+    )
 
 
 def _differences(table: TableSource) -> list[str]:

@@ -261,6 +261,10 @@ class DuckDBDialect(Dialect):
             return Kind.TIMESTAMP
         return {"BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE}.get(base)
 
+    def zoned(self, stored: str) -> bool:
+        """Whether a stored type is of moments with a time zone."""
+        return _base(stored) in ZONED | FINE_ZONED
+
     def element_of(self, stored: str) -> str | None:
         """Of lists of any length, and of one; moments in them could fail as a file is read."""
         element = re.sub(r"\[[0-9]*\]$", "", stored)

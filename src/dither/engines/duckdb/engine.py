@@ -25,7 +25,7 @@ from dither.engines.deadline import TIMEOUT, Deadline
 from dither.engines.duckdb.connection import lock, open_unlocked, second, shut, shut_meanwhile
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.lines import lines_left_out
-from dither.engines.duckdb.names import quoted
+from dither.engines.duckdb.names import quoted, text
 from dither.engines.duckdb.sources import (
     FileSource,
     FrameSource,
@@ -33,16 +33,21 @@ from dither.engines.duckdb.sources import (
     arrow_name,
     as_source,
     attach,
+    attach_part,
+    files_of,
+    layout,
     same_layout,
 )
+from dither.engines.files import Files, Wanted
 from dither.engines.identity import of_files, of_frame
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
+from dither.engines.writer.forms import identifier
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
 from dither.plan.answers import Integers
 from dither.plan.job import Job
 from dither.plan.relations import scans
-from dither.plan.schema import Schema
+from dither.plan.schema import ColumnFacts, Schema, Value
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -148,6 +153,7 @@ class DuckDBEngine(SQLEngine):
             self._cleanup = None
         self._stored: dict[str, Stored] = {}
         self._rehearsed: dict[str, Sequence[str]] = {}
+        self._keys: dict[tuple[Any, ...], list[Value | None]] = {}
         self._connection: DuckDBPyConnection | None = None
         self._trial: DuckDBPyConnection | None = None
         try:
@@ -170,7 +176,7 @@ class DuckDBEngine(SQLEngine):
             lock(connection, sorted(files))
             for name, table in stored.items():
                 _make_twin(connection, trial, name, table)
-            if self._stored and stored != self._stored:
+            if self._stored and not _alike(stored, self._stored):
                 raise PolicyError(CHANGED)
         except BaseException:
             trial.close()
@@ -208,12 +214,15 @@ class DuckDBEngine(SQLEngine):
             self._open()
         super().prepare(job, schema)
 
-    def _hold(self, job: Job) -> None:
+    def _hold(self, job: Job, schema: Schema) -> None:
         for table in dict.fromkeys(scan.table for scan in scans(job.relation)):
             source = self._sources[table]
             if not isinstance(source, FileSource):
                 continue
             stored = self._stored[table]
+            if stored.parted_by is not None:
+                self._hold_part(table, job, schema)
+                continue
             try:
                 same = same_layout(self._execute, source, stored)
                 same = same and (stored.route is None or stored.route.unchanged())
@@ -224,6 +233,85 @@ class DuckDBEngine(SQLEngine):
             if stored.route is not None:
                 with self._running:
                     stored.route.register(self._open(), arrow_name(stored.view))
+
+    # --- files of some blocks ---------------------------------------------------------------------
+
+    def _stored_of(self, job: Job, schema: Schema) -> Mapping[str, Stored]:
+        found = dict(self._stored)
+        for table in dict.fromkeys(scan.table for scan in scans(job.relation)):
+            if self._stored[table].parted_by is not None:
+                try:
+                    files, _ = self._part(table, job, schema)
+                    found[table] = self._attached_part(table, files)
+                except Exception:
+                    raise EngineError(FAILED) from None
+        return found
+
+    def _part(self, table: str, job: Job, schema: Schema) -> tuple[Files, Wanted | None]:
+        """The files of the blocks that a job reads of a table, and which texts of the key are
+        theirs; all files where it is not restricted."""
+        stored = self._stored[table]
+        files, own = stored.layout[0], schema.table(table)
+        read = [scan.blocks for scan in scans(job.relation) if scan.table == table]
+        if own.block is None or own.block[0] != stored.parted_by or None in read:
+            return files, None
+        name, calendar = own.block
+        facts = own.column(name)
+        blocks = [one for one in read if one is not None]
+
+        def wanted(*texts: str | None) -> list[bool]:
+            values = self._as_read(texts, stored.types[name] or "", facts)
+            return [any(calendar.block_of(v) in one for one in blocks) for v in values]
+
+        kept = wanted(*files.key(name))
+        places = [place for place, is_kept in enumerate(kept) if is_kept]
+        return files.only(places), lambda text: wanted(text)[0]
+
+    def _as_read(
+        self, texts: Sequence[str | None], kind: str, facts: ColumnFacts
+    ) -> list[Value | None]:
+        """Texts of a folder's key, read as the rows of its files read them."""
+        place = (tuple(texts), kind, facts)
+        if place not in self._keys:
+            listed = ", ".join("NULL" if one is None else text(one) for one in texts)
+            typed = self.dialect.sql(self.dialect.read(identifier("k"), kind, facts))
+            value = self.dialect.sql(self.dialect.cleaned(identifier("t"), facts))
+            keys = f"UNNEST(CAST([{listed}] AS VARCHAR[])) AS k"
+            rows = f"SELECT {keys}, UNNEST(range({len(texts)})) AS n"
+            read = f"SELECT {typed} AS t, n FROM ({rows})"
+            found = self._execute(f"SELECT {value} FROM ({read}) ORDER BY n")
+            values = [self.dialect.value_of(one, facts.kind) for (one,) in found]
+            self._keys[place] = values
+        return self._keys[place]
+
+    def _attached_part(self, table: str, files: Files) -> Stored:
+        """A table over some of its files."""
+        stored, source = self._stored[table], self._sources[table]
+        assert isinstance(source, FileSource)
+        named = "\0".join(map(str, files.paths)).encode("utf-8", "surrogateescape")
+        view = f"{stored.view}_{hashlib.sha256(named).hexdigest()[:16]}"
+        with self._running:
+            attach_part(self._open(), view, source, stored, files)
+        return replace(stored, view=view)
+
+    def _hold_part(self, table: str, job: Job, schema: Schema) -> None:
+        """As `_hold`, of the files of the blocks that a job reads, and of no others."""
+        stored, source = self._stored[table], self._sources[table]
+        assert isinstance(source, FileSource)
+        try:
+            files, wanted = self._part(table, job, schema)
+            now = files_of(source, wanted)
+            same = now.paths == files.paths and (not now.paths or now.values == files.values)
+            if same and files.paths:
+                same = layout(self._execute, source, files)[1] == stored.layout[1]
+                route = stored.route
+                same = same and (route is None or replace(route, files=files).unchanged())
+            if same:
+                self._attached_part(table, files)
+        except Exception:
+            same = False
+        if not same:
+            raise PolicyError(f"table {table!r}: {CHANGED}")
 
     def left_out(self, table: str) -> Mapping[str, tuple[int, int]]:
         stored, source = self._table(table), self._sources[table]
@@ -287,14 +375,14 @@ class DuckDBEngine(SQLEngine):
             raise ValueError("a whole number that 64 bits do not hold")
         return [np.asarray(column, dtype=np.int64) for column in columns]
 
-    def _number_of_parts(self, job: Job) -> int:
+    def _number_of_parts(self, job: Job, stored: Mapping[str, Stored]) -> int:
         """From the number of rows, which the time that a job takes shows in any case."""
         names = dict.fromkeys(scan.table for scan in scans(job.relation))
         if not all(self._is_read_fast(name) for name in names):
             return 1
         rows = 0
         for name in names:
-            ((found,),) = self._execute(f"SELECT count(*) FROM {quoted(self._stored[name].view)}")
+            ((found,),) = self._execute(f"SELECT count(*) FROM {quoted(stored[name].view)}")
             rows += found
         ((limit,),) = self._execute("SELECT current_setting('memory_limit')")
         most = min(AT_ONCE, max(1, _bytes(limit) // BYTES))
@@ -372,6 +460,16 @@ def _make_twin(
             f"the source of table {name!r} cannot be read with access to its own file alone; "
             "name a Parquet, CSV or DuckDB file that needs no other"
         ) from None
+
+
+def _alike(now: Mapping[str, Stored], before: Mapping[str, Stored]) -> bool:
+    """Whether tables are what they were; of files that are parted by blocks, but for which there
+    are: each job holds its own."""
+
+    def plain(table: Stored) -> Stored:
+        return table if table.parted_by is None else replace(table, layout=table.layout[1:])
+
+    return {n: plain(t) for n, t in now.items()} == {n: plain(t) for n, t in before.items()}
 
 
 def _files(table: Stored) -> tuple[Path, ...]:

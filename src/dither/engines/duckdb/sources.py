@@ -26,7 +26,7 @@ from dither.engines.duckdb.frames import NO_COLUMN, from_arrow_files, to_arrow
 from dither.engines.duckdb.lines import csv_rows, header, json_rows
 from dither.engines.duckdb.names import FILE, listed, quoted, text
 from dither.engines.duckdb.views import Rowwise, rowwise
-from dither.engines.files import OWNER, Files, Named, find_files, is_many, shown_name
+from dither.engines.files import OWNER, Files, Named, Wanted, find_files, is_many, shown_name
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, MissingLibraryError, PolicyError, nearest
 from dither.plan.schema import Kind
@@ -41,6 +41,7 @@ __all__ = [
     "Source",
     "as_source",
     "attach",
+    "attach_part",
     "files_of",
     "layout",
     "same_layout",
@@ -85,6 +86,9 @@ class FileSource:
         The column that says who is protected.
     columns : mapping of str to Kind or None
         Of JSON lines: the columns to read, and the kinds that are declared of them.
+    block : str, optional
+        The column that says in which block a row is. Where the names of folders give it, files of
+        blocks that nobody asks for are not opened, not even to see what columns they have.
     """
 
     path: Named
@@ -93,6 +97,7 @@ class FileSource:
     delimiter: str = ","
     unit: str | None = None
     columns: Mapping[str, Kind | None] = field(default_factory=dict)
+    block: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -154,15 +159,16 @@ def as_source(given: Any) -> Source:
         raise ArgumentError(f"path: {error}") from None
 
 
-def files_of(source: FileSource) -> Files:
-    """The files of a source, as they are there now.
+def files_of(source: FileSource, wanted: Wanted | None = None) -> Files:
+    """The files of a source, as they are there now; ``wanted``: those of some texts of its key.
 
     Raises
     ------
     PolicyError
         Where there are none, or they cannot be read together.
     """
-    found = find_files(source.path, FORMATS[source.format].endings)
+    asked = None if wanted is None or source.block is None else (source.block, wanted)
+    found = find_files(source.path, FORMATS[source.format].endings, asked)
     if any(glob.has_magic(str(path)) for path in found.paths):
         raise PolicyError(
             f"{shown_name(source.path)}: the name of a file, or of a folder above it, holds *, ? "
@@ -194,6 +200,13 @@ def attach(
         return _with_names(frame, "the frame")
     shown = shown_name(source.path)
     files = files_of(source)
+    parted = source.block in files.keys
+    if source.format == "arrow" and parted:
+        raise PolicyError(
+            f"{shown}: its folders are named by the column of blocks, {source.block!r}, and files "
+            "of Arrow are read whole when they are opened, those of every block; write them as "
+            "Parquet"
+        )
     if source.format == "arrow":
         table, odd = from_arrow_files(files, source.unit, shown)
         connection.register(view, table)
@@ -204,8 +217,10 @@ def attach(
     computed, complete, unread = frozenset[str](), True, dict[str, str]()
     route, base, nobody = None, None, ""
     try:
-        seal = _seal(source, files)
-        now = layout(lambda sql: connection.execute(sql).fetchall(), source)
+        seal = () if parted else _seal(source, files)
+        now, first = _layout_at_first(connection, source, files, parted=parted)
+        # The engine looks at the first file of a list alone to see what columns there are.
+        files = files.only([first, *(i for i in range(len(files.paths)) if i != first)])
         if source.format == "duckdb":
             rows = _database(connection, view, files.paths[0], source.table or "")
             select = DUCKDB.sql(rows.select)
@@ -233,16 +248,19 @@ def attach(
         # Bytes that are not UTF-8 are replaced in all text but the unit's.
         words = (n for n, k in found.items() if k == "VARCHAR" and n != source.unit)
         computed = frozenset(words) - set(files.keys)
-        route = _read_safely(connection, view, files, found, now[1], source.unit, shown)
+        sample = files.only([0]) if parted else files
+        route = _read_safely(connection, view, files, sample, found, now[1], source.unit, shown)
         unread = dict(route.unread) if route is not None else {}
         unit = source.unit
         if route is None and unit not in files.keys and found.get(unit or "") == "VARCHAR":
             nobody = parquet.nobody(unit or "")
     # A file that was exchanged meanwhile has no seal, and each time is read as it was here.
-    seal = seal if seal == _seal(source, now[0]) else ()
+    seal = seal if seal and seal == _seal(source, now[0]) else ()
     types = found | dict.fromkeys(unread)
     stored = Stored(view, types, unread, computed, complete, now, seal, route)
     stored = replace(stored, base=base, nobody=nobody)
+    if parted:
+        stored = replace(stored, parted_by=source.block)
     if source.format == "duckdb":
         # Elsewhere a type lists what its writer met among the values.
         stored = replace(stored, labels=_labels(found))
@@ -281,6 +299,7 @@ def _read_safely(
     connection: DuckDBPyConnection,
     view: str,
     files: Files,
+    sample: Files,
     types: Mapping[str, str | None],
     fields: Sequence[Sequence[Any]],
     unit: str | None,
@@ -289,7 +308,7 @@ def _read_safely(
     """Make ``view`` read Parquet files safely, where the engine's own reader alone does not."""
     kinds = {name: kind or "" for name, kind in types.items() if name not in files.keys}
     try:
-        route = parquet.arrow_route(files, kinds, fields, unit, quoted)
+        route = parquet.arrow_route(sample, kinds, fields, unit, quoted)
     except MissingLibraryError:
         raise
     except PolicyError as error:
@@ -297,9 +316,8 @@ def _read_safely(
     except Exception:
         raise PolicyError(f"{shown} cannot be read as parquet") from None
     if route is not None:
-        route.register(connection, arrow_name(view))
-        columns = [f"{value} AS {quoted(name)}" for name, value in route.columns.items()]
-        select = f"SELECT {', '.join(columns)} FROM {arrow_name(view)}"
+        route = replace(route, files=files)
+        select = _through_arrow(connection, view, route)
     elif unit is not None and kinds.get(unit) == "VARCHAR":
         select = parquet.direct(files, quoted(unit))
     else:
@@ -310,6 +328,37 @@ def _read_safely(
         if kind != types[name]:
             raise PolicyError(f"{shown}: its column {name!r} is not read as what it is stored as")
     return route
+
+
+def _through_arrow(connection: DuckDBPyConnection, view: str, route: parquet.ArrowRoute) -> str:
+    route.register(connection, arrow_name(view))
+    columns = [f"{value} AS {quoted(name)}" for name, value in route.columns.items()]
+    return f"SELECT {', '.join(columns)} FROM {arrow_name(view)}"
+
+
+def attach_part(
+    connection: DuckDBPyConnection, view: str, source: FileSource, stored: Stored, files: Files
+) -> None:
+    """Make ``view`` read some files of a source, and look at no other."""
+    names = list(stored.layout[1])
+    if not files.paths:
+        nothing = [
+            f"CAST(NULL AS {kind}) AS {quoted(name)}"
+            for name, kind in stored.types.items()
+            if kind is not None
+        ]
+        select = f"SELECT {', '.join(nothing)} WHERE FALSE"
+    elif stored.route is not None:
+        select = _through_arrow(connection, view, replace(stored.route, files=files))
+    elif source.format == "csv":
+        select = csv_rows(files, names, source.delimiter)
+    elif source.format == "jsonl":
+        columns = {n: k for n, k in source.columns.items() if n not in files.keys}
+        select = json_rows(files, columns, source.unit)
+    else:
+        is_text = source.unit not in files.keys and stored.types.get(source.unit or "") == "VARCHAR"
+        select = parquet.direct(files, quoted(source.unit or "") if is_text else None)
+    connection.execute(f"CREATE VIEW IF NOT EXISTS {quoted(view)} AS {select}")
 
 
 def arrow_name(view: str) -> str:
@@ -325,7 +374,35 @@ def _with_names(found: Stored, shown: str) -> Stored:
     return found
 
 
-def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]]:
+def _layout_at_first(
+    connection: DuckDBPyConnection, source: FileSource, files: Files, *, parted: bool
+) -> tuple[tuple[Files, tuple[Any, ...]], int]:
+    """The layout of a source; where its files are parted by blocks, by the first that can be read.
+
+    Which that is, and what columns it has, is all that shows of it: each question holds the files
+    that it reads against these columns.
+    """
+
+    def execute(sql: str) -> list[Any]:
+        return connection.execute(sql).fetchall()
+
+    if not parted:
+        return layout(execute, source), 0
+    failure: Exception | None = None
+    for place in range(len(files.paths)):
+        try:
+            _, columns = layout(execute, source, files.only([place]))
+        except Exception as error:
+            failure = failure or error
+        else:
+            return (files, columns), place
+    assert failure is not None
+    raise failure
+
+
+def layout(
+    execute: Execute, source: FileSource, files: Files | None = None
+) -> tuple[Files, tuple[Any, ...]]:
     """The files of a source, and the names and types of their columns, as they are now.
 
     A DuckDB database is held open as it was, so there is nothing that could have changed.
@@ -335,6 +412,8 @@ def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]
     execute : callable
         Gives the rows of a query.
     source : FileSource
+    files : Files, optional
+        Some of them; all that are there now where left out.
 
     Raises
     ------
@@ -344,7 +423,7 @@ def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]
     duckdb.Error
         Where a Parquet file cannot be read.
     """
-    files, shown = files_of(source), shown_name(source.path)
+    files, shown = files or files_of(source), shown_name(source.path)
     each: list[tuple[Any, ...]] = []
     if source.format == "csv":
         each = [tuple(header(path, source.delimiter, shown)) for path in files.paths]

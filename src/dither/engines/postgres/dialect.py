@@ -311,6 +311,10 @@ class PostgresDialect(Dialect):
             return Kind.TIMESTAMP
         return {"boolean": Kind.BOOLEAN, "date": Kind.DATE}.get(base)
 
+    def zoned(self, stored: str) -> bool:
+        """Whether a stored type is of moments with a time zone."""
+        return stored == "timestamp with time zone"
+
     def element_of(self, stored: str) -> str | None:
         """Of arrays; all elements are read, as the number of dimensions is not part of the type."""
         element = stored.removesuffix("[]")

@@ -133,7 +133,7 @@ class PostgresEngine(SQLEngine):
         self._table(table)
         return self._found[table].sources
 
-    def _hold(self, job: Job) -> None:
+    def _hold(self, job: Job, schema: Schema) -> None:
         tables = tuple(dict.fromkeys(scan.table for scan in scans(job.relation)))
         for name, found in self._looked_up(tables).items():
             if _read(found.stored) != _read(self._found[name].stored):

@@ -248,6 +248,10 @@ class SparkDialect(Dialect):
             "timestamp_ntz": Kind.TIMESTAMP,
         }.get(stored)
 
+    def zoned(self, stored: str) -> bool:
+        """Spark's own timestamps are shown in the zone of whoever looks."""
+        return stored == "timestamp"
+
     def element_of(self, stored: str) -> str | None:
         if not (stored.startswith("array<") and stored.endswith(">")):
             return None

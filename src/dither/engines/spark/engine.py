@@ -25,6 +25,7 @@ from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
 from dither.plan.job import Job
 from dither.plan.relations import scans
+from dither.plan.schema import Schema
 
 __all__ = ["SparkEngine"]
 
@@ -112,7 +113,7 @@ class SparkEngine(SQLEngine):
     def sources(self, table: str) -> Mapping[str, str]:
         return self._attached[table].sources
 
-    def _hold(self, job: Job) -> None:
+    def _hold(self, job: Job, schema: Schema) -> None:
         for table in dict.fromkeys(scan.table for scan in scans(job.relation)):
             attached = self._attached[table]
             try:

@@ -510,6 +510,10 @@ class Dialect(ABC):
     def kind_of_type(self, stored: str) -> Kind | None:
         """The kind of a stored type; ``None`` for a type that is not read."""
 
+    def zoned(self, stored: str) -> bool:
+        """Whether a stored type is of moments with a time zone."""
+        return False
+
     def element_of(self, stored: str) -> str | None:
         """The stored type of the elements of a list; ``None`` of a type that is not a list, or one
         whose elements cannot be read without failing on some value."""

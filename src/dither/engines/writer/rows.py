@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dither.engines.writer.blocks import lies_in
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import (
@@ -94,6 +95,9 @@ class Stored:
         The table that the rows lie in, where the source holds several; of a view, that below it.
     nobody : str
         Which people's rows are nobody's for how the source is read, and what would help.
+    parted_by : str, optional
+        The column of blocks, where the names of folders give it: files of blocks that a job does
+        not read are not opened.
     """
 
     view: str
@@ -109,6 +113,7 @@ class Stored:
     by_file: tuple[str, str] | None = None
     base: str | None = None
     nobody: str = ""
+    parted_by: str | None = None
 
 
 def without_negative_zero(
@@ -257,10 +262,33 @@ class RowSource:
             if column.table == scan.alias:
                 raw.append(named(identifier(column.name), name))
                 read.append(identifier(name))
-        table = named_table(stored.view)
+        table = self._in_blocks(scan, stored)
         if not raw:
-            return selected([self._placeholder(scan.alias)], table)
-        return selected(read, subquery(selected(raw, table), "s"))
+            return table.select(self._placeholder(scan.alias), copy=False)
+        return selected(read, subquery(table.select(*raw, copy=False), "s"))
+
+    def _in_blocks(self, scan: Scan, stored: Stored) -> exp.Select:
+        """The rows of a table, those of other blocks left out: nothing is selected of them yet."""
+        block = self.schema.table(scan.table).block
+        rows = exp.Select().from_(named_table(stored.view), copy=False)
+        if scan.blocks is None or block is None:
+            return rows
+        name, calendar = block
+        facts, kind = self.schema.table(scan.table).column(name), stored.types.get(name)
+        if kind is None or not self.dialect.readable(kind, facts.kind):
+            raise PolicyError(
+                f"column {name!r} of table {scan.table!r} cannot be read as {facts.kind.value}"
+            )
+        value = self.dialect.read(identifier(name), kind, facts)
+        if not isinstance(value, exp.Identifier | exp.Column):
+            # Made once, however many stretches of blocks it is compared with.
+            own = name
+            while own.casefold() in {known.casefold() for known in stored.types}:
+                own += "_"
+            read = selected([exp.Star(), named(value, own)], named_table(stored.view))
+            rows, value = exp.Select().from_(subquery(read, "b"), copy=False), identifier(own)
+        found = lies_in(self.dialect, value, facts, calendar, scan.blocks)
+        return rows if found is None else rows.where(found, copy=False)
 
     def _unnested(self, relation: Unnest) -> exp.Select:
         """Three steps: a row for each element; the elements as values of their kind; cleaned."""

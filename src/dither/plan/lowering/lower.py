@@ -13,9 +13,11 @@ from fractions import Fraction
 from math import prod
 
 from dither._depth import deep
+from dither.blocks._sets import BlockSet
 from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
+from dither.plan.facts.blocks import in_blocks
 from dither.plan.facts.contradictions import contradiction
 from dither.plan.facts.scopes import scope_of, value_facts
 from dither.plan.facts.units import declared_limits, limit_caps, limits, rows_of_unit, unit_of
@@ -102,6 +104,8 @@ class Plan:
         they are sums.
     notes : tuple of str
         What the plan decided that its reader should know.
+    blocks : BlockSet or None
+        What is read of tables that lie in blocks; ``None`` where none does.
     """
 
     query: ag.Query
@@ -119,6 +123,7 @@ class Plan:
     unit_rows: int
     levels: Levels | None
     notes: tuple[str, ...]
+    blocks: BlockSet | None = None
 
     @property
     def measured(self) -> tuple[Recipe, ...]:
@@ -208,7 +213,9 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         # Whether a discovered key is shown is decided by the noisy number of units in its group.
         made.measure(Units() if unit is not None else Rows(), Fraction(1))
     sets = () if levels is not None else query.sets
-    job = Job(query.relation, unit, keys, tuple(made.weights), groups, rows, sets, each)
+    listed = [ex.InList(k.expression, k.values) for k in keys if k.values and not sets]
+    relation, blocks = in_blocks(query.relation, schema, listed)
+    job = Job(relation, unit, keys, tuple(made.weights), groups, rows, sets, each)
     if levels is not None:
         check_sums(job)
     # A row that is replaced is still a row: no neighbour has another number of them, as long as
@@ -219,6 +226,8 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         and unit is None
         and not keys
         and isinstance(query.relation, Scan)
+        # A row that is replaced may move to a block that is not read.
+        and table.block is None
     )
     if public_size and Rows() in made.weights:
         made.weights[Rows()] = Fraction(0)
@@ -260,6 +269,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         unit_rows=rows_of_unit(query.relation, schema),
         levels=levels,
         notes=tuple(dict.fromkeys(notes)),
+        blocks=blocks,
     )
 
 

@@ -29,7 +29,7 @@ from dither.policy._canonical import form
 from dither.policy._facts import used_by
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._explain import UNACCOUNTED, protected, protects
+from dither.query._explain import UNACCOUNTED, in_blocks, protected, protects
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import promise_of, row_of
 from dither.query._question import Question
@@ -220,6 +220,7 @@ class TablesQuestion:
         cells = tuple((a.name, count_text(a.size, "cell")) for a in self.domain.attributes)
         columns, them = count_text(len(cells), "column"), "it" if len(cells) == 1 else "them"
         facts = [("neighbours", neighbours), ("account", self.promise.unit)]
+        facts += in_blocks(self._plan)
         if self.unit is not None:
             facts.append((f"one {self.unit}", f"counts with at most {self.max_rows} rows"))
         reads = explained_rows(self._plan.query.relation, self._plan.schema)
@@ -306,6 +307,7 @@ class TablesQuestion:
             facts=self._facts,
             jobs=lambda: [self._whole] if listed else self._jobs(list(wanted) or [(0,)]),
             schema=self._plan.schema,
+            blocks=self._plan.blocks,
         )
 
     def _what_fits(self, budget: Budget, charge: Charge) -> str:
@@ -324,7 +326,9 @@ class TablesQuestion:
                 found = Charge(epsilon=epsilon, delta=delta, rho=rho)
             return replace(found, promise=charge.promise)
 
-        return largest_that_fits(self._opened, self.promise, budget.epsilon, [(made, "")])
+        return largest_that_fits(
+            self._opened, self.promise, budget.epsilon, [(made, "")], blocks=self._plan.blocks
+        )
 
     def title(self, asked: Mapping[str, Any]) -> str:
         """The question in a line, for the ledger's note."""
@@ -342,18 +346,17 @@ class TablesQuestion:
         ]
         return {
             "node": "tables",
-            "relation": form(self._job.relation),
+            "relation": form(self._plan.query.relation),
             "columns": keys,
             "max_rows": str(self.max_rows),
             "asked": dict(asked),
         }
 
     def _record(self, title: str, measurements: Sequence[Mapping[str, Any]]) -> MeasurementRecord:
-        who, neighbours = protected(self._plan)
         text = {
             "sql": title,
             "plan": Node("tables of counts", tuple(("", n) for n in self.notes())).to_dict(),
-            "protects": f"{who}; neighbours {neighbours}",
+            "protects": protects(self._plan),
             "unaccounted": UNACCOUNTED,
         }
         return MeasurementRecord(

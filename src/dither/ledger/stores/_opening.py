@@ -12,8 +12,8 @@ from dither.errors import LedgerError
 from dither.ledger import _chain as chain
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema, read_place
-from dither.ledger._sqlite import FileStore, create_file
-from dither.ledger._store import FORMAT, Store, entries, head
+from dither.ledger.stores._sqlite import FileStore, create_file
+from dither.ledger.stores._store import FORMAT, Store, columns_of, head
 
 __all__ = ["opened_store"]
 
@@ -30,7 +30,7 @@ def opened_store(
     )
     try:
         with store.read() as connection:
-            for table in (head, entries):
+            for table in (head, columns_of(connection)):
                 connection.execute(select(table).limit(1))
     except BaseException:
         store.close()
@@ -54,7 +54,7 @@ def _in_file(file: Path, create: bool, timeout: float) -> Store:
 
 def _on_server(where: LedgerSchema, create: bool, timeout: float) -> Store:
     # A process whose ledger is a file never loads this.
-    from dither.ledger._postgres import ServerStore
+    from dither.ledger.stores._postgres import ServerStore
 
     store = ServerStore(where, timeout)
     try:

@@ -51,9 +51,9 @@ from sqlalchemy.pool import QueuePool
 from dither._environment import Secret, secret
 from dither._postgres import Unreachable, check_driver, connect
 from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
-from dither.ledger._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
 from dither.ledger._place import LedgerSchema
-from dither.ledger._store import (
+from dither.ledger.stores._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
+from dither.ledger.stores._store import (
     Store,
     check_version,
     entries,
@@ -203,7 +203,8 @@ class ServerStore(Store):
         version = connection.execute(_FORMAT).scalar_one_or_none()
         if version is None:
             raise LedgerCorruptError(f"{self.name} is empty or no ledger: {RESTORE}")
-        check_version(version, self.name)
+        check_version(version, self.name, writes=writes)
+        connection.execution_options(ledger_format=version)
         if not writes:
             return None
         _check_server(connection, self.name)
@@ -353,8 +354,9 @@ def _translated(error: DBAPIError, name: str) -> LedgerError:
     if state == "42501":
         return LedgerError(
             f"the role that {name} connects as lacks a right: it needs USAGE on the schema, SELECT "
-            "and INSERT on its tables entries and touches, SELECT and UPDATE on head, SELECT on "
-            "ledger; and CREATE on the database to begin a ledger. See docs/ledger.md"
+            "and INSERT on its tables entries, touches and states, UPDATE on states and head, and "
+            "SELECT on head and ledger; and CREATE on the database to begin a ledger. See "
+            "docs/ledger.md"
         )
     if state in ("25006", "0A000"):
         return LedgerError(

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Integer, Table, text
 from dither.errors import LedgerCorruptError
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema
-from dither.ledger._store import FORMAT, head, metadata
+from dither.ledger.stores._store import FORMAT, format_of, head, metadata
 
 __all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make"]
 
@@ -23,8 +23,8 @@ APPEND_ONLY = "DTH01"
 
 _REFUSED = f"RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = '{APPEND_ONLY}';"
 
-# Functions that the triggers call, by name; {schema} is quoted.
-FUNCTIONS = {
+# Functions that the triggers call, by name; {schema} is quoted. Those of format 2.
+EARLIER_FUNCTIONS = {
     "refuse": f"BEGIN {_REFUSED} END",
     "next_entry": (
         "BEGIN IF NOT EXISTS (SELECT FROM {schema}.head AS h WHERE h.id = 1 "
@@ -44,9 +44,34 @@ FUNCTIONS = {
     ),
 }
 
+# A state changes with the entry that is being written, which touches the account and holds its
+# hash; and no entry is the last that holds the hash of another state than what is there.
+FUNCTIONS = EARLIER_FUNCTIONS | {
+    "next_state": (
+        "BEGIN IF TG_OP = 'UPDATE' AND NEW.account IS DISTINCT FROM OLD.account "
+        "OR NOT EXISTS (SELECT FROM {schema}.head AS h "
+        "JOIN {schema}.entries AS e ON e.number = h.count "
+        "JOIN {schema}.touches AS t ON t.entry = h.count AND t.account = NEW.account "
+        "WHERE h.id = 1 AND h.count = NEW.entry "
+        "AND e.blocks::jsonb -> 'states' ->> NEW.account "
+        "= encode(sha256(convert_to(NEW.text, 'UTF8')), 'hex')) "
+        f"THEN {_REFUSED} END IF; RETURN NEW; END"
+    ),
+    "next_head": (
+        "BEGIN IF NEW.id IS DISTINCT FROM 1 OR NEW.count IS DISTINCT FROM OLD.count + 1 "
+        "OR NOT EXISTS (SELECT FROM {schema}.entries AS e "
+        "WHERE e.number = OLD.count AND e.hash = NEW.hash) "
+        "OR EXISTS (SELECT FROM {schema}.entries AS e "
+        "CROSS JOIN LATERAL jsonb_object_keys(e.blocks::jsonb -> 'states') AS k(account) "
+        "WHERE e.number = OLD.count AND e.blocks IS NOT NULL AND NOT EXISTS (SELECT "
+        "FROM {schema}.states AS s WHERE s.account = k.account AND s.entry = e.number)) "
+        f"THEN {_REFUSED} END IF; RETURN NEW; END"
+    ),
+}
+
 # By table: events and functions; the whole statement is refused, or each row looked at.
 _REFUSE = ("STATEMENT", "refuse")
-TRIGGERS = {
+EARLIER_TRIGGERS = {
     ("entries", "INSERT"): ("ROW", "next_entry"),
     ("entries", "UPDATE OR DELETE OR TRUNCATE"): _REFUSE,
     ("touches", "INSERT"): ("ROW", "next_touch"),
@@ -54,6 +79,10 @@ TRIGGERS = {
     ("head", "UPDATE"): ("ROW", "next_head"),
     ("head", "INSERT OR DELETE OR TRUNCATE"): _REFUSE,
     ("ledger", "INSERT OR UPDATE OR DELETE OR TRUNCATE"): _REFUSE,
+}
+TRIGGERS = EARLIER_TRIGGERS | {
+    ("states", "INSERT OR UPDATE"): ("ROW", "next_state"),
+    ("states", "DELETE OR TRUNCATE"): _REFUSE,
 }
 _BITS = {"ROW": 1, "BEFORE": 2, "INSERT": 4, "DELETE": 8, "UPDATE": 16, "TRUNCATE": 32}
 
@@ -81,14 +110,16 @@ FROM pg_constraint AS k
 JOIN pg_class AS c ON c.oid = k.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND k.contype IN ('p', 'u') AND k.convalidated AND NOT k.condeferrable
 """)
-KEYS = {
+EARLIER_KEYS = {
     ("entries", "p", "number"),
     ("entries", "u", "token"),
     ("entries", "u", "answers"),
     ("touches", "p", "account entry"),
     ("head", "p", "id"),
 }
-NAMES = ["entries", "head", "ledger", "touches"]
+KEYS = EARLIER_KEYS | {("states", "p", "account")}
+EARLIER_NAMES = ["entries", "head", "ledger", "touches"]
+NAMES = [*EARLIER_NAMES, "states"]
 
 
 def has_tables(connection: Connection, place: LedgerSchema) -> bool:
@@ -99,13 +130,14 @@ def has_tables(connection: Connection, place: LedgerSchema) -> bool:
     LedgerCorruptError
         Some are.
     """
-    found = len(connection.execute(_TABLES, {"schema": place.schema, "names": NAMES}).all())
-    if found not in (0, len(NAMES)):
+    rows = connection.execute(_TABLES, {"schema": place.schema, "names": NAMES})
+    found = {row[0] for row in rows}
+    if found and not found >= set(EARLIER_NAMES):
         raise LedgerCorruptError(
             f"{place} has some tables that are called as a ledger's, and not all of them: "
             f"{RESTORE}, or name another schema"
         )
-    return found > 0
+    return bool(found)
 
 
 def make(connection: Connection, schema: str) -> None:
@@ -141,9 +173,9 @@ def _quoted(schema: str) -> str:
     return f'"{doubled}"'
 
 
-def _bodies(schema: str) -> Mapping[str, str]:
+def _bodies(schema: str, functions: Mapping[str, str] = FUNCTIONS) -> Mapping[str, str]:
     quoted = _quoted(schema)
-    return {name: body.replace("{schema}", quoted) for name, body in FUNCTIONS.items()}
+    return {name: body.replace("{schema}", quoted) for name, body in functions.items()}
 
 
 def _kind(row: str, events: str) -> int:
@@ -155,16 +187,19 @@ def _kind(row: str, events: str) -> int:
 def fault(connection: Connection, schema: str) -> str | None:
     """Whether tables, keys and triggers are as they were made, and nothing stands between."""
     at = {"schema": schema}
+    newest = format_of(connection) == FORMAT
+    names = NAMES if newest else EARLIER_NAMES
     tables = {row[0]: row[1] for row in connection.execute(_TABLES, {**at, "names": NAMES})}
-    if tables != dict.fromkeys(NAMES, True):
+    if tables != dict.fromkeys(names, True):
         return "its tables were replaced, or rules, policies or other tables put over them"
     keys = {tuple(row) for row in connection.execute(_KEYS, at)}
-    if not keys >= KEYS:
+    if not keys >= (KEYS if newest else EARLIER_KEYS):
         return "the keys that let in each number and each token once were dropped"
-    bodies = _bodies(schema)
+    bodies = _bodies(schema, FUNCTIONS if newest else EARLIER_FUNCTIONS)
+    triggers = TRIGGERS if newest else EARLIER_TRIGGERS
     expected = sorted(
         (table, _kind(row, events), name, bodies[name], True)
-        for (table, events), (row, name) in TRIGGERS.items()
+        for (table, events), (row, name) in triggers.items()
     )
     found = sorted(
         (

@@ -27,6 +27,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    text,
 )
 
 from dither.errors import (
@@ -36,25 +37,22 @@ from dither.errors import (
     LedgerLockedError,
     LedgerVersionError,
 )
-from dither.ledger._entries import UNREADABLE
+from dither.ledger._entries import FORMAT, READABLE, UNREADABLE
 
 __all__ = [
     "FORMAT",
     "Store",
     "check_version",
+    "columns_of",
+    "earlier_entries",
     "entries",
+    "format_of",
     "head",
     "locked",
     "metadata",
+    "states",
     "touches",
 ]
-
-FORMAT = 2
-"""The version of what is stored; the store keeps it, and the first entry.
-
-1. Accounts had caps alone.
-2. Accounts are bound to a promise: a unit and its neighbours; and tables to theirs.
-"""
 
 metadata = MetaData()
 
@@ -92,7 +90,29 @@ entries = Table(
     _text("answer_digest"),
     _text("previous", nullable=False),
     _text("hash", nullable=False),
+    # Blocks that a charge reads, and the hashes of what each account's have spent.
+    _text("blocks"),
+    # The owner's: it stands outside of the hash, and covers what is hashed.
+    _text("signature"),
+    # Who the owner is is found in logarithmic time.
+    Index(
+        "owners",
+        "number",
+        sqlite_where=text("kind = 'owner'"),
+        postgresql_where=text("kind = 'owner'"),
+    ),
 )
+
+earlier_entries = Table(
+    "entries",
+    MetaData(),
+    *(
+        Column(column.name, column.type)
+        for column in entries.columns
+        if column.name not in ("blocks", "signature")
+    ),
+)
+"""The columns of format 2."""
 
 # Which entries touch an account: found from here in logarithmic time, held against the chain
 # by `verify`. The state of an account is in the entries themselves, so that it is hashed too.
@@ -103,6 +123,17 @@ touches = Table(
     Column("entry", _WHOLE, ForeignKey("entries.number"), primary_key=True),
     Column("sets_budget", Boolean, nullable=False),
     Index("budgets", "account", "sets_budget", "entry"),
+    sqlite_with_rowid=False,
+)
+
+# What the blocks of an account have spent. Its hash is in the newest entry that touches it, so that
+# a row by another hand, or an older one, is seen.
+states = Table(
+    "states",
+    metadata,
+    _text("account", primary_key=True),
+    Column("entry", _WHOLE, nullable=False),
+    _text("text", nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -190,25 +221,41 @@ class Store(ABC):
             self.gate.release()
 
 
-def check_version(version: int, name: str) -> None:
-    """Refuse a ledger of another format.
+def check_version(version: int, name: str, *, writes: bool) -> None:
+    """Refuse a ledger of another format, which may be read where it is the one before.
 
     Raises
     ------
     LedgerVersionError
         It is older, or newer than this version of dither.
     """
-    if version < FORMAT:
-        raise LedgerVersionError(
-            f"{name} is written in format {version}, whose accounts do not say which unit "
-            "and which neighbours they protect, so nothing can be added to them: keep it, "
-            "and begin a new ledger with caps that are lower by what this one has spent"
-        )
     if version > FORMAT:
         raise LedgerVersionError(
             f"{name} is written in format {version}, and this version of dither knows "
             f"up to {FORMAT}: upgrade dither"
         )
+    if version not in READABLE:
+        raise LedgerVersionError(
+            f"{name} is written in format {version}, whose accounts do not say which unit "
+            "and which neighbours they protect, so nothing can be added to them: keep it, "
+            "and begin a new ledger with caps that are lower by what this one has spent"
+        )
+    if writes and version != FORMAT:
+        raise LedgerVersionError(
+            f"{name} is written in format {version}, which is read and no longer written; nothing "
+            f"was charged: bring it to format {FORMAT} with `dither ledger upgrade LEDGER`, which "
+            "keeps its caps, its spending and its answers"
+        )
+
+
+def format_of(connection: Connection) -> int:
+    """The format of the ledger that a transaction of a store is on."""
+    return int(connection.get_execution_options().get("ledger_format", FORMAT))
+
+
+def columns_of(connection: Connection) -> Table:
+    """The table ``entries`` with the columns that the ledger's format has."""
+    return entries if format_of(connection) == FORMAT else earlier_entries
 
 
 def locked(name: str) -> str:

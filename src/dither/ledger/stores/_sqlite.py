@@ -37,13 +37,15 @@ from sqlalchemy.pool import NullPool
 
 from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._entries import FIRST
-from dither.ledger._store import (
+from dither.ledger.stores._store import (
     FORMAT,
     Store,
     check_version,
     entries,
+    format_of,
     head,
     locked,
+    states,
     touches,
 )
 
@@ -61,7 +63,7 @@ def _trigger(name: str, event: str, when: str = "") -> str:
     )
 
 
-TRIGGERS: dict[str, str] = {
+EARLIER_TRIGGERS: dict[str, str] = {
     name: _trigger(name, event, when)
     for name, event, when in [
         ("entries_update", "UPDATE ON entries", ""),
@@ -82,12 +84,32 @@ TRIGGERS: dict[str, str] = {
         ("head_insert", "INSERT ON head", "EXISTS (SELECT 1 FROM head)"),
     ]
 }
+"""Those of format 2."""
+
+_NOT_NOW = (
+    "NEW.entry IS NOT (SELECT count FROM head)"
+    " OR NOT EXISTS (SELECT 1 FROM touches WHERE account = NEW.account AND entry = NEW.entry)"
+)
+"""A state changes with the entry that is being written, and that entry touches the account."""
+
+TRIGGERS: dict[str, str] = EARLIER_TRIGGERS | {
+    name: _trigger(name, event, when)
+    for name, event, when in [
+        (
+            "states_insert",
+            "INSERT ON states",
+            f"{_NOT_NOW} OR EXISTS (SELECT 1 FROM states WHERE account = NEW.account)",
+        ),
+        ("states_update", "UPDATE ON states", f"NEW.account IS NOT OLD.account OR {_NOT_NOW}"),
+        ("states_delete", "DELETE ON states", ""),
+    ]
+}
 """Name and text of each trigger, as SQLite keeps them."""
 
 
 def _make(connection: Connection) -> None:
     """Make the tables and triggers of an empty ledger inside the running transaction."""
-    for table in (entries, touches, head):
+    for table in (entries, touches, states, head):
         table.create(connection)
     for text in TRIGGERS.values():
         connection.exec_driver_sql(text)
@@ -128,7 +150,8 @@ class FileStore(Store):
         found = connection.exec_driver_sql(
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
         )
-        if {row[0]: row[1] for row in found} != TRIGGERS:
+        expected = TRIGGERS if format_of(connection) == FORMAT else EARLIER_TRIGGERS
+        if {row[0]: row[1] for row in found} != expected:
             return "the triggers that keep it append-only were changed"
         return None
 
@@ -137,7 +160,7 @@ class FileStore(Store):
         with _in_words(self.path), self._connected() as connection:
             connection.execution_options(immediate=writes)
             with connection.begin():
-                _check_format(connection, self.path)
+                _check_format(connection, self.path, writes=writes)
                 yield connection
 
     def _connected(self) -> Connection:
@@ -234,7 +257,7 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _check_format(connection: Connection, path: Path) -> None:
+def _check_format(connection: Connection, path: Path, *, writes: bool) -> None:
     # No file is ever read past SQLite: closing a second handle would drop its locks.
     application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
     version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
@@ -242,7 +265,8 @@ def _check_format(connection: Connection, path: Path) -> None:
         raise LedgerCorruptError(
             f"{path.name} is empty or no ledger: restore it from a copy, or name another file"
         )
-    check_version(version, path.name)
+    check_version(version, path.name, writes=writes)
+    connection.execution_options(ledger_format=version)
 
 
 @contextmanager

@@ -1,0 +1,253 @@
+"""The ledger: what a charge costs, how long a check of a million entries takes, and kills.
+
+    python -m benchmarks.ledger [--charges N] [--entries N] [--kills N] [--postgres]
+
+Charges are timed one by one on a file, and on a server that is started for it where ``--postgres``
+is given: to an account with a cap, to one with a budget for each block, of which 100 in a row are
+read, and to every second of 20,000 blocks. `verify` is timed on a ledger that is written in bulk,
+half of plain charges and half of charges to 60 blocks. ``--kills`` lets eight processes
+charge one ledger with blocks while each is killed at random, and looks for what was acknowledged.
+Beside the clock's time stands the processor's, since other programs slow the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dither.accounting import BudgetFilter
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import BlockSet
+from dither.errors import LedgerError
+from dither.ledger import BlockBudget, Ledger
+from dither.ledger._chain import read_head, read_record
+from dither.ledger._entries import Amounts, Record, amounts_json, blocks_json, digest
+from dither.ledger._states import NO_SPENDING, units_of
+from dither.ledger.stores._sqlite import TRIGGERS
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
+CAPS = BudgetFilter(Fraction(10**6), Fraction(1, 10**6))
+MONTHS = BlockBudget(Calendar(every="month"), CAPS, CAPS)
+TENTH = Charge.pure(Fraction(1, 10), PATIENT)
+FLAT, BLOCKS, QUOTA = "dataset:patient", "dataset:months", "analyst:ann:patient"
+REQUEST = "ab" * 32
+READ = {
+    "plain": None,
+    "100 blocks": BlockSet.of_range(24_000, 24_099),
+    "10,000 blocks apart": BlockSet(tuple((2 * i, 2 * i) for i in range(10_000))),
+}
+TARGETS = {"plain": 3, "100 blocks": 5, "10,000 blocks apart": 50}
+"""Milliseconds, on a file."""
+
+
+def opened(place: Any) -> Ledger:
+    """A new ledger with one account of each kind."""
+    ledger = Ledger.open(place)
+    ledger.ensure_account(FLAT, CAPS, PATIENT)
+    ledger.ensure_account(QUOTA, CAPS, PATIENT)
+    ledger.ensure_account(BLOCKS, MONTHS, PATIENT)
+    return ledger
+
+
+def charge(ledger: Ledger, token: str, blocks: BlockSet | None) -> int:
+    """Charge a tenth to the data set and to an analyst's quota."""
+    accounts = [FLAT if blocks is None else BLOCKS, QUOTA]
+    note = {"query": "SELECT COUNT(*) AS n FROM visits"}
+    tables = {"visits": "column patient_id"}
+    return ledger.charge(
+        accounts, TENTH, token=token, request=REQUEST, note=note, blocks=blocks, tables=tables
+    ).entry
+
+
+def charges(place: Any, number: int, targets: bool) -> None:
+    """Print the median of single charges of each kind."""
+    with opened(place) as ledger:
+        for name, blocks in READ.items():
+            times, busy = [], []
+            for i in range(number if name != "10,000 blocks apart" else max(number // 10, 3)):
+                start, used = time.perf_counter(), time.process_time()
+                charge(ledger, f"{name} {i}", blocks)
+                times.append(time.perf_counter() - start)
+                busy.append(time.process_time() - used)
+            wanted = f"  target {TARGETS[name]} ms" if targets else ""
+            print(
+                f"  {name:20} {1000 * statistics.median(times):7.2f} ms"
+                f"  processor {1000 * statistics.median(busy):6.2f} ms{wanted}"
+            )
+
+
+def written(path: Path, number: int) -> None:
+    """Add entries to a new ledger in bulk: charges to plain accounts and to 60 blocks in turn."""
+    with opened(path) as ledger:
+        charge(ledger, "first", None)
+        charge(ledger, "second", BlockSet.of_range(24_000, 24_059))
+        with ledger._store.read() as connection:
+            last = read_record(connection, read_head(connection).count - 1)
+        spent = {name: ledger.balance(name).spent for name in (FLAT, BLOCKS, QUOTA)}
+        state = NO_SPENDING.plus(BlockSet.of_range(24_000, 24_059), units_of(TENTH))[0]
+    sets = [BlockSet.of_range(24_000 + i % 60, 24_000 + i % 60) for i in range(60)]
+    names = [f.name for f in fields(Record)]
+    amounts = asdict(Amounts.of(TENTH.rounded_up(Fraction(1, 10**18))))
+    raw = sqlite3.connect(path, isolation_level=None)
+    for name in TRIGGERS:
+        raw.execute(f"DROP TRIGGER {name}")
+    raw.execute("BEGIN")
+    insert = f"INSERT INTO entries ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    values: dict[str, Any] = asdict(last)
+    first = last.number + 1
+    for at in range(first, first + number):
+        blocks = None if at % 2 else sets[at % 60]
+        accounts = [FLAT if blocks is None else BLOCKS, QUOTA]
+        for name in accounts:
+            spent[name] += TENTH
+        held = None
+        if blocks is not None:
+            state = state.plus(blocks, units_of(TENTH))[0]
+            held = blocks_json(blocks, {BLOCKS: digest(state.text())})
+        totals = amounts_json({name: Amounts.of(spent[name]) for name in accounts})
+        values |= amounts | {"number": at, "token": f"t{at}", "totals": totals, "blocks": held}
+        values |= {"previous": values["hash"], "hash": ""}
+        record = Record(**values).sealed()
+        values["hash"] = record.hash
+        raw.execute(insert, [values[name] for name in names])
+        raw.executemany("INSERT INTO touches VALUES (?, ?, 0)", [(name, at) for name in accounts])
+        if blocks is not None:
+            newest = at
+    raw.execute("UPDATE head SET count = ?, hash = ?", (first + number, values["hash"]))
+    raw.execute("UPDATE states SET entry = ?, text = ?", (newest, state.text()))
+    raw.execute("COMMIT")
+    for text in TRIGGERS.values():
+        raw.execute(text)
+    raw.close()
+
+
+def verified(path: Path) -> None:
+    """Print how long a check of the whole takes."""
+    with Ledger.open(path) as ledger:
+        start, used = time.perf_counter(), time.process_time()
+        found = ledger.verify()
+        took, busy = time.perf_counter() - start, time.process_time() - used
+    share = 10**6 / found.entries
+    print(
+        f"  verify {found.entries:,} entries: {took:.1f} s, processor {busy:.1f} s"
+        f"; of a million {took * share:.1f} s  target 30 s  ({'whole' if found.ok else found})"
+    )
+
+
+def charge_until_killed(place: Any, pipe: int) -> None:
+    """Charge blocks for ever; say each charge once it returned."""
+    draws = random.Random(os.getpid())
+    with Ledger.open(place) as ledger:
+        for i in range(10**9):
+            first = draws.randrange(24_000, 24_100)
+            token = f"{os.getpid()}-{time.monotonic_ns()}"
+            try:
+                charge(ledger, token, BlockSet.of_range(first, first + draws.randrange(6)))
+            except LedgerError:
+                continue
+            os.write(pipe, f"{token}\n".encode())
+            if i % 50 == 0:
+                charge(ledger, f"{token}-plain", None)
+
+
+def killed(place: Any, kills: int) -> None:
+    """Keep eight writers going and kill one after the other; nothing acknowledged may be lost."""
+    opened(place).close()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    draws, heard = random.Random(29), b""
+
+    def begun() -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                charge_until_killed(place, writing)
+            finally:
+                os._exit(1)
+        return child
+
+    writers = [begun() for _ in range(8)]
+    for _ in range(kills):
+        time.sleep(draws.uniform(0.0, 0.02))
+        at = draws.randrange(8)
+        os.kill(writers[at], signal.SIGKILL)
+        os.waitpid(writers[at], 0)
+        writers[at] = begun()
+        with suppress(BlockingIOError):
+            heard += os.read(reading, 1 << 20)
+    for writer in writers:
+        os.kill(writer, signal.SIGKILL)
+        os.waitpid(writer, 0)
+    os.close(writing)
+    os.set_blocking(reading, True)
+    while more := os.read(reading, 1 << 20):
+        heard += more
+    os.close(reading)
+    acknowledged = set(heard.decode().split())
+    with Ledger.open(place) as ledger:
+        found = ledger.verify()
+        tokens = {entry.token for entry in ledger.entries() if entry.kind == "charge"}
+    print(
+        f"  {kills:,} kills of 8 processes: {len(acknowledged):,} charges acknowledged, "
+        f"{len(acknowledged - tokens)} lost, over the caps 0"
+        if found.ok
+        else f"  the ledger does not hold: {found.describe()}"
+    )
+
+
+@contextmanager
+def on_server() -> Iterator[Callable[[str], Any]]:
+    """Schemas of a server that is started for this, from their names."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from postgres_server import Server
+
+    with Server() as server:
+        os.environ["LEDGER_DSN"] = server.database().owner
+        yield lambda name: {"postgres": "env:LEDGER_DSN", "schema": name}
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--charges", type=int, default=300)
+    parser.add_argument("--entries", type=int, default=10**6)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--postgres", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        if given.charges:
+            print("charges on a file, the median:")
+            charges(here / "charges.ledger", given.charges, targets=True)
+        if given.entries:
+            written(here / "long.ledger", given.entries)
+            verified(here / "long.ledger")
+        if given.kills:
+            print("kills on a file:")
+            killed(here / "killed.ledger", given.kills)
+        if given.postgres:
+            with on_server() as schema:
+                if given.charges:
+                    print("charges on a server, the median:")
+                    charges(schema("charges"), given.charges, targets=False)
+                if given.kills:
+                    print("kills on a server:")
+                    killed(schema("killed"), given.kills)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What keeps a ledger: a file of SQLite, or a schema of a PostgreSQL database."""

@@ -1,0 +1,1 @@
+"""Is the chain whole? Every entry hashed again, every total and every block added up again."""

@@ -1,0 +1,416 @@
+"""One walk along a chain: what each entry means is worked out again from those before it.
+
+Most entries are charges and answers, and say what was expected word for word. Those are compared as
+text, without reading it: `_Walk._expected`. Whatever differs in one letter is read and looked at in
+full: `_Walk._meaning`, which accepts all that the first accepts.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping, Sequence
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+from dither.blocks._sets import BlockSet
+from dither.errors import ArgumentError, DitherError
+from dither.ledger._accounts import AccountState, is_blocks, read_budget
+from dither.ledger._block_budget import Budget, admits
+from dither.ledger._changes import carried
+from dither.ledger._entries import (
+    FIRST,
+    FORMAT,
+    HASHED,
+    MORE,
+    PURPOSE,
+    READABLE,
+    TEMPLATES,
+    UNREADABLE,
+    Amounts,
+    BoundTable,
+    Record,
+    digest,
+    hash_of,
+    promise_of,
+    tables_of,
+    written,
+)
+from dither.ledger._owner import SIGNED, LedgerOwner, after_owner_entry, may_set
+from dither.ledger._states import NO_SPENDING, NOTHING, BlockState, Units, added, charge_of
+from dither.privacy._promise import Promise
+
+__all__ = ["COLUMNS", "Bad", "Walk"]
+
+COLUMNS = (*HASHED[FORMAT], "hash", "answer", "signature")
+"""The columns of a row as `Walk.step` takes them: those that are hashed first."""
+
+KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade")
+_REMEMBERED = 1000
+"""So many sets of blocks that were read before are kept, as text and as sets."""
+
+_AT = {name: place for place, name in enumerate(COLUMNS)}
+_HASHED = len(HASHED[FORMAT])
+_BLOCKS = _AT["blocks"]
+
+
+class Bad(Exception):
+    """The first entry that is not what it must be."""
+
+    def __init__(self, number: int | None, problem: str) -> None:
+        super().__init__(problem)
+        self.number, self.problem = number, problem
+
+
+class _Account:
+    """An account between two entries."""
+
+    __slots__ = ("budget", "caps", "charged", "name", "promise", "promise_text", "spent", "state")
+
+    def __init__(self, name: str) -> None:
+        self.name = encode_basestring_ascii(name)
+        self.budget: str | None = None
+        self.caps: Budget | None = None
+        self.promise: Promise | None = None
+        self.promise_text: str | None = None
+        self.spent: Units = NOTHING
+        self.state: BlockState | None = None
+        self.charged: int | None = None
+        """The last charge that was not held against caps yet."""
+
+    def text(self, spent: Units) -> str:
+        """Its part of the column ``totals``."""
+        epsilon = "infinite" if spent[0] is None else spent[0]
+        rho = "infinite" if spent[2] is None else spent[2]
+        return (
+            f'{self.name}:{{"delta":"{spent[1]}","epsilon":"{epsilon}","rho":"{rho}",'
+            f'"rho_delta":"{spent[3]}"}}'
+        )
+
+
+class Walk:
+    """The state of a verification between two entries.
+
+    Parameters
+    ----------
+    form : int
+        The format of the ledger.
+    """
+
+    def __init__(self, form: int) -> None:
+        self.form = form
+        self.at = form
+        """The format that the next entry is in."""
+        self.count = 0
+        self.hash = FIRST
+        self.accounts: dict[str, _Account] = {}
+        self.tables: dict[str, BoundTable] = {}
+        self.tables_text = "{}"
+        self.owner: LedgerOwner | None = None
+        self.notes: list[str] = []
+        self._read: dict[str, BlockSet] = {}
+
+    def step(
+        self, row: Sequence[Any], index: Mapping[str, bool], diagnosis: Callable[[Record], str]
+    ) -> None:
+        """Check the next entry.
+
+        Parameters
+        ----------
+        row : sequence
+            Its ``COLUMNS``.
+        index : mapping of str to bool
+            The accounts that the index has for it, and whether it sets their caps.
+        diagnosis : callable
+            What became of an entry that does not agree with its own hash.
+
+        Raises
+        ------
+        Bad
+            It is not what it must be.
+        """
+        number = row[_NUMBER]
+        if number != self.count:
+            raise Bad(self.count, "removed")
+        if number == 0 or row[_KIND] == "upgrade":
+            self._find_format(row)
+        if not self._hashed(row):
+            raise Bad(self.count, diagnosis(record_of(row)))
+        if row[_PREVIOUS] != self.hash:
+            # It is as it was written, and it vouches for another entry before it.
+            raise Bad(max(self.count - 1, 0), "changed, and its hash made anew")
+        if not self._expected(row, index):
+            self._look(record_of(row), index)
+        self.count += 1
+        self.hash = row[_HASH]
+
+    def _find_format(self, row: Sequence[Any]) -> None:
+        """Of the first entry, in which format it is; of an upgrade, that it is in the newest."""
+        if row[_KIND] == "upgrade":
+            if self.at == FORMAT:
+                raise Bad(self.count, "out of place")
+            self.at = FORMAT
+        else:
+            record = record_of(row)
+            self.at = next((form for form in READABLE if record.sound(form)), self.form)
+
+    def _hashed(self, row: Sequence[Any]) -> bool:
+        """Whether a row agrees with its own hash, the answer's text included."""
+        try:
+            columns = [
+                encode_basestring_ascii(held)
+                if held.__class__ is str
+                else "null"
+                if held is None
+                else written(held)
+                for held in row[:_HASHED]
+            ]
+            if self.at != FORMAT:
+                if row[_BLOCKS] is not None or row[_SIGNATURE] is not None:
+                    return False
+                del columns[_BLOCKS]
+            answer = row[_ANSWER]
+            return hash_of(TEMPLATES[self.at] % tuple(columns), self.at) == row[_HASH] and (
+                row[_DIGEST] is None if answer is None else digest(answer) == row[_DIGEST]
+            )
+        except (ArgumentError, AttributeError, TypeError, UnicodeEncodeError):
+            return False
+
+    def _expected(self, row: Sequence[Any], index: Mapping[str, bool]) -> bool:
+        """Whether a charge or an answer is word for word what was expected; then it is counted."""
+        kind = row[_KIND]
+        if row[_TABLES] != self.tables_text or row[_SIGNATURE] is not None or self.count == 0:
+            return False
+        if kind == "answer":
+            return bool(row[_TOTALS] == "{}" and not index and row[_BUDGET] is None)
+        if kind != "charge" or row[_BUDGET] is not None or True in index.values():
+            return False
+        try:
+            charge = _units(row)
+            accounts = [self.accounts[name] for name in sorted(index)]
+        except (KeyError, TypeError, ValueError):
+            return False
+        spent = []
+        for account in accounts:
+            if account.promise_text != row[_PROMISE]:
+                return False
+            spent.append(added(account.spent, charge))
+        texts = [account.text(units) for account, units in zip(accounts, spent, strict=True)]
+        if row[_TOTALS] != "{" + ",".join(texts) + "}":
+            return False
+        states = self._expected_blocks(row[_BLOCKS], accounts, charge)
+        if states is None:
+            return False
+        for account, units, state in zip(accounts, spent, states, strict=True):
+            account.spent, account.state = units, state
+            account.charged = self.count
+        return True
+
+    def _expected_blocks(
+        self, blocks: str | None, accounts: Sequence[_Account], charge: Units
+    ) -> list[BlockState | None] | None:
+        """What the blocks of each account have spent, where it is what was expected."""
+        if blocks is None:
+            return None if any(a.state is not None for a in accounts) else [None] * len(accounts)
+        # As written by `blocks_json`; what is read is seldom read once alone.
+        said, _, _ = blocks.partition(',"states":')
+        read = self._read.get(said)
+        if read is None:
+            try:
+                read = BlockSet.from_dict(json.loads(said + "}")["read"])
+            except (DitherError, *UNREADABLE):
+                return None
+            if len(self._read) >= _REMEMBERED:
+                self._read.clear()
+            self._read[said] = read
+        states: list[BlockState | None] = []
+        hashes = []
+        for account in accounts:
+            if account.state is None or not is_blocks(account.caps):
+                states.append(None)
+                continue
+            state, after = account.state.plus(read, charge)
+            if not all(admits(account.caps.each, total) for total in after):
+                return None
+            states.append(state)
+            hashes.append(f'{account.name}:"{digest(state.text())}"')
+        return states if blocks == f'{said},"states":{{{",".join(hashes)}}}}}' and hashes else None
+
+    def _look(self, record: Record, index: Mapping[str, bool]) -> None:
+        """Read an entry, and see that it means what may come here."""
+        try:
+            self._meaning(record)
+            totals = record.totals_after()
+        except (DitherError, *UNREADABLE) as error:
+            raise Bad(self.count, "its columns cannot be read") from error
+        if index != dict.fromkeys(totals, record.budget is not None):
+            raise Bad(self.count, "the index of accounts does not agree with it")
+
+    def _meaning(self, record: Record) -> None:
+        kind = record.kind
+        if kind not in KINDS:
+            raise Bad(self.count, "of a kind that there is not")
+        note = json.loads(record.note)
+        if kind in ("genesis", "upgrade") and note["format"] != self.at:
+            raise Bad(self.count, "of another format than what keeps it")
+        if (kind == "genesis") != (self.count == 0):
+            raise Bad(self.count, "out of place")
+        if (record.budget is not None) != (kind in ("account", "amend")):
+            raise Bad(self.count, "it sets caps, or sets none, as no entry of its kind does")
+        self._signed(record)
+        amounts = record.amounts()
+        promise = promise_of(record.promise)
+        self._bound(record, promise)
+        charge = None if amounts is None else _of_amounts(amounts)
+        states = record.states()
+        for name, total in record.totals_after().items():
+            account = self.accounts.setdefault(name, _Account(name))
+            if record.budget is not None:
+                self._caps(account, name, record, promise, note)
+            if promise is None or account.promise not in (None, promise):
+                raise Bad(
+                    self.count, f"it promises something else than account {name!r} was bound to"
+                )
+            account.promise, account.promise_text = promise, record.promise
+            if charge is not None:
+                account.spent = added(account.spent, charge)
+                account.charged = record.number
+            if account.budget is None or _of_amounts(total) != account.spent:
+                raise Bad(
+                    self.count, f"the total of account {name!r} is not the sum of its charges"
+                )
+            if charge is not None and account.state is not None:
+                self._blocks(account, name, record, charge)
+            if account.state is not None and states.pop(name, None) != digest(account.state.text()):
+                raise Bad(
+                    self.count,
+                    f"what the blocks of account {name!r} have spent is not the sum of its charges",
+                )
+        if states:
+            raise Bad(self.count, "it says what blocks have spent of an account that has none")
+
+    def _signed(self, record: Record) -> None:
+        """See that whoever changes a ledger may."""
+        if record.kind == "owner":
+            owner = after_owner_entry(record, self.owner)
+            if owner is None:
+                raise Bad(self.count, "it names an owner, and whoever signed it may not")
+            self.owner = owner
+            if owner.before is not None:
+                self.notes.append(f"entry {self.count}: {owner.describe()}")
+            return
+        needed = self.owner is not None and record.kind in SIGNED
+        if needed and record.signature is None:
+            raise Bad(self.count, "it changes a ledger that has an owner, and is not signed")
+        if record.signature is None:
+            return
+        if not needed or self.owner is None:
+            raise Bad(self.count, "it is signed, and nobody's signature belongs there")
+        if not self.owner.key.signed(PURPOSE, record.covered(), record.signature):
+            raise Bad(self.count, "its signature is not the owner's")
+
+    def _caps(
+        self,
+        account: _Account,
+        name: str,
+        record: Record,
+        promise: Promise | None,
+        note: Mapping[str, Any],
+    ) -> None:
+        """Take over the caps that an entry sets."""
+        assert record.budget is not None
+        self.within_caps(name)
+        if refused := may_set(self.owner, name, record.budget, account.budget):
+            raise Bad(self.count, refused)
+        if (record.kind == "account") != (account.budget is None):
+            raise Bad(self.count, f"it opens account {name!r} anew, or changes none")
+        caps, before = read_budget(record.budget), account.caps
+        state = None
+        if is_blocks(caps):
+            state = account.state
+            same = is_blocks(before) and before.calendar.to_dict() == caps.calendar.to_dict()
+            if record.kind == "account":
+                state = NO_SPENDING
+            elif not same or state is None:
+                assert promise is not None
+                held = AccountState(name, record.budget, promise, charge_of(account.spent))
+                until = dt.date.fromisoformat(note["read_until"])
+                state = carried(held, caps.calendar, until, self.tables)
+        account.budget, account.caps, account.state = record.budget, caps, state
+
+    def _blocks(self, account: _Account, name: str, record: Record, charge: Units) -> None:
+        """Charge the blocks that an entry reads, and hold them against their caps."""
+        caps = account.caps
+        read = record.read_blocks()
+        if read is None or account.state is None or not is_blocks(caps):
+            raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
+        account.state, after = account.state.plus(read, charge)
+        if not all(admits(caps.each, total) for total in after):
+            raise Bad(
+                self.count, f"it charges more to a block of account {name!r} than its caps bear"
+            )
+
+    def _bound(self, record: Record, promise: Promise | None) -> None:
+        """Tables and their sources are only added, by a charge and under its promise."""
+        tables = tables_of(record.tables)
+        for name, held in tables.items():
+            before = self.tables.get(name, BoundTable(held.promise, held.by))
+            if name not in self.tables and (record.kind != "charge" or held.promise != promise):
+                raise Bad(self.count, "it moves a table to another promise")
+            if (before.promise, before.by) != (held.promise, held.by):
+                raise Bad(self.count, "it moves a table to another promise")
+            if before.sources != held.sources and record.kind != "charge":
+                raise Bad(self.count, "it names other sources of a table, and reads none")
+            if not before.sources.keys() <= held.sources.keys() and MORE not in held.sources:
+                raise Bad(self.count, "it forgets a source of a table")
+        if not self.tables.keys() <= tables.keys():
+            raise Bad(self.count, "it moves a table out of the ledger")
+        self.tables = tables
+        self.tables_text = record.tables
+
+    def within_caps(self, name: str) -> None:
+        """See that the last charge to an account left it within its caps.
+
+        Totals only grow, and a filter that admits a total admits every smaller one: so a last total
+        within the caps says that all before it were. With blocks it is the lifetime's caps: those
+        of each block are held against every charge.
+        """
+        account = self.accounts[name]
+        number, account.charged = account.charged, None
+        caps = account.caps
+        if number is None or caps is None:
+            return
+        whole = caps.lifetime if is_blocks(caps) else caps
+        if whole is not None and not admits(whole, account.spent):
+            raise Bad(number, f"it charges more to account {name!r} than its caps bear")
+
+
+_NUMBER, _KIND, _PREVIOUS, _HASH = (_AT[name] for name in ("number", "kind", "previous", "hash"))
+_SIGNATURE, _TABLES, _TOTALS = (_AT[name] for name in ("signature", "tables", "totals"))
+_BUDGET, _PROMISE, _ANSWER = (_AT[name] for name in ("budget", "promise", "answer"))
+_DIGEST = _AT["answer_digest"]
+_AMOUNTS = tuple(_AT[name] for name in ("epsilon", "delta", "rho", "rho_delta"))
+
+
+def record_of(row: Sequence[Any]) -> Record:
+    """The record of a row."""
+    return Record(**dict(zip(COLUMNS, row, strict=True)))
+
+
+def _units(row: Sequence[Any]) -> Units:
+    epsilon, delta, rho, rho_delta = (row[place] for place in _AMOUNTS)
+    return (
+        None if epsilon == "infinite" else int(epsilon),
+        int(delta),
+        None if rho == "infinite" else int(rho),
+        int(rho_delta),
+    )
+
+
+def _of_amounts(amounts: Amounts) -> Units:
+    return (
+        None if amounts.epsilon == "infinite" else int(amounts.epsilon),
+        int(amounts.delta),
+        None if amounts.rho == "infinite" else int(amounts.rho),
+        int(amounts.rho_delta),
+    )
