@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeGuard
 from dither._format import loss_text
 from dither._notebook import html_table
 from dither.errors import ArgumentError, LedgerError, PromiseError
-from dither.ledger._entries import UNIT, reading
+from dither.ledger._entries import UNIT, dated, reading
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 if TYPE_CHECKING:
     from dither.blocks._sets import BlockSet
@@ -36,13 +37,14 @@ __all__ = [
     "is_blocks",
     "is_quota",
     "other_promise",
+    "quota_of",
     "read_budget",
     "same_caps",
     "say_budget",
 ]
 
 
-QUOTAS = ("analyst:", "group:", "purpose:")
+QUOTAS = ("analyst:", "group:", "purpose:", "everybody@")
 """How the names of accounts begin that are quotas."""
 
 
@@ -54,6 +56,14 @@ def is_quota(account: str) -> bool:
     the promise is that of the account which bears the charges of all.
     """
     return account.startswith(QUOTAS)
+
+
+def quota_of(account: str) -> str:
+    """What a quota is called in a message: ``an analyst's quota``."""
+    kind = next(kind for kind in QUOTAS if account.startswith(kind))[:-1]
+    if kind == "everybody":
+        return "a quota of all who ask"
+    return f"{'an' if kind == 'analyst' else 'a'} {kind}'s quota"
 
 
 @lru_cache(maxsize=1024)
@@ -71,7 +81,11 @@ def has_blocks(text: str) -> bool:
 
 def say_budget(text: str) -> str:
     """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
+    from dither.ledger._quotas import say_quota
+
     held = json.loads(text)
+    if (quota := say_quota(held)) is not None:
+        return quota
     if "blocks" not in held:
         return ", ".join(f"{name} = {value}" for name, value in held.items())
     (how, what), *_ = held["blocks"].items()
@@ -125,7 +139,12 @@ class Balance:
         What fits beside it; ``remaining.describe()`` says it. With blocks, what fits in one that
         has spent nothing.
     blocks : BlockSpending or None
-        What each block has spent, and has left, where the caps are for blocks.
+        What each block has spent, and has left, where the caps are for blocks; of a rate, what
+        each window of time has.
+    window : BlockSet or None
+        Of a rate: the window that a charge would be counted in now; ``remaining`` is what it has.
+    opened : str
+        Of a quota that is unlocked in parts: when it was opened.
     """
 
     name: str
@@ -134,37 +153,68 @@ class Balance:
     spent: Charge
     remaining: Remaining
     blocks: BlockSpending | None = None
+    window: BlockSet | None = None
+    opened: str = ""
 
     @classmethod
     def of(
-        cls, name: str, promise: Promise, caps: Budget, spent: Charge, state: BlockState | None
+        cls,
+        name: str,
+        promise: Promise,
+        caps: Budget,
+        spent: Charge,
+        state: BlockState | None,
+        first: str = "",
+        now: str = "",
     ) -> Balance:
-        """The balance of an account that has spent this."""
+        """The balance of an account that has spent this.
+
+        ``first`` and ``now`` are the times of the entry that opened it and of one that is written
+        now; both are now where left out.
+        """
         from dither.ledger._block_budget import BlockBudget, BlockSpending
+        from dither.ledger._quotas import UnlockedQuota, by_clock, current
         from dither.ledger._states import NO_SPENDING
 
-        blocks = None
+        now = now or dated("")
+        if isinstance(caps, UnlockedQuota):
+            left = caps.at(first or now, now).remaining(spent)
+            return cls(name, promise, caps, spent, left, opened=first or now)
+        blocks = window = None
+        left = caps.remaining(spent)
         if isinstance(caps, BlockBudget):
             blocks = BlockSpending(caps, NO_SPENDING if state is None else state, spent)
-        return cls(name, promise, caps, spent, caps.remaining(spent), blocks)
+            if by_clock(caps):
+                window = current(caps, now)
+                left = blocks.remaining(window)
+        return cls(name, promise, caps, spent, left, blocks, window)
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
+        from dither.ledger._quotas import QuestionQuota, UnlockedQuota
+
+        if self.window is not None:
+            blocks = self.window
         if self.blocks is not None:
             from dither.blocks._sets import NO_BLOCKS
 
             return self.blocks.admits(charge, NO_BLOCKS if blocks is None else blocks)
-        caps = self.caps
-        return not is_blocks(caps) and caps.admits(self.spent + charge.rounded_up(UNIT))
+        caps, one = self.caps, charge.rounded_up(UNIT)
+        match caps:
+            case QuestionQuota():
+                return caps.each.admits(one)
+            case UnlockedQuota():
+                return caps.at(self.opened, dated(self.opened)).admits(self.spent + one)
+        return isinstance(caps, BudgetFilter) and caps.admits(self.spent + one)
 
     def describe(self) -> str:
         """What is promised, in one line: per block where the caps are for blocks."""
         if self.quota:
-            return "a quota: it promises nothing by itself"
+            return f"{quota_of(self.name)}: it promises nothing by itself"
         caps = self.caps
-        if is_blocks(caps):
-            return f"{self.promise.describe()}: {caps.describe()}"
-        return f"{self.promise.describe()}: {_caps_text(caps)} in all"
+        if isinstance(caps, BudgetFilter):
+            return f"{self.promise.describe()}: {_caps_text(caps)} in all"
+        return f"{self.promise.describe()}: {caps.describe()}"
 
     @property
     def quota(self) -> bool:
@@ -184,7 +234,10 @@ class Balance:
     @property
     def _left(self) -> str:
         left = self.remaining.describe()
-        return f"{left} in a new {self.blocks.budget.noun}" if self.blocks is not None else left
+        if self.blocks is None:
+            return left
+        noun = self.blocks.budget.noun
+        return f"{left} in {'a new' if self.window is None else 'this'} {noun}"
 
     def __str__(self) -> str:
         name = f"{self.name} (a quota)" if self.quota else self.name
@@ -219,11 +272,15 @@ class AccountState:
     spent: Charge
     state: BlockState | None = None
     """Of one whose caps are for blocks."""
+    time: str = ""
+    """That of the last entry that touches it."""
+    opened: str = ""
+    """That of the entry that opened it, where its caps are unlocked from then on."""
 
     @property
     def shown(self) -> str:
         """Its name, and whom it protects."""
-        whom = "an analyst's quota" if is_quota(self.name) else self.promise.describe()
+        whom = quota_of(self.name) if is_quota(self.name) else self.promise.describe()
         return f"account {self.name!r} ({whom})"
 
     @property
@@ -235,15 +292,20 @@ class AccountState:
     @property
     def balance(self) -> Balance:
         """What it has spent and has left."""
-        return Balance.of(self.name, self.promise, self.budget, self.spent, self.state)
+        return self.balance_at(dated(self.time))
+
+    def balance_at(self, now: str) -> Balance:
+        """The same at the hour of an entry that would be written now."""
+        first = self.opened or now
+        return Balance.of(self.name, self.promise, self.budget, self.spent, self.state, first, now)
 
 
-def is_blocks(caps: Budget) -> TypeGuard[BlockBudget]:
+def is_blocks(caps: object) -> TypeGuard[BlockBudget]:
     """Whether caps are for blocks."""
     return hasattr(caps, "calendar")
 
 
-def _caps_text(caps: Budget) -> str:
+def _caps_text(caps: BudgetFilter) -> str:
     held = caps.to_dict()
     delta = Fraction(held["delta"])
     text = f"ε {loss_text(Fraction(held['epsilon']))}"

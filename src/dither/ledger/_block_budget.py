@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from dither._format import loss_text, remaining
 from dither.blocks._calendar import Calendar
@@ -16,6 +16,9 @@ from dither.ledger._entries import UNIT
 from dither.ledger._states import BlockState, Units, charge_of, units_of
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
+
+if TYPE_CHECKING:
+    from dither.ledger._quotas import QuestionQuota, UnlockedQuota
 
 __all__ = ["BlockBudget", "BlockSpending", "Budget", "admits", "least", "read_caps", "said_left"]
 
@@ -143,12 +146,17 @@ class BlockBudget:
             ) from error
 
 
-Budget = BudgetFilter | BlockBudget
-"""What an account may have."""
+Budget = Union[BudgetFilter, BlockBudget, "QuestionQuota", "UnlockedQuota"]
+"""What an account may have; the latter two, and a `WindowQuota`, are of quotas alone."""
 
 
 def read_caps(stored: Mapping[str, Any]) -> Budget:
     """The budget of an account, from what its ``to_dict`` wrote."""
+    from dither.ledger._quotas import read_quota
+
+    quota = read_quota(stored)
+    if quota is not None:
+        return quota
     return BlockBudget.from_dict(stored) if "blocks" in stored else BudgetFilter.from_dict(stored)
 
 

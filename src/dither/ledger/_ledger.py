@@ -48,11 +48,13 @@ from dither.ledger._entries import (
     Record,
     Tables,
     canonical,
+    dated,
     digest,
     reading,
 )
 from dither.ledger._owner import read_owner
 from dither.ledger._place import LedgerSchema
+from dither.ledger._quotas import by_clock, current, holds, is_own_rule
 from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
 from dither.ledger.stores._opening import opened_store
@@ -61,6 +63,7 @@ from dither.ledger.verification._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 if TYPE_CHECKING:
     from dither.ledger._block_budget import Budget
@@ -278,9 +281,12 @@ class Ledger(ChangedLedger):
                 if not same_caps(chain.read_account(connection, name), text, promise):
                     self._refuse_to_open(connection, name)
                     opened(writing, name, text, promise, None)
-            totals, spending = self._bear(connection, names, cost, blocks)
+            # One hour for the check and for the entry: `verify` reads it there.
+            now = dated(writing.at.time)
+            totals, spending = self._bear(connection, names, cost, blocks, now)
             record = writing.append(
                 "charge",
+                time=now,
                 totals=totals,
                 promise=promise,
                 tables=bound,
@@ -548,39 +554,56 @@ class Ledger(ChangedLedger):
         connection: Connection,
         names: Sequence[str],
         charge: Charge,
-        blocks: BlockSet | None = None,
+        blocks: BlockSet | None,
+        now: str,
     ) -> tuple[dict[str, Charge], dict[str, BlockState]]:
         """What each account, and each block, has spent with this charge, if they can bear it."""
         totals, spending = {}, {}
         units = None
+        read = False
         for name in names:
             account = self._account(connection, name)
             if account.promise != charge.promise:
                 raise other_promise(account, charge.promise)
             totals[name] = account.spent + charge
             caps = account.budget
-            if is_blocks(caps):
-                if blocks is None:
+            whole: BudgetFilter | None
+            if is_own_rule(caps):
+                total = units_of(totals[name])
+                bears = holds(caps, units_of(charge), total, account.opened, now)
+                whole = None
+            elif is_blocks(caps):
+                charged = current(caps, now) if by_clock(caps) else blocks
+                read = read or not by_clock(caps)
+                if charged is None:
                     raise ArgumentError(
                         f"blocks must be given: {account.shown} has a budget for each {caps.noun}"
                     )
                 units = units or units_of(charge)
                 assert account.state is not None
-                spending[name], after = account.state.plus(blocks, units)
+                spending[name], after = account.state.plus(charged, units)
                 bears = all(admits(caps.each, total) for total in after)
                 whole = caps.lifetime
             else:
+                assert isinstance(caps, BudgetFilter)
                 bears, whole = True, caps
             if not bears or (whole is not None and not whole.admits(totals[name])):
-                raise _refused(account, charge, blocks)
-        if blocks is not None and not spending:
+                raise _refused(account, charge, blocks, now)
+        if blocks is not None and not read:
             raise ArgumentError("blocks must be left out: no account has a budget for each block")
         return totals, spending
 
 
-def _refused(account: AccountState, charge: Charge, blocks: BlockSet | None) -> BudgetError:
-    balance = account.balance
+def _refused(
+    account: AccountState, charge: Charge, blocks: BlockSet | None, now: str
+) -> BudgetError:
+    balance = account.balance_at(now)
     said = f"{account.shown} cannot bear this charge; nothing was spent. "
+    if is_own_rule(balance.caps) or by_clock(balance.caps):
+        said += f"It is for {balance.caps.describe()}. "
+    if by_clock(balance.caps) and balance.window is not None:
+        when = balance.caps.calendar.describe(balance.window)
+        return BudgetError(f"{said}What remains in {when}: {balance.remaining.describe()}")
     if balance.blocks is None or blocks is None:
         return BudgetError(f"{said}What remains: {balance.remaining.describe()}")
     return BudgetError(said + balance.blocks.refusal(charge, blocks))

@@ -24,6 +24,7 @@ from dither.errors import LedgerError
 from dither.ledger import _chain as chain
 from dither.ledger._accounts import is_blocks, is_quota, read_budget
 from dither.ledger._entries import FORMAT, PURPOSE, Record, reading
+from dither.ledger._quotas import QuestionQuota, UnlockedQuota, by_clock, is_own_rule
 from dither.ledger._signing import OwnerKey, PublicKey
 from dither.ledger.stores._store import entries, format_of
 from dither.privacy.accounts._budget import BudgetFilter
@@ -213,8 +214,17 @@ def may_set(owner: LedgerOwner | None, name: str, new: str, old: str | None) -> 
 def _above(new_text: str, old_text: str) -> bool:
     """Whether caps may let more through than those before."""
     new, old = read_budget(new_text), read_budget(old_text)
+    match new, old:
+        case QuestionQuota(), QuestionQuota():
+            return _more(new.each, old.each)
+        case UnlockedQuota(), UnlockedQuota():
+            same = (new.every, new.parts) == (old.every, old.parts)
+            return not same or _more(new.whole, old.whole)
+    if is_own_rule(new) or is_own_rule(old) or by_clock(new) != by_clock(old):
+        return True
     if is_blocks(new):
         if not is_blocks(old):
+            assert isinstance(old, BudgetFilter)
             return new.lifetime is None or _more(new.lifetime, old)
         if new.calendar.to_dict() != old.calendar.to_dict() or _more(new.each, old.each):
             return True

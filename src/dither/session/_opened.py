@@ -17,14 +17,21 @@ from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Ledger
 from dither.ledger._accounts import Balances
-from dither.ledger._block_budget import Budget
+from dither.ledger._block_budget import BlockBudget, Budget
 from dither.policy._facts import Fact
 from dither.policy._policy import Policy
 from dither.privacy import Charge, Loss, Promise
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._charged import within_charge
 
-__all__ = ["DATASET", "UNSTORED", "OpenedPolicy", "after_the_charge", "check_accounts"]
+__all__ = [
+    "DATASET",
+    "UNSTORED",
+    "OpenedPolicy",
+    "accounts_of",
+    "after_the_charge",
+    "check_accounts",
+]
 
 DATASET = "dataset"
 """Every release of a policy is charged to the account of its unit under this name."""
@@ -35,7 +42,7 @@ UNSTORED = (
 )
 
 
-def check_accounts(policy: Policy, caps: Mapping[str, BudgetFilter], ledger: Ledger) -> None:
+def check_accounts(policy: Policy, caps: Mapping[str, Budget], ledger: Ledger) -> None:
     """Hold what a ledger has against a policy: caps, units and neighbours.
 
     Raises
@@ -46,7 +53,7 @@ def check_accounts(policy: Policy, caps: Mapping[str, BudgetFilter], ledger: Led
     for promise in _promises(policy):
         units = policy.units.items()
         held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-        ledger.check(promise, accounts=_accounts(policy, caps, promise.unit), tables=held)
+        ledger.check(promise, accounts=accounts_of(policy, caps, promise.unit), tables=held)
 
 
 def _promises(policy: Policy) -> tuple[Promise, ...]:
@@ -54,11 +61,18 @@ def _promises(policy: Policy) -> tuple[Promise, ...]:
     return tuple(map(policy.promise, dict.fromkeys(unit.name for unit in policy.units.values())))
 
 
-def _accounts(policy: Policy, caps: Mapping[str, BudgetFilter], unit: str) -> dict[str, Budget]:
-    """Quotas hold over all blocks; what the data set promises may be for each."""
-    found: dict[str, Budget] = {f"{whose}:{unit}": budget for whose, budget in caps.items()}
+def accounts_of(policy: Policy, caps: Mapping[str, Budget], unit: str) -> dict[str, Budget]:
+    """The accounts of a unit, by their whole names.
+
+    Where what the data set promises is for each block, so are quotas of amounts: then they add up
+    to what a block has.
+    """
+    found = {f"{whose}:{unit}": budget for whose, budget in caps.items()}
     in_blocks = policy.block_budgets.get(unit)
     if in_blocks is not None:
+        for name, budget in found.items():
+            if isinstance(budget, BudgetFilter):
+                found[name] = BlockBudget(in_blocks.calendar, budget)
         found[f"{DATASET}:{unit}"] = in_blocks
     return found
 
@@ -71,12 +85,12 @@ class OpenedPolicy:
     policy : Policy
     engine : Engine
     ledger : Ledger
-    caps : mapping of str to BudgetFilter
-        Whose accounts bear each charge (the data set's, the analyst's), with their caps.
+    caps : mapping of str to budget
+        Whose accounts bear each charge (the data set's, and quotas), with their caps.
     """
 
     def __init__(
-        self, policy: Policy, engine: Engine, ledger: Ledger, caps: Mapping[str, BudgetFilter]
+        self, policy: Policy, engine: Engine, ledger: Ledger, caps: Mapping[str, Budget]
     ) -> None:
         self.policy = policy
         self.engine = within_charge(engine)
@@ -119,7 +133,7 @@ class OpenedPolicy:
 
         The first charge that they bear opens them: until then the owner may change the policy.
         """
-        return _accounts(self.policy, self.caps, unit)
+        return accounts_of(self.policy, self.caps, unit)
 
     def calendar(self, unit: str) -> Calendar | None:
         """How a unit's rows are cut into blocks, where each has a budget."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
 from dither._format import loss_text
-from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, nearest
+from dither.errors import ArgumentError, BoundsError, LedgerError, nearest
 from dither.ledger import Ledger
 from dither.ledger._accounts import Balances
+from dither.ledger._block_budget import Budget
 from dither.plan import aggregates as ag
 from dither.plan.lowering.lower import lower
 from dither.plan.relations import base, scans
@@ -32,7 +33,6 @@ from dither.policy._facts import (
 from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._sources import PublicKeys, connect
-from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._connecting import LedgerAhead
 from dither.session._doors import door
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
@@ -54,6 +54,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     policy: str | Path | Mapping[str, Any],
     *,
     analyst: str | None = None,
+    purpose: str | None = None,
     sources: Mapping[str, Any] | None = None,
     engines: Mapping[str, Any] | None = None,
     progress: Callable[[float], None] | None = None,
@@ -65,8 +66,10 @@ def open(  # noqa: A001 - as users write it: dt.open
     policy : path or mapping
         The policy file, or a dictionary of the same shape.
     analyst : str, optional
-        Who asks. Needed where the policy gives analysts caps of their own; both the analyst's and
-        the dataset's account must then bear each charge.
+        Who asks. Needed where the policy has quotas of analysts or of groups: these and the
+        account of the data set must then bear each charge.
+    purpose : str, optional
+        What it is asked for. Needed where the policy has quotas of purposes.
     sources : mapping of str to frame, path or mapping, optional
         Tables given here instead of by the policy's ``source``: Polars, pandas, Arrow or Spark
         frames, paths, or what a policy could say, such as
@@ -93,20 +96,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     read = read_policy(policy)
     for text in read.loose:
         warnings.warn(text, stacklevel=2)
-    caps = {DATASET: read.budget}
-    if analyst is not None and not read.analysts:
-        raise ArgumentError(
-            f"analyst: the policy caps no analysts; add [analysts.{analyst}] to it, or leave it out"
-        )
-    if read.analysts:
-        if analyst is None:
-            raise ArgumentError(
-                "analyst must be given: the policy caps each analyst; one of "
-                + ", ".join(repr(a) for a in read.analysts)
-            )
-        if analyst not in read.analysts:
-            raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
-        caps[f"analyst:{analyst}"] = read.analysts[analyst]
+    caps: dict[str, Budget] = {DATASET: read.budget, **read.quotas.asked_by(analyst, purpose)}
     check_sources(read.tables, read.units, read.folder, sources)
     told = None if progress is None else listener(progress)
     ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps))
@@ -125,7 +115,7 @@ def open(  # noqa: A001 - as users write it: dt.open
                 warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=2)
         ledger = ledger_ahead.opened()
         try:
-            session = Session(read, schema, engine, ledger, caps, analyst)
+            session = Session(read, schema, engine, ledger, caps, analyst, purpose)
             session._opened.check_sources()
             session._learn_from_the_ledger()
         except BaseException:
@@ -149,12 +139,14 @@ class Session:
         schema: Schema,
         engine: Engine,
         ledger: Ledger,
-        caps: Mapping[str, BudgetFilter],
+        caps: Mapping[str, Budget],
         analyst: str | None,
+        purpose: str | None = None,
     ) -> None:
         self.policy = policy
         self.schema = schema
         self.analyst = analyst
+        self.purpose = purpose
         self.ledger = ledger
         self._engine = engine
         self._opened = OpenedPolicy(policy, engine, ledger, caps)
@@ -326,7 +318,7 @@ class Session:
 
     def balance(self) -> Balances:
         """What each account may spend, has spent and has left: for each unit, the data set's and
-        the analyst's.
+        the quotas that bear what is asked here.
 
         Returns
         -------
@@ -367,7 +359,7 @@ class Session:
             tables.append(f"table {name} ({who}): {', '.join(table.columns)}")
         if self._opened.closed:
             return "closed session", tables, []
-        cap = self._opened.caps[DATASET]
+        cap = self.policy.budget
         title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
         told = {f"of {n}: {b.describe()}" for n, b in self.policy.block_budgets.items()}
         tables += sorted(told)

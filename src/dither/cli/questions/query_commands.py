@@ -52,6 +52,7 @@ def explain(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction | None,
     delta: Fraction | None,
     as_json: bool,
@@ -65,7 +66,10 @@ def explain(
 
     if delta is not None and epsilon is None:
         raise click.UsageError("--delta needs --epsilon")
-    with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("reading the schema"),
+        dt.open(policy, analyst=analyst, purpose=purpose) as session,
+    ):
         found = ask(session, question).explain(epsilon, delta)
     print_explanation(found, as_json)
 
@@ -108,6 +112,7 @@ def preview(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction | None,
     delta: Fraction | None,
     confidence: float,
@@ -132,7 +137,10 @@ def preview(
         refuse_given(("size",), "--half-width")
     check_targets(picture=picture)
     wanted = _wanted(half_widths)
-    with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("reading the schema"),
+        dt.open(policy, analyst=analyst, purpose=purpose) as session,
+    ):
         asked = ask(session, question)
         if epsilon is None:
             rows = size or 1_000
@@ -236,6 +244,7 @@ def release(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction,
     delta: Fraction | None,
     confidence: float,
@@ -255,7 +264,7 @@ def release(
     check_targets(table=out, picture=picture, other=certificate)
     with (
         waiting("charging, then answering") as tell,
-        dt.open(policy, analyst=analyst, progress=tell) as session,
+        dt.open(policy, analyst=analyst, purpose=purpose, progress=tell) as session,
     ):
         asked = ask(session, question)
         found = asked.release(epsilon, delta, confidence=confidence, token=token)

@@ -37,8 +37,10 @@ from dither.ledger._entries import (
     written,
 )
 from dither.ledger._owner import SIGNED, LedgerOwner, after_owner_entry, may_set
+from dither.ledger._quotas import by_clock, current, holds, is_own_rule
 from dither.ledger._states import NO_SPENDING, NOTHING, BlockState, Units, added, charge_of
 from dither.privacy._promise import Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["COLUMNS", "Bad", "Walk"]
 
@@ -70,6 +72,7 @@ class _Account:
         "caps",
         "charged",
         "name",
+        "opened",
         "promise",
         "promise_text",
         "spent",
@@ -85,6 +88,8 @@ class _Account:
         self.promise_text: str | None = None
         self.spent: Units = NOTHING
         self.state: BlockState | None = None
+        self.opened = ""
+        """When it was."""
         self.charged: int | None = None
         """The last charge that was not held against caps yet."""
         self.written: int | None = None
@@ -197,20 +202,27 @@ class Walk:
             return bool(row[_TOTALS] == "{}" and not index and row[_BUDGET] is None)
         if kind != "charge" or row[_BUDGET] is not None or True in index.values():
             return False
+        spent = []
+        time = row[_TIME]
         try:
             charge = _units(row)
             accounts = [self.accounts[name] for name in sorted(index)]
+            for account in accounts:
+                if account.promise_text != row[_PROMISE]:
+                    return False
+                total = added(account.spent, charge)
+                caps = account.caps
+                if is_own_rule(caps) and not holds(caps, charge, total, account.opened, time):
+                    return False
+                spent.append(total)
+            if any(by_clock(account.caps) for account in accounts):
+                dt.datetime.fromisoformat(time)
         except (KeyError, TypeError, ValueError):
             return False
-        spent = []
-        for account in accounts:
-            if account.promise_text != row[_PROMISE]:
-                return False
-            spent.append(added(account.spent, charge))
         texts = [account.text(units) for account, units in zip(accounts, spent, strict=True)]
         if row[_TOTALS] != "{" + ",".join(texts) + "}":
             return False
-        states = self._expected_blocks(row[_BLOCKS], accounts, charge)
+        states = self._expected_blocks(row[_BLOCKS], accounts, charge, time)
         if states is None:
             return False
         for account, units, state in zip(accounts, spent, states, strict=True):
@@ -221,7 +233,7 @@ class Walk:
         return True
 
     def _expected_blocks(
-        self, blocks: str | None, accounts: Sequence[_Account], charge: Units
+        self, blocks: str | None, accounts: Sequence[_Account], charge: Units, time: str
     ) -> list[BlockState | None] | None:
         """What the blocks of each account have spent, where it is what was expected."""
         if blocks is None:
@@ -229,7 +241,10 @@ class Walk:
         # As written by `blocks_json`; what is read is seldom read once alone.
         said, _, _ = blocks.partition(',"states":')
         read = self._read.get(said)
-        if read is None:
+        if blocks.startswith('{"states":'):
+            # Windows of time alone.
+            said = ""
+        elif read is None:
             try:
                 read = BlockSet.from_dict(json.loads(said + "}")["read"])
             except (DitherError, *UNREADABLE):
@@ -243,12 +258,17 @@ class Walk:
             if account.state is None or not is_blocks(account.caps):
                 states.append(None)
                 continue
-            state, after = account.state.plus(read, charge)
+            charged = current(account.caps, time) if by_clock(account.caps) else read
+            if charged is None:
+                return None
+            state, after = account.state.plus(charged, charge)
             if not all(admits(account.caps.each, total) for total in after):
                 return None
             states.append(state)
             hashes.append(f'{account.name}:"{digest(state.text())}"')
-        return states if blocks == f'{said},"states":{{{",".join(hashes)}}}}}' and hashes else None
+        begins = f"{said}," if said else "{"
+        expected = f'{begins}"states":{{{",".join(hashes)}}}}}'
+        return states if blocks == expected and hashes else None
 
     def _look(self, record: Record, index: Mapping[str, bool]) -> None:
         """Read an entry, and see that it means what may come here."""
@@ -295,6 +315,13 @@ class Walk:
                 )
             if charge is not None and account.state is not None:
                 self._blocks(account, name, record, charge)
+            caps = account.caps
+            if (
+                charge is not None
+                and is_own_rule(caps)
+                and not holds(caps, charge, account.spent, account.opened, record.time)
+            ):
+                raise Bad(self.count, f"it charges more to account {name!r} than its caps bear")
             if account.state is None:
                 continue
             account.written = self.count
@@ -354,11 +381,13 @@ class Walk:
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
+        if record.kind == "account":
+            account.opened = record.time
 
     def _blocks(self, account: _Account, name: str, record: Record, charge: Units) -> None:
         """Charge the blocks that an entry reads, and hold them against their caps."""
         caps = account.caps
-        read = record.read_blocks()
+        read = current(caps, record.time) if by_clock(caps) else record.read_blocks()
         if read is None or account.state is None or not is_blocks(caps):
             raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
         account.state, after = account.state.plus(read, charge)
@@ -395,13 +424,16 @@ class Walk:
         account = self.accounts[name]
         number, account.charged = account.charged, None
         caps = account.caps
-        if number is None or caps is None:
+        if number is None or caps is None or is_own_rule(caps):
+            # What has a rule of its own is held against every charge.
             return
         whole = caps.lifetime if is_blocks(caps) else caps
+        assert whole is None or isinstance(whole, BudgetFilter)
         if whole is not None and not admits(whole, account.spent):
             raise Bad(number, f"it charges more to account {name!r} than its caps bear")
 
 
+_TIME = _AT["time"]
 _NUMBER, _KIND, _PREVIOUS, _HASH = (_AT[name] for name in ("number", "kind", "previous", "hash"))
 _SIGNATURE, _TABLES, _TOTALS = (_AT[name] for name in ("signature", "tables", "totals"))
 _BUDGET, _PROMISE, _ANSWER = (_AT[name] for name in ("budget", "promise", "answer"))
