@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeGuard
@@ -14,6 +14,7 @@ from dither._format import loss_text
 from dither._notebook import html_table
 from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger._entries import UNIT, dated, reading
+from dither.ledger.quotas._forecast import Forecast, forecast
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 from dither.privacy.accounts._budget import BudgetFilter
@@ -81,7 +82,7 @@ def has_blocks(text: str) -> bool:
 
 def say_budget(text: str) -> str:
     """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
-    from dither.ledger._quotas import say_quota
+    from dither.ledger.quotas._caps import say_quota
 
     held = json.loads(text)
     if (quota := say_quota(held)) is not None:
@@ -145,6 +146,8 @@ class Balance:
         Of a rate: the window that a charge would be counted in now; ``remaining`` is what it has.
     opened : str
         Of a quota that is unlocked in parts: when it was opened.
+    paced : tuple of str or None
+        The hours of its first charge and of now, as the ledger says them.
     """
 
     name: str
@@ -155,6 +158,7 @@ class Balance:
     blocks: BlockSpending | None = None
     window: BlockSet | None = None
     opened: str = ""
+    paced: tuple[str, str] | None = None
 
     @classmethod
     def of(
@@ -173,8 +177,8 @@ class Balance:
         now; both are now where left out.
         """
         from dither.ledger._block_budget import BlockBudget, BlockSpending
-        from dither.ledger._quotas import UnlockedQuota, by_clock, current
         from dither.ledger._states import NO_SPENDING
+        from dither.ledger.quotas._caps import UnlockedQuota, by_clock, current
 
         now = now or dated("")
         if isinstance(caps, UnlockedQuota):
@@ -191,7 +195,7 @@ class Balance:
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
-        from dither.ledger._quotas import QuestionQuota, UnlockedQuota
+        from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
 
         if self.window is not None:
             blocks = self.window
@@ -206,6 +210,37 @@ class Balance:
             case UnlockedQuota():
                 return caps.at(self.opened, dated(self.opened)).admits(self.spent + one)
         return isinstance(caps, BudgetFilter) and caps.admits(self.spent + one)
+
+    def bears_each(self, charge: Charge, times: int, blocks: BlockSet | None = None) -> bool:
+        """Whether it can bear so many charges of this, one after the other."""
+        from dither.ledger.quotas._caps import QuestionQuota
+
+        one = charge.rounded_up(UNIT)
+        return self.admits(one if isinstance(self.caps, QuestionQuota) else times * one, blocks)
+
+    def after(self, charge: Charge, blocks: BlockSet | None = None) -> Balance:
+        """What it would be once it has borne a charge; whether it can is for `admits` to say."""
+        one = charge.rounded_up(UNIT)
+        spent = self.spent + one
+        held, left = self.blocks, self.remaining
+        if held is not None:
+            from dither.blocks._sets import NO_BLOCKS
+            from dither.ledger._block_budget import BlockSpending
+            from dither.ledger._states import units_of
+
+            read = blocks if self.window is None else self.window
+            state, _ = held.state.plus(NO_BLOCKS if read is None else read, units_of(one))
+            held = BlockSpending(held.budget, state, spent)
+            left = (
+                self.caps.remaining(spent) if self.window is None else held.remaining(self.window)
+            )
+        elif isinstance(self.caps, BudgetFilter):
+            left = self.caps.remaining(spent)
+        return replace(self, spent=spent, blocks=held, remaining=left)
+
+    def forecast(self) -> Forecast:
+        """Until when it lasts if charges go on as they did since the first; it promises nothing."""
+        return forecast(self)
 
     def describe(self) -> str:
         """What is promised, in one line: per block where the caps are for blocks."""

@@ -18,7 +18,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
 if TYPE_CHECKING:
-    from dither.ledger._quotas import QuestionQuota, UnlockedQuota
+    from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
 
 __all__ = ["BlockBudget", "BlockSpending", "Budget", "admits", "least", "read_caps", "said_left"]
 
@@ -152,7 +152,7 @@ Budget = Union[BudgetFilter, BlockBudget, "QuestionQuota", "UnlockedQuota"]
 
 def read_caps(stored: Mapping[str, Any]) -> Budget:
     """The budget of an account, from what its ``to_dict`` wrote."""
-    from dither.ledger._quotas import read_quota
+    from dither.ledger.quotas._caps import read_quota
 
     quota = read_quota(stored)
     if quota is not None:

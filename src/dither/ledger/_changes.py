@@ -211,7 +211,7 @@ def budget_json(name: str, budget: Budget) -> str:
     ArgumentError
         The name or the caps cannot be written, or are those of a quota alone.
     """
-    from dither.ledger._quotas import by_clock, is_own_rule
+    from dither.ledger.quotas._caps import by_clock, is_own_rule
 
     check_text("name", name)
     text = canonical(budget.to_dict(), "budget")

@@ -54,9 +54,9 @@ from dither.ledger._entries import (
 )
 from dither.ledger._owner import read_owner
 from dither.ledger._place import LedgerSchema
-from dither.ledger._quotas import by_clock, current, holds, is_own_rule
 from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
+from dither.ledger.quotas._caps import by_clock, current, holds, is_own_rule
 from dither.ledger.stores._opening import opened_store
 from dither.ledger.stores._store import Store, columns_of, entries, touches
 from dither.ledger.verification._verify import Verification, verify
@@ -71,6 +71,10 @@ if TYPE_CHECKING:
 __all__ = ["Ledger"]
 
 _BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("token"))
+# What touches an account and sets no caps is a charge.
+_FIRST_CHARGE = select(func.min(touches.c["entry"])).where(
+    touches.c["account"] == bindparam("account"), touches.c["sets_budget"].is_(False)
+)
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
 
 
@@ -370,9 +374,12 @@ class Ledger(ChangedLedger):
 
     def balance(self, name: str) -> Balance:
         """Caps, spending and remainder of an account."""
-        with self._reading() as (connection, _):
+        with self._reading() as (connection, at):
             account = self._account(connection, name)
-        return account.balance
+            now = dated(at.time)
+            first = connection.execute(_FIRST_CHARGE, {"account": name}).scalar_one()
+            paced = None if first is None else (chain.read_record(connection, first).time, now)
+        return replace(account.balance_at(now), paced=paced)
 
     def check(
         self,

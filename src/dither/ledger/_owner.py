@@ -24,8 +24,8 @@ from dither.errors import LedgerError
 from dither.ledger import _chain as chain
 from dither.ledger._accounts import is_blocks, is_quota, read_budget
 from dither.ledger._entries import FORMAT, PURPOSE, Record, reading
-from dither.ledger._quotas import QuestionQuota, UnlockedQuota, by_clock, is_own_rule
 from dither.ledger._signing import OwnerKey, PublicKey
+from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, by_clock, is_own_rule
 from dither.ledger.stores._store import entries, format_of
 from dither.privacy.accounts._budget import BudgetFilter
 

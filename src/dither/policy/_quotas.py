@@ -15,7 +15,7 @@ from dither._format import loss_text
 from dither.blocks._calendar import EVERY, Calendar
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.ledger._block_budget import Budget
-from dither.ledger._quotas import (
+from dither.ledger.quotas._caps import (
     EVERYBODY,
     MOST_PARTS,
     QuestionQuota,
@@ -132,14 +132,13 @@ def read_quotas(
     long = part.section("analysts")
     if short and long:
         raise PolicyError("[analysts] is short for [quotas.analysts]: write one of the two")
-    held = _Held(budget, lifetime if per_block and lifetime is not None else budget)
+    held = _Held(budget, per_block, lifetime)
     analysts = held.section("analysts", "analysts" if short else "quotas.analysts", short or long)
     groups = held.section("groups", "quotas.groups", part.section("groups"))
     purposes = held.section("purposes", "quotas.purposes", part.section("purposes"))
     everybody = held.rules(part, EVERYBODY, budget)
-    unlock = part.section("unlock")
-    if unlock:
-        everybody.append(held.unlock(Reader(unlock, "quotas.unlock"), per_block))
+    if part.take("unlock") is not None:
+        everybody.append(held.unlock(Reader(part.section("unlock"), "quotas.unlock")))
     part.finish()
     for group, members in held.members.items():
         unknown = [name for name in members if analysts and name not in analysts]
@@ -157,9 +156,12 @@ def read_quotas(
 class _Held:
     """What has been read so far."""
 
-    def __init__(self, budget: BudgetFilter, most: BudgetFilter) -> None:
+    def __init__(
+        self, budget: BudgetFilter, per_block: bool, lifetime: BudgetFilter | None
+    ) -> None:
         self._budget = budget
-        self._most = most
+        self._per_block = per_block
+        self._lifetime = lifetime
         self.caps: dict[str, Budget] = {}
         self.members: dict[str, tuple[str, ...]] = {}
         self._sums: dict[str, dict[str, BudgetFilter]] = {}
@@ -187,25 +189,25 @@ class _Held:
     def rules(self, part: Reader, account: str, whole: BudgetFilter) -> list[str]:
         """What a question, and what a window of time, may cost: the accounts."""
         found = []
-        most = part.section("most")
-        if most:
-            reader = Reader(most, part.name("most"))
+        if part.take("most") is not None:
+            reader = Reader(part.section("most"), part.name("most"))
             found.append(f"{account}@question")
             self.caps[found[-1]] = QuestionQuota(_within(reader, whole))
             reader.finish()
-        rate = part.section("rate")
-        if rate:
-            reader = Reader(rate, part.name("rate"))
+        if part.take("rate") is not None:
+            reader = Reader(part.section("rate"), part.name("rate"))
             every = _every(reader)
-            # Of each block a rate would limit less than its quota: it holds over all of them.
+            # A rate holds over all blocks together, and these may have more than one of them has.
+            most = self._lifetime if self._per_block else whole
+            cap = read_budget(reader, whole) if most is None else _within(reader, most)
             found.append(f"{account}@{every}")
-            self.caps[found[-1]] = WindowQuota(Calendar(every=every), _within(reader, self._most))
+            self.caps[found[-1]] = WindowQuota(Calendar(every=every), cap)
             reader.finish()
         return found
 
-    def unlock(self, part: Reader, per_block: bool) -> str:
+    def unlock(self, part: Reader) -> str:
         """How the whole budget is unlocked: the account."""
-        if per_block:
+        if self._per_block:
             raise PolicyError(
                 'quotas.unlock is for a budget of all time: with budget.per = "block" each new '
                 "block brings a budget of its own; write a rate instead, "

@@ -36,7 +36,8 @@ from dither.policy._sources import PublicKeys, connect
 from dither.session._connecting import LedgerAhead
 from dither.session._doors import door
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
-from dither.session._request import listener
+from dither.session._pricing import PriceList, price_list
+from dither.session._request import PricedQuestion, listener, price_of
 from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
@@ -331,6 +332,62 @@ class Session:
         """
         self._opened.check_open()
         return self._opened.balances(self.promises)
+
+    def price(
+        self,
+        questions: Sequence[Question | PricedQuestion[Any]],
+        *,
+        epsilon: float | str | Fraction | None = None,
+        delta: float | str | Fraction | None = None,
+        order: str = "given",
+    ) -> PriceList:
+        """What questions cost together, and which of them fit; nothing is charged, nothing is read.
+
+        Parameters
+        ----------
+        questions : sequence of Question
+            Of this session, in the order in which they would be asked. One whose price is set,
+            such as a synthesis, has it.
+        epsilon, delta : number, optional
+            What each question may cost that has no price yet, as for `Question.release`.
+        order : str
+            ``"given"``: one after the other, leaving out what does not fit beside those before it.
+            ``"most"``: the largest number that fits.
+
+        Returns
+        -------
+        PriceList
+            The price of each and of all together, what fits, and in which order to ask.
+
+        Raises
+        ------
+        ArgumentError
+            There are no questions, one is of another session, or epsilon is missing.
+
+        Notes
+        -----
+        Prices follow from public facts, and what fits from what the ledger has written down.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> from dither import open
+        >>> policy = {
+        ...     "budget": {"epsilon": 1, "ledger": mkdtemp() + "/visits.ledger"},
+        ...     "tables": {"visits": {}},
+        ... }
+        >>> visits = pl.DataFrame({"cost": [12, 80, 450]})
+        >>> with open(policy, sources={"visits": visits}) as session:
+        ...     count = session.sql("SELECT COUNT(*) AS n FROM visits")
+        ...     print(session.price([count, count, count], epsilon="0.4"))
+        3 questions, together epsilon 1.2 of row of visits; 2 fit (in the given order): 1, 2
+        """
+        self._opened.check_open()
+        if not isinstance(questions, Sequence) or isinstance(questions, str):
+            raise ArgumentError("questions must be a list of questions")
+        prices = [price_of(question, self._opened, epsilon, delta) for question in questions]
+        return price_list(prices, lambda promise: self._opened.balances([promise]), order)
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""
