@@ -1,0 +1,277 @@
+"""Reservations: budget that nobody else may spend until an hour that is fixed beforehand.
+
+A reservation is an entry of the chain, and an account of its own that counts down. At every charge,
+and whenever one is made, what an account has spent and all open reservations of it together must be
+within its caps. When its hour comes a reservation lapses: the only refund that is safe, since it
+follows from the clock and from nothing that ran.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from dither.blocks._sets import BlockSet
+from dither.errors import ArgumentError
+from dither.ledger._block_budget import admits
+from dither.ledger._states import NO_SPENDING, BlockState, Units, added, charge_of
+from dither.ledger.quotas._caps import (
+    QuestionQuota,
+    UnlockedQuota,
+    by_clock,
+    current,
+)
+from dither.ledger.stores._store import touches
+from dither.privacy._charge import Charge
+from dither.privacy.accounts._budget import Remaining
+
+if TYPE_CHECKING:
+    from dither.ledger._accounts import AccountState
+    from dither.ledger._block_budget import Budget
+
+__all__ = [
+    "LONGEST",
+    "PREFIX",
+    "Held",
+    "Reservation",
+    "ReservedQuota",
+    "held_on",
+    "is_reservation",
+    "new_secret",
+    "open_reservations",
+    "read_until",
+    "room",
+    "without_reservations",
+]
+
+PREFIX = "reservation:"
+
+LONGEST = timedelta(days=366)
+"""So long a reservation may last."""
+
+Held = tuple[Units, BlockSet | None]
+"""What an open reservation still holds, and in which blocks."""
+
+_NAMES = (
+    select(func.distinct(touches.c["account"]))
+    .where(touches.c["account"] > bindparam("after"), touches.c["account"] < PREFIX[:-1] + ";")
+    .order_by(touches.c["account"])
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Budget that is kept for whoever holds this.
+
+    Parameters
+    ----------
+    id : str
+        Who knows it may use the reservation. The ledger keeps its hash alone.
+    amount : Charge
+        What was reserved.
+    until : datetime
+        The hour in which it lapses, in UTC.
+    entry : int
+        The entry of the ledger that made it.
+    """
+
+    id: str
+    amount: Charge
+    until: datetime
+    entry: int
+
+    def describe(self) -> str:
+        """The same in one line, without the id."""
+        return f"entry {self.entry}: reserved until {self.until:%Y-%m-%d %H:%M}Z"
+
+    def __repr__(self) -> str:
+        return f"<reservation, {self.describe()}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedQuota:
+    """The caps of a reservation's own account.
+
+    Parameters
+    ----------
+    amount : Units
+        What all that uses it may cost together, by either rule.
+    accounts : tuple of str
+        Those that must be able to bear it.
+    until : str
+        The hour from which it holds nothing, as the ledger writes hours.
+    holder : str
+        SHA-256 of what its holder knows.
+    read : BlockSet or None
+        The blocks that it is for, where an account has a budget for each.
+    """
+
+    amount: Units
+    accounts: tuple[str, ...]
+    until: str
+    holder: str
+    read: BlockSet | None = None
+
+    def describe(self) -> str:
+        """The same, in a few words."""
+        return f"what was reserved until {self.until[:13].replace('T', ' ')}:00Z"
+
+    def bears(self, total: Units, now: str) -> bool:
+        """Whether all that uses it may come to this, at an hour."""
+        epsilon, delta, rho, rho_delta = self.amount
+        basic = total[0] is not None and total[0] <= (epsilon or 0) and total[1] <= delta
+        zcdp = total[2] is not None and total[2] <= (rho or 0) and total[3] <= rho_delta
+        return now < self.until and (basic or zcdp)
+
+    def left(self, used: Units) -> Units:
+        """What it still holds."""
+        epsilon, delta, rho, rho_delta = (
+            max((whole or 0) - (whole or 0 if part is None else part), 0)
+            for whole, part in zip(self.amount, used, strict=True)
+        )
+        return (epsilon, delta, rho, rho_delta)
+
+    def remaining(self, total: Charge) -> Remaining:
+        """What its holder may still charge to it."""
+        from dither.ledger._states import units_of
+
+        left = charge_of(self.left(units_of(total)))
+        return Remaining(left.epsilon, left.delta, left.rho, left.rho_delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The caps as exact text."""
+        return {
+            "reserve": [str(amount) for amount in self.amount],
+            "accounts": list(self.accounts),
+            "until": self.until,
+            "holder": self.holder,
+            "read": None if self.read is None else self.read.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ReservedQuota:
+        """Read back what `to_dict` wrote."""
+        epsilon, delta, rho, rho_delta = map(int, stored["reserve"])
+        read = stored["read"]
+        return cls(
+            (epsilon, delta, rho, rho_delta),
+            tuple(map(str, stored["accounts"])),
+            str(stored["until"]),
+            str(stored["holder"]),
+            None if read is None else BlockSet.from_dict(read),
+        )
+
+
+def is_reservation(account: str) -> bool:
+    """Whether an account is that of a reservation."""
+    return account.startswith(PREFIX)
+
+
+def without_reservations(accounts: Iterable[str]) -> set[str]:
+    """Accounts, without those of reservations."""
+    return {name for name in accounts if not is_reservation(name)}
+
+
+def new_secret() -> tuple[str, str]:
+    """What a holder knows, and the hash that the ledger keeps of it."""
+    known = secrets.token_hex(16)
+    return known, holder_of(known)
+
+
+def holder_of(known: str) -> str:
+    """The hash of what a holder knows."""
+    return hashlib.sha256(f"dither reservation\n{known}".encode()).hexdigest()
+
+
+def read_until(until: datetime, now: str) -> str:
+    """The hour in which a reservation lapses, as the ledger writes hours.
+
+    Raises
+    ------
+    ArgumentError
+        It is no moment with a time zone, has passed, or lies too far ahead.
+    """
+    if not isinstance(until, datetime) or until.tzinfo is None:
+        raise ArgumentError("until must be a moment with a time zone, as datetime(..., tzinfo=UTC)")
+    begins = datetime.fromisoformat(now)
+    hour = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    if hour <= begins:
+        raise ArgumentError(
+            "until must lie at least an hour ahead by the clock of the ledger, which keeps hours"
+        )
+    if hour - begins > LONGEST:
+        raise ArgumentError(f"until must be at most {LONGEST.days} days ahead")
+    return hour.isoformat()
+
+
+def open_reservations(connection: Connection, now: str) -> list[str]:
+    """The accounts of reservations that have not lapsed at an hour."""
+    found = connection.execute(_NAMES, {"after": f"{PREFIX}{now};"})
+    return [row[0] for row in found]
+
+
+def held_on(
+    name: str, reservations: Sequence[AccountState], used: str | None = None, charge: Units = (0, 0, 0, 0)
+) -> list[Held]:
+    """What open reservations hold of an account, once one of them was used for a charge."""
+    from dither.ledger._states import units_of
+
+    found = []
+    for state in reservations:
+        caps = state.budget
+        if isinstance(caps, ReservedQuota) and name in caps.accounts:
+            spent = units_of(state.spent)
+            left = caps.left(added(spent, charge) if state.name == used else spent)
+            found.append((left, caps.read))
+    return found
+
+
+def room(
+    caps: Budget,
+    spent: Units,
+    state: BlockState | None,
+    read: BlockSet | None,
+    held: Iterable[Held],
+    first: str,
+    now: str,
+) -> bool:
+    """Whether caps bear what was spent, and beside it all that open reservations hold.
+
+    Parameters
+    ----------
+    caps : budget
+    spent, state : Units, BlockState or None
+        What was spent, in all and in blocks, the charge of now included.
+    read : BlockSet or None
+        The blocks that are charged now; others have not changed.
+    held : iterable of Held
+    first, now : str
+        The hours in which the account was opened, and of now.
+    """
+    from dither.ledger._block_budget import BlockBudget
+
+    total = spent
+    for units, _ in held:
+        total = added(total, units)
+    if isinstance(caps, QuestionQuota | ReservedQuota):
+        return True
+    if isinstance(caps, UnlockedQuota):
+        return admits(caps.at(first, now), total)
+    if not isinstance(caps, BlockBudget):
+        return admits(caps, total)
+    window = current(caps, now) if by_clock(caps) else None
+    after = state or NO_SPENDING
+    for units, blocks in held:
+        where = window or blocks
+        if where is not None:
+            after, _ = after.plus(where, units)
+    looked = window or read
+    if looked is not None and not all(admits(caps.each, u) for _, u in after.within(looked)):
+        return False
+    return caps.lifetime is None or admits(caps.lifetime, total)
