@@ -5,5 +5,7 @@ are seen. A *set of blocks* is what a question reads and is charged for. Both ar
 whatever they hold: blocks in a row are numbered, so that a set is a few ranges.
 """
 
-from dither.blocks._calendar import Calendar as Calendar
-from dither.blocks._sets import BlockSet as BlockSet
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import BlockSet
+
+__all__ = ["BlockSet", "Calendar"]

@@ -55,6 +55,7 @@ def revealed(password: str | None) -> str | None:
 
 @contextmanager
 def opened_ledger(path: Path | None, policy: Path | None) -> Iterator[Ledger]:
+    """The ledger of a path, or that of a policy; of ``dither.toml`` where neither is given."""
     from dither.ledger import Ledger
 
     if path is not None and policy is not None:

@@ -31,6 +31,7 @@ COLOURS = {
 
 
 def print_ledger(book: Ledger, balances: list[Balance], entries: list[Entry], whole: bool) -> None:
+    """Print accounts, their blocks and entries; ``whole`` where they are all of the ledger."""
     from rich.text import Text
 
     out = console(READABLE)
@@ -260,6 +261,7 @@ def _short(text: str) -> str:
 
 
 def as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dict[str, Any]:
+    """Accounts and entries as plain data, amounts exact."""
     return {
         "ledger": book.name,
         "id": book.id,
