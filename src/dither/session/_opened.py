@@ -77,6 +77,13 @@ def accounts_of(policy: Policy, caps: Mapping[str, Budget], unit: str) -> dict[s
     return found
 
 
+def accounts_of(policy: Policy) -> dict[Promise, dict[str, Budget]]:
+    """Every account of a policy with its caps, by whom it protects."""
+    caps = {DATASET: policy.budget}
+    caps |= {f"analyst:{name}": cap for name, cap in policy.analysts.items()}
+    return {promise: _accounts(policy, caps, promise.unit) for promise in _promises(policy)}
+
+
 class OpenedPolicy:
     """What a question needs of the session that it is asked in.
 
