@@ -198,3 +198,32 @@ def test_forecasts_follow_charges_and_hours(tmp_path, frames, clock):
         assert rate.forecast().until is None
         session.sql(COUNT).release(6)
         assert session.balance()[0].forecast().describe() == "spent"
+
+
+def test_a_reservation_is_used_by_its_holder(tmp_path, frames):
+    """In a session: others are refused, the holder asks, certificate and token hold as ever."""
+    made = policy(tmp_path, budget={"epsilon": 1, "delta": "1e-6"})
+    until = datetime.now(UTC) + timedelta(days=2)
+    with dt.open(made, sources=frames) as session:
+        kept = session.reserve("0.6", until=until)
+        question = session.sql(COUNT)
+        with pytest.raises(BudgetError, match=r"Others have reserved.*fits with epsilon = 0\.4\."):
+            question.release("0.5")
+        assert question.affordable("0.2").times == 2
+        with session.using(kept.id):
+            assert question.affordable("0.2").times == 3
+            release = question.release("0.5", token="t")
+            with pytest.raises(BudgetError, match=r"a reservation.*fits with epsilon = 0\.1\."):
+                question.release("0.2")
+        assert question.release("0.5", token="t").replayed
+        release.certificate.save(tmp_path / "cert.json")
+        assert dt.verify(tmp_path / "cert.json", session.ledger.place).ok
+        assert session.ledger.verify().ok
+        for bad in (0, -1, "nan", 10**30):
+            with pytest.raises(ArgumentError, match="epsilon"):
+                session.reserve(bad, until=until)
+        for bad in ("soon", 3, "2001-01-01"):
+            with pytest.raises(ArgumentError, match="until"):
+                session.reserve("0.1", until=bad)
+        with pytest.raises(ArgumentError, match="unit: no 'cat'"):
+            session.reserve("0.1", until=until, unit="cat")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from dither._format import loss_text
 from dither._notebook import html_table
+from dither.blocks._sets import NO_BLOCKS
 from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger._entries import UNIT, dated, reading
 from dither.ledger.quotas._forecast import Forecast, forecast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dither.blocks._sets import BlockSet
     from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
     from dither.ledger._states import BlockState
+    from dither.ledger.quotas._reserved import Held
     from dither.privacy.accounts._budget import Remaining
 
 __all__ = [
@@ -45,7 +47,9 @@ __all__ = [
 ]
 
 
-QUOTAS = ("analyst:", "group:", "purpose:", "everybody@")
+NOTHING = Charge()
+
+QUOTAS = ("analyst:", "group:", "purpose:", "everybody@", "reservation:")
 """How the names of accounts begin that are quotas."""
 
 
@@ -64,6 +68,8 @@ def quota_of(account: str) -> str:
     kind = next(kind for kind in QUOTAS if account.startswith(kind))[:-1]
     if kind == "everybody":
         return "a quota of all who ask"
+    if kind == "reservation":
+        return "a reservation"
     return f"{'an' if kind == 'analyst' else 'a'} {kind}'s quota"
 
 
@@ -146,6 +152,8 @@ class Balance:
         Of a rate: the window that a charge would be counted in now; ``remaining`` is what it has.
     opened : str
         Of a quota that is unlocked in parts: when it was opened.
+    reserved : Charge
+        What open reservations keep of it: ``remaining``, and what blocks have left, is beside that.
     paced : tuple of str or None
         The hours of its first charge and of now, as the ledger says them.
     """
@@ -159,6 +167,7 @@ class Balance:
     window: BlockSet | None = None
     opened: str = ""
     paced: tuple[str, str] | None = None
+    reserved: Charge = NOTHING
 
     @classmethod
     def of(
@@ -170,46 +179,54 @@ class Balance:
         state: BlockState | None,
         first: str = "",
         now: str = "",
+        held: Sequence[Held] = (),
     ) -> Balance:
         """The balance of an account that has spent this.
 
         ``first`` and ``now`` are the times of the entry that opened it and of one that is written
-        now; both are now where left out.
+        now; both are now where left out. ``held`` is what open reservations keep of it.
         """
         from dither.ledger._block_budget import BlockBudget, BlockSpending
-        from dither.ledger._states import NO_SPENDING
+        from dither.ledger._states import NO_SPENDING, charge_of
         from dither.ledger.quotas._caps import UnlockedQuota, by_clock, current
 
         now = now or dated("")
+        reserved = sum((charge_of(units, promise) for units, _ in held), Charge(promise=promise))
+        gone = spent + reserved
         if isinstance(caps, UnlockedQuota):
-            left = caps.at(first or now, now).remaining(spent)
-            return cls(name, promise, caps, spent, left, opened=first or now)
+            left = caps.at(first or now, now).remaining(gone)
+            return cls(name, promise, caps, spent, left, opened=first or now, reserved=reserved)
         blocks = window = None
-        left = caps.remaining(spent)
+        left = caps.remaining(gone)
         if isinstance(caps, BlockBudget):
-            blocks = BlockSpending(caps, NO_SPENDING if state is None else state, spent)
             if by_clock(caps):
                 window = current(caps, now)
+            state = NO_SPENDING if state is None else state
+            for units, read in held:
+                state, _ = state.plus(window or read or NO_BLOCKS, units)
+            blocks = BlockSpending(caps, state, gone)
+            if window is not None:
                 left = blocks.remaining(window)
-        return cls(name, promise, caps, spent, left, blocks, window)
+        return cls(name, promise, caps, spent, left, blocks, window, reserved=reserved)
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
-        from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
+        from dither.ledger._states import units_of
+        from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, is_own_rule
 
         if self.window is not None:
             blocks = self.window
         if self.blocks is not None:
-            from dither.blocks._sets import NO_BLOCKS
-
             return self.blocks.admits(charge, NO_BLOCKS if blocks is None else blocks)
         caps, one = self.caps, charge.rounded_up(UNIT)
         match caps:
             case QuestionQuota():
                 return caps.each.admits(one)
             case UnlockedQuota():
-                return caps.at(self.opened, dated(self.opened)).admits(self.spent + one)
-        return isinstance(caps, BudgetFilter) and caps.admits(self.spent + one)
+                return caps.at(self.opened, dated(self.opened)).admits(self._gone + one)
+        if is_own_rule(caps):
+            return caps.bears(units_of(self.spent + one), dated(""))
+        return isinstance(caps, BudgetFilter) and caps.admits(self._gone + one)
 
     def bears_each(self, charge: Charge, times: int, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear so many charges of this, one after the other."""
@@ -224,18 +241,17 @@ class Balance:
         spent = self.spent + one
         held, left = self.blocks, self.remaining
         if held is not None:
-            from dither.blocks._sets import NO_BLOCKS
             from dither.ledger._block_budget import BlockSpending
             from dither.ledger._states import units_of
 
             read = blocks if self.window is None else self.window
             state, _ = held.state.plus(NO_BLOCKS if read is None else read, units_of(one))
-            held = BlockSpending(held.budget, state, spent)
-            left = (
-                self.caps.remaining(spent) if self.window is None else held.remaining(self.window)
-            )
+            held = BlockSpending(held.budget, state, held.total + one)
+            left = held.budget.remaining(held.total)
+            if self.window is not None:
+                left = held.remaining(self.window)
         elif isinstance(self.caps, BudgetFilter):
-            left = self.caps.remaining(spent)
+            left = self.caps.remaining(spent + self.reserved)
         return replace(self, spent=spent, blocks=held, remaining=left)
 
     def forecast(self) -> Forecast:
@@ -252,15 +268,17 @@ class Balance:
         return f"{self.promise.describe()}: {caps.describe()}"
 
     @property
+    def _gone(self) -> Charge:
+        return self.spent + self.reserved
+
+    @property
     def quota(self) -> bool:
         """Whether it limits one analyst, and by itself promises nothing to anybody."""
         return is_quota(self.name)
 
     @property
     def _spent(self) -> str:
-        amounts = {"epsilon": self.spent.epsilon, "delta": self.spent.delta, "rho": self.spent.rho}
-        shown = [f"{name} {loss_text(amount)}" for name, amount in amounts.items() if amount]
-        return ", ".join(shown) or "nothing"
+        return _said(self.spent)
 
     @property
     def _whom(self) -> str:
@@ -277,6 +295,8 @@ class Balance:
     def __str__(self) -> str:
         name = f"{self.name} (a quota)" if self.quota else self.name
         spent = self._spent if self.blocks is None else f"{self._spent} in all"
+        if not self.reserved.free:
+            spent += f"; reserved {_said(self.reserved)}"
         return f"{name}: spent {spent}; left {self._left}"
 
     def __repr__(self) -> str:
@@ -329,15 +349,23 @@ class AccountState:
         """What it has spent and has left."""
         return self.balance_at(dated(self.time))
 
-    def balance_at(self, now: str) -> Balance:
-        """The same at the hour of an entry that would be written now."""
+    def balance_at(self, now: str, held: Sequence[Held] = ()) -> Balance:
+        """The same at the hour of an entry that would be written now; ``held`` is reserved."""
         first = self.opened or now
-        return Balance.of(self.name, self.promise, self.budget, self.spent, self.state, first, now)
+        return Balance.of(
+            self.name, self.promise, self.budget, self.spent, self.state, first, now, held
+        )
 
 
 def is_blocks(caps: object) -> TypeGuard[BlockBudget]:
     """Whether caps are for blocks."""
     return hasattr(caps, "calendar")
+
+
+def _said(charge: Charge) -> str:
+    amounts = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+    shown = [f"{name} {loss_text(amount)}" for name, amount in amounts.items() if amount]
+    return ", ".join(shown) or "nothing"
 
 
 def _caps_text(caps: BudgetFilter) -> str:

@@ -19,6 +19,7 @@ from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
 if TYPE_CHECKING:
     from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
+    from dither.ledger.quotas._reserved import ReservedQuota
 
 __all__ = ["BlockBudget", "BlockSpending", "Budget", "admits", "least", "read_caps", "said_left"]
 
@@ -146,8 +147,8 @@ class BlockBudget:
             ) from error
 
 
-Budget = Union[BudgetFilter, BlockBudget, "QuestionQuota", "UnlockedQuota"]
-"""What an account may have; the latter two, and a `WindowQuota`, are of quotas alone."""
+Budget = Union[BudgetFilter, BlockBudget, "QuestionQuota", "UnlockedQuota", "ReservedQuota"]
+"""What an account may have; the latter, and a `WindowQuota`, are of quotas alone."""
 
 
 def read_caps(stored: Mapping[str, Any]) -> Budget:

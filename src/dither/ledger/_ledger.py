@@ -42,7 +42,7 @@ from dither.ledger._accounts import (
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
 from dither.ledger._block_budget import admits
-from dither.ledger._changes import ChangedLedger, budget_json, opened
+from dither.ledger._changes import budget_json, opened
 from dither.ledger._entries import (
     FORMAT,
     UNIT,
@@ -60,6 +60,19 @@ from dither.ledger._place import LedgerSchema
 from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
 from dither.ledger.quotas._caps import by_clock, current, holds, is_own_rule
+from dither.ledger.quotas._reserved import (
+    Held,
+    held_on,
+    is_reservation,
+    room,
+    without_reservations,
+)
+from dither.ledger.quotas._reserving import (
+    ReservingLedger,
+    check_use,
+    holder_account,
+    opened_reservations,
+)
 from dither.ledger.stores._opening import opened_store
 from dither.ledger.stores._store import Store, columns_of, entries, format_of, touches
 from dither.ledger.verification._verify import Verification, verify
@@ -81,7 +94,7 @@ _FIRST_CHARGE = select(func.min(touches.c["entry"])).where(
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
 
 
-class Ledger(ChangedLedger):
+class Ledger(ReservingLedger):
     """A ledger; open it with `Ledger.open`.
 
     One object may be used by many threads and after a fork. Many processes may open one file, and
@@ -200,6 +213,7 @@ class Ledger(ChangedLedger):
         tables: Mapping[str, str] | None = None,
         sources: Mapping[str, Mapping[str, str]] | None = None,
         same: Callable[[Source, Source], bool | None] = same_text,
+        reservation: str | None = None,
     ) -> Charged:
         """Charge every account or none, on the disk when this returns; then look at the data.
 
@@ -234,6 +248,8 @@ class Ledger(ChangedLedger):
         same : callable, optional
             From two sources, each with its mark, to whether they have rows in common; ``None``
             where that cannot be told. By default those that have one text.
+        reservation : str, optional
+            The id of a reservation, which the charge uses: it counts down by as much.
 
         Returns
         -------
@@ -290,7 +306,8 @@ class Ledger(ChangedLedger):
                     opened(writing, name, text, promise, None)
             # One hour for the check and for the entry: `verify` reads it there.
             now = dated(writing.at.time)
-            totals, spending = self._bear(connection, names, cost, blocks, now)
+            used = [] if reservation is None else [holder_account(connection, reservation, now)]
+            totals, spending = self._bear(connection, [*used, *names], cost, blocks, now)
             record = writing.append(
                 "charge",
                 time=now,
@@ -375,14 +392,23 @@ class Ledger(ChangedLedger):
                 answer_digest=sum_of_answer,
             )
 
-    def balance(self, name: str) -> Balance:
-        """Caps, spending and remainder of an account."""
+    def balance(self, name: str, *, reservation: str | None = None) -> Balance:
+        """Caps, spending, reservations and remainder of an account.
+
+        Parameters
+        ----------
+        name : str
+        reservation : str, optional
+            The id of a reservation: the remainder is then that of its holder, for whom it is kept.
+        """
         with self._reading() as (connection, at):
             account = self._account(connection, name)
             now = dated(at.time)
+            own = None if reservation is None else holder_account(connection, reservation, now)
+            held = held_on(name, opened_reservations(connection, now, without=own))
             first = connection.execute(_FIRST_CHARGE, {"account": name}).scalar_one()
             paced = None if first is None else (chain.read_record(connection, first).time, now)
-        return replace(account.balance_at(now), paced=paced)
+        return replace(account.balance_at(now, held), paced=paced)
 
     def check(
         self,
@@ -612,6 +638,10 @@ class Ledger(ChangedLedger):
         totals, spending = {}, {}
         units = None
         read = False
+        reservations = opened_reservations(connection, now)
+        used = next((name for name in names if is_reservation(name)), None)
+        if used is not None:
+            check_use(self._account(connection, used), names, blocks)
         for name in names:
             account = self._account(connection, name)
             if account.promise != charge.promise:
@@ -640,16 +670,34 @@ class Ledger(ChangedLedger):
                 bears, whole = True, caps
             if not bears or (whole is not None and not whole.admits(totals[name])):
                 raise _refused(account, charge, blocks, now)
+            held = held_on(name, reservations, used, units_of(charge))
+            if held and not room(
+                caps,
+                units_of(totals[name]),
+                spending.get(name),
+                blocks,
+                held,
+                account.opened or now,
+                now,
+            ):
+                others = held_on(name, [r for r in reservations if r.name != used])
+                raise _refused(account, charge, blocks, now, others)
         if blocks is not None and not read:
             raise ArgumentError("blocks must be left out: no account has a budget for each block")
         return totals, spending
 
 
 def _refused(
-    account: AccountState, charge: Charge, blocks: BlockSet | None, now: str
+    account: AccountState,
+    charge: Charge,
+    blocks: BlockSet | None,
+    now: str,
+    held: Sequence[Held] = (),
 ) -> BudgetError:
-    balance = account.balance_at(now)
+    balance = account.balance_at(now, held)
     said = f"{account.shown} cannot bear this charge; nothing was spent. "
+    if held:
+        said += "Others have reserved some of it. "
     if is_own_rule(balance.caps) or by_clock(balance.caps):
         said += f"It is for {balance.caps.describe()}. "
     if by_clock(balance.caps) and balance.window is not None:
@@ -661,7 +709,8 @@ def _refused(
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
-    if record.request != request or set(record.totals_after()) != set(names):
+    charged = without_reservations(record.totals_after())
+    if record.request != request or charged != set(names):
         raise TokenError(
             f"this token was used for another request (entry {record.number}): take a new one"
         )

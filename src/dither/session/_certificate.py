@@ -18,6 +18,7 @@ from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Charged, Ledger
 from dither.ledger._place import LedgerSchema, read_place
+from dither.ledger.quotas._reserved import without_reservations
 from dither.policy._canonical import hashed, request_digest
 from dither.privacy import Charge
 
@@ -286,7 +287,7 @@ def _agreement(body: Mapping[str, Any], ledger: Path | LedgerSchema) -> Verified
         stored = next((e.answer for e in book.entries() if e.answers == entry.number), None)
     if entry.hash != named["hash"]:
         raise CertificateError("the ledger's entry is not the one that the certificate names")
-    if set(entry.accounts) != set(named["accounts"]):
+    if without_reservations(entry.accounts) != set(named["accounts"]):
         raise CertificateError("the ledger charged other accounts than the certificate says")
     if _blocks(body) != entry.blocks:
         raise CertificateError("the ledger charged other blocks than the certificate says")

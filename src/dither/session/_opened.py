@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +19,7 @@ from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Ledger
 from dither.ledger._accounts import Balances
 from dither.ledger._block_budget import BlockBudget, Budget
+from dither.ledger.quotas._reserved import Reservation
 from dither.policy._facts import Fact
 from dither.policy._policy import Policy
 from dither.privacy import Charge, Loss, Promise
@@ -53,7 +55,7 @@ def check_accounts(policy: Policy, caps: Mapping[str, Budget], ledger: Ledger) -
     for promise in _promises(policy):
         units = policy.units.items()
         held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-        ledger.check(promise, accounts=accounts_of(policy, caps, promise.unit), tables=held)
+        ledger.check(promise, accounts=_accounts(policy, caps, promise.unit), tables=held)
 
 
 def _promises(policy: Policy) -> tuple[Promise, ...]:
@@ -61,7 +63,7 @@ def _promises(policy: Policy) -> tuple[Promise, ...]:
     return tuple(map(policy.promise, dict.fromkeys(unit.name for unit in policy.units.values())))
 
 
-def accounts_of(policy: Policy, caps: Mapping[str, Budget], unit: str) -> dict[str, Budget]:
+def _accounts(policy: Policy, caps: Mapping[str, Budget], unit: str) -> dict[str, Budget]:
     """The accounts of a unit, by their whole names.
 
     Where what the data set promises is for each block, so are quotas of amounts: then they add up
@@ -79,8 +81,7 @@ def accounts_of(policy: Policy, caps: Mapping[str, Budget], unit: str) -> dict[s
 
 def accounts_of(policy: Policy) -> dict[Promise, dict[str, Budget]]:
     """Every account of a policy with its caps, by whom it protects."""
-    caps = {DATASET: policy.budget}
-    caps |= {f"analyst:{name}": cap for name, cap in policy.analysts.items()}
+    caps: dict[str, Budget] = {DATASET: policy.budget, **policy.quotas.caps}
     return {promise: _accounts(policy, caps, promise.unit) for promise in _promises(policy)}
 
 
@@ -103,6 +104,8 @@ class OpenedPolicy:
         self.engine = within_charge(engine)
         self.ledger = ledger
         self.caps = dict(caps)
+        self.reservation: str | None = None
+        """What the holder of a reservation knows, where charges are to use it."""
         self.closed = False
         self.facts: Mapping[tuple[str, str], Fact] = {}
         """By table and field: what the policy has learned, and where the ledger has it."""
@@ -140,7 +143,7 @@ class OpenedPolicy:
 
         The first charge that they bear opens them: until then the owner may change the policy.
         """
-        return accounts_of(self.policy, self.caps, unit)
+        return _accounts(self.policy, self.caps, unit)
 
     def calendar(self, unit: str) -> Calendar | None:
         """How a unit's rows are cut into blocks, where each has a budget."""
@@ -157,15 +160,24 @@ class OpenedPolicy:
         """The accounts of every promise; one that was never charged has all of its caps left."""
         known = set(self.ledger.accounts())
         found = Balances()
+        own = self.reservation
         for promise in promises:
             for name, budget in self.accounts(promise.unit).items():
                 nothing = Charge(promise=promise)
                 found.append(
-                    self.ledger.balance(name)
+                    self.ledger.balance(name, reservation=own)
                     if name in known
                     else Balance.of(name, promise, budget, nothing, None)
                 )
         return found
+
+    def reserve(
+        self, amount: Charge, promise: Promise, until: datetime, blocks: BlockSet | None
+    ) -> Reservation:
+        """Keep an amount of every account of a unit, as `Ledger.reserve` does."""
+        return self.ledger.reserve(
+            self.accounts(promise.unit), amount.promising(promise), until=until, blocks=blocks
+        )
 
     def replay(self, promise: Promise, token: str | None, request: str) -> Charged | None:
         """The answer of the same request under the same token; nothing is ever charged.
@@ -220,6 +232,7 @@ class OpenedPolicy:
                 sources=self._sources(),
                 same=same_rows,
                 blocks=blocks,
+                reservation=self.reservation,
             )
         except BudgetError as error:
             calendar = self.calendar(promise.unit)

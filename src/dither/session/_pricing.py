@@ -6,17 +6,30 @@ now may not fit once somebody else has asked: to be sure of it, reserve it.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from dither._format import loss_text
 from dither.blocks._sets import BlockSet
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, nearest
 from dither.ledger import UNIT, Balance
 from dither.privacy import Charge, Promise
 
-__all__ = ["Affordable", "Price", "PriceList", "affordable", "price_list"]
+if TYPE_CHECKING:
+    from dither.session._opened import OpenedPolicy
+
+__all__ = [
+    "Affordable",
+    "Price",
+    "PriceList",
+    "affordable",
+    "moment",
+    "price_list",
+    "reserved_of",
+]
 
 MOST = 10**9
 """So many times are looked at; what can be paid more often than that is not limited."""
@@ -220,6 +233,65 @@ def _fitting(
 def _share(price: Price, held: Mapping[Promise, list[Balance]]) -> int:
     """How small a part of the tightest account it is: the negative of how often it fits."""
     return -affordable(price, held[price.promise]).times
+
+
+def moment(name: str, given: dt.datetime | dt.date | str) -> dt.datetime:
+    """A moment from what a caller says; in UTC where no zone is said, a day at its beginning.
+
+    Raises
+    ------
+    ArgumentError
+        It is none.
+    """
+    if isinstance(given, str):
+        try:
+            given = dt.datetime.fromisoformat(given)
+        except ValueError:
+            raise ArgumentError(
+                f"{name} must be a moment, such as 2026-03-03 or 2026-03-03T12:00Z"
+            ) from None
+    if isinstance(given, dt.date) and not isinstance(given, dt.datetime):
+        given = dt.datetime(given.year, given.month, given.day)
+    if not isinstance(given, dt.datetime):
+        raise ArgumentError(f"{name} must be a datetime, a date, or the text of one")
+    return given if given.tzinfo is not None else given.replace(tzinfo=dt.UTC)
+
+
+def reserved_of(
+    opened: OpenedPolicy, unit: str | None, question: Any
+) -> tuple[Promise, BlockSet | None]:
+    """Of whose accounts, and of which blocks, something is reserved.
+
+    Raises
+    ------
+    ArgumentError
+        There are several units, and none is named; or the question is of another session.
+    """
+    if question is not None:
+        if getattr(question, "_opened", None) is not opened or not hasattr(question, "_asked_at"):
+            raise ArgumentError("question must be an SQL question of this session")
+        request = question._asked_at(1, None)
+        if unit not in (None, request.promise.unit):
+            raise ArgumentError("unit must be the question's, or left out")
+        return request.promise, request.blocks
+    known = {promise.unit: promise for promise in opened.promises}
+    if unit is None and len(known) > 1:
+        raise ArgumentError(f"unit must be given: one of {', '.join(map(repr, known))}")
+    if unit is not None and unit not in known:
+        raise ArgumentError(f"unit: no {unit!r} in the policy" + nearest(unit, list(known)))
+    promise = next(iter(known.values())) if unit is None else known[unit]
+    calendar = opened.calendar(promise.unit)
+    if calendar is None:
+        return promise, None
+    tables = [
+        name
+        for name, held in opened.policy.units.items()
+        if held.name == promise.unit and opened.policy.tables[name].block is None
+    ]
+    blocks = calendar.begun(dt.datetime.now(dt.UTC).date())
+    for name in tables:
+        blocks |= BlockSet.of_table(name)
+    return promise, blocks
 
 
 def _amount(charge: Charge) -> str:

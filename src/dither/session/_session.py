@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import html
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -30,18 +31,21 @@ from dither.policy._facts import (
     with_unused,
     without_facts,
 )
+from dither.policy._fields import LARGEST_EPSILON
 from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._sources import PublicKeys, connect
+from dither.privacy import Charge
 from dither.session._connecting import LedgerAhead
 from dither.session._factories import factory
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
-from dither.session._pricing import PriceList, price_list
+from dither.session._pricing import PriceList, moment, price_list, reserved_of
 from dither.session._request import PricedQuestion, listener, price_of
 from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
     from dither.engines import Engine
+    from dither.ledger.quotas._reserved import Reservation
     from dither.query._builder import TableQuery
     from dither.query._question import Question
     from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
@@ -390,6 +394,85 @@ class Session:
             raise ArgumentError("questions must be a list of questions")
         prices = [price_of(question, self._opened, epsilon, delta) for question in questions]
         return price_list(prices, lambda promise: self._opened.balances([promise]), order)
+
+    def reserve(
+        self,
+        epsilon: float | str | Fraction,
+        *,
+        until: dt.datetime | dt.date | str,
+        delta: float | str | Fraction = 0,
+        unit: str | None = None,
+        question: Question | None = None,
+    ) -> Reservation:
+        """Keep budget for whoever holds what this returns, until an hour that is fixed for good.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            What is kept of each account that bears what is asked here: epsilon above 0, delta in
+            [0, 1). It is used up by epsilon and delta, or by the rho that such a release has.
+        until : datetime, date or text
+            When it lapses, in UTC where no zone is said: at the beginning of that hour, at least
+            one ahead by the ledger's clock, and at most 366 days.
+        unit : str, optional
+            Of whose accounts; needed where the policy has several units and no question is given.
+        question : Question, optional
+            Where each block has a budget: it is kept of the blocks that this reads; of all that
+            have begun where left out.
+
+        Returns
+        -------
+        Reservation
+            Give its ``id`` to whoever may use it: ``session.using(reservation)``.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is out of range.
+        BudgetError
+            An account cannot bear it beside what was spent and what others have reserved; nothing
+            is reserved.
+
+        Notes
+        -----
+        What was spent and all open reservations together are never above a cap. A reservation is an
+        entry of the ledger; its lapse follows from the clock, so that nobody learns from it what
+        was answered. Whoever holds it must ask as the same analyst and for the same purpose.
+        """
+        opened = self._opened
+        opened.check_open()
+        amount = check.positive("epsilon", epsilon)
+        if amount > LARGEST_EPSILON:
+            raise ArgumentError(f"epsilon must be at most {LARGEST_EPSILON:,}")
+        small = check.exact("delta", delta, least=0, below=1)
+        charge = Charge.approximate(amount, small) if small else Charge.pure(amount)
+        promise, blocks = reserved_of(opened, unit, question)
+        return opened.reserve(charge, promise, moment("until", until), blocks)
+
+    @contextmanager
+    def using(self, reservation: Reservation | str) -> Iterator[Self]:
+        """Charge what is released within to a reservation, which counts down by as much.
+
+        Parameters
+        ----------
+        reservation : Reservation or str
+            One, or its id.
+
+        Raises
+        ------
+        BudgetError
+            In a release: it does not fit in what is left of the reservation; nothing is spent.
+        LedgerError
+            In a release: it has lapsed, or there never was one.
+        """
+        known = getattr(reservation, "id", reservation)
+        if not isinstance(known, str):
+            raise ArgumentError("reservation must be a Reservation, or its id")
+        before, self._opened.reservation = self._opened.reservation, known
+        try:
+            yield self
+        finally:
+            self._opened.reservation = before
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -234,6 +235,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same answer comes back, free."
 )
+@click.option("--reservation", metavar="ID", help="Charge it to what was reserved under this id.")
 @click.option("--out", type=FILE, help="Write the answers: CSV, Parquet or JSON.")
 @plot("the answers")
 @click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
@@ -249,6 +251,7 @@ def release(
     delta: Fraction | None,
     confidence: float,
     token: str | None,
+    reservation: str | None,
     out: Path | None,
     picture: Path | None,
     certificate: Path | None,
@@ -267,7 +270,8 @@ def release(
         dt.open(policy, analyst=analyst, purpose=purpose, progress=tell) as session,
     ):
         asked = ask(session, question)
-        found = asked.release(epsilon, delta, confidence=confidence, token=token)
+        with nullcontext() if reservation is None else session.using(reservation):
+            found = asked.release(epsilon, delta, confidence=confidence, token=token)
     if as_json:
         click.echo(json.dumps(_release_json(found), indent=2, ensure_ascii=False))
     else:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dither import _checks as check
 from dither._format import loss_text
@@ -24,6 +24,9 @@ from dither.ledger._block_budget import BlockBudget, admits
 from dither.ledger._states import Units
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
+
+if TYPE_CHECKING:
+    from dither.ledger.quotas._reserved import ReservedQuota
 
 __all__ = [
     "EVERYBODY",
@@ -156,7 +159,9 @@ def window(every: str, time: str) -> int:
     return found
 
 
-def read_quota(stored: Mapping[str, Any]) -> QuestionQuota | WindowQuota | UnlockedQuota | None:
+def read_quota(
+    stored: Mapping[str, Any],
+) -> QuestionQuota | WindowQuota | UnlockedQuota | ReservedQuota | None:
     """The caps that ``to_dict`` of one of these wrote; ``None`` where it was of others.
 
     Raises
@@ -170,6 +175,10 @@ def read_quota(stored: Mapping[str, Any]) -> QuestionQuota | WindowQuota | Unloc
         if "clock" in stored:
             read = Calendar.from_dict(stored["blocks"])
             return WindowQuota(read, BudgetFilter.from_dict(stored["each"]))
+        if "reserve" in stored:
+            from dither.ledger.quotas._reserved import ReservedQuota
+
+            return ReservedQuota.from_dict(stored)
         if "unlock" in stored:
             how = stored["unlock"]
             return UnlockedQuota(
@@ -191,19 +200,25 @@ def by_clock(caps: object) -> TypeGuard[WindowQuota]:
     return isinstance(caps, WindowQuota)
 
 
-def is_own_rule(caps: object) -> TypeGuard[QuestionQuota | UnlockedQuota]:
+def is_own_rule(caps: object) -> TypeGuard[QuestionQuota | UnlockedQuota | ReservedQuota]:
     """Whether caps are more than a filter of the sum of charges."""
-    return isinstance(caps, QuestionQuota | UnlockedQuota)
+    from dither.ledger.quotas._reserved import ReservedQuota
+
+    return isinstance(caps, QuestionQuota | UnlockedQuota | ReservedQuota)
 
 
 def holds(
-    caps: QuestionQuota | UnlockedQuota, charge: Units, total: Units, first: str, now: str
+    caps: QuestionQuota | UnlockedQuota | ReservedQuota,
+    charge: Units,
+    total: Units,
+    first: str,
+    now: str,
 ) -> bool:
     """Whether caps bear a charge that is made now.
 
     Parameters
     ----------
-    caps : QuestionQuota or UnlockedQuota
+    caps : QuestionQuota, UnlockedQuota or ReservedQuota
     charge, total : Units
         The charge, and the sum of all with it.
     first, now : str
@@ -211,7 +226,9 @@ def holds(
     """
     if isinstance(caps, QuestionQuota):
         return admits(caps.each, charge)
-    return admits(caps.at(first, now), total)
+    if isinstance(caps, UnlockedQuota):
+        return admits(caps.at(first, now), total)
+    return caps.bears(total, now)
 
 
 def current(caps: WindowQuota, now: str) -> BlockSet:

@@ -101,7 +101,7 @@ class ReservedQuota:
     Parameters
     ----------
     amount : Units
-        What all that uses it may cost together, by either rule.
+        What all that uses it may cost together.
     accounts : tuple of str
         Those that must be able to bear it.
     until : str
@@ -123,11 +123,16 @@ class ReservedQuota:
         return f"what was reserved until {self.until[:13].replace('T', ' ')}:00Z"
 
     def bears(self, total: Units, now: str) -> bool:
-        """Whether all that uses it may come to this, at an hour."""
+        """Whether all that uses it may come to this, at an hour: by rho where epsilon is infinite.
+
+        By the lesser of both a holder could spend more epsilon than was kept.
+        """
         epsilon, delta, rho, rho_delta = self.amount
-        basic = total[0] is not None and total[0] <= (epsilon or 0) and total[1] <= delta
-        zcdp = total[2] is not None and total[2] <= (rho or 0) and total[3] <= rho_delta
-        return now < self.until and (basic or zcdp)
+        if total[0] is not None:
+            bears = total[0] <= (epsilon or 0) and total[1] <= delta
+        else:
+            bears = total[2] is not None and total[2] <= (rho or 0) and total[3] <= rho_delta
+        return now < self.until and bears
 
     def left(self, used: Units) -> Units:
         """What it still holds."""
@@ -217,7 +222,10 @@ def open_reservations(connection: Connection, now: str) -> list[str]:
 
 
 def held_on(
-    name: str, reservations: Sequence[AccountState], used: str | None = None, charge: Units = (0, 0, 0, 0)
+    name: str,
+    reservations: Sequence[AccountState],
+    used: str | None = None,
+    charge: Units = (0, 0, 0, 0),
 ) -> list[Held]:
     """What open reservations hold of an account, once one of them was used for a charge."""
     from dither.ledger._states import units_of

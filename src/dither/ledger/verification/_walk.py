@@ -40,6 +40,8 @@ from dither.ledger._entries import (
 from dither.ledger._owner import SIGNED, LedgerOwner, after_owner_entry, may_set
 from dither.ledger._states import NO_SPENDING, NOTHING, BlockState, Units, added, charge_of
 from dither.ledger.quotas._caps import by_clock, current, holds, is_own_rule
+from dither.ledger.quotas._reserved import PREFIX, Held, ReservedQuota, is_reservation, room
+from dither.ledger.quotas._reserving import unfit
 from dither.privacy._promise import Promise
 from dither.privacy.accounts._budget import BudgetFilter
 
@@ -48,7 +50,7 @@ __all__ = ["COLUMNS", "Bad", "Walk"]
 COLUMNS = (*HASHED[FORMAT], "hash", "answer", "signature")
 """The columns of a row as `Walk.step` takes them: those that are hashed first."""
 
-KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade")
+KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade", "reserve")
 _REMEMBERED = 1000
 """So many sets of blocks that were read before are kept, as text and as sets."""
 
@@ -126,6 +128,8 @@ class Walk:
         self.tables_text = "{}"
         self.owner: LedgerOwner | None = None
         self.notes: list[str] = []
+        self.reservations: dict[str, ReservedQuota] = {}
+        """Those that have not lapsed, by their accounts."""
         self._read: dict[str, BlockSet] = {}
 
     def step(
@@ -202,6 +206,9 @@ class Walk:
         if kind == "answer":
             return bool(row[_TOTALS] == "{}" and not index and row[_BUDGET] is None)
         if kind != "charge" or row[_BUDGET] is not None or True in index.values():
+            return False
+        if self.reservations:
+            # What they hold is looked at in full.
             return False
         spent = []
         time = row[_TIME]
@@ -290,7 +297,7 @@ class Walk:
             raise Bad(self.count, "of another format than what keeps it")
         if (kind == "genesis") != (self.count == 0):
             raise Bad(self.count, "out of place")
-        if (record.budget is not None) != (kind in ("account", "amend")):
+        if (record.budget is not None) != (kind in ("account", "amend", "reserve")):
             raise Bad(self.count, "it sets caps, or sets none, as no entry of its kind does")
         self._signed(record)
         if kind == "upgrade":
@@ -333,6 +340,8 @@ class Walk:
                     self.count,
                     f"what the blocks of account {name!r} have spent is not the sum of its charges",
                 )
+        if charge is not None:
+            self._reserved(record, charge)
         if states:
             raise Bad(self.count, "it says what blocks have spent of an account that has none")
 
@@ -378,14 +387,15 @@ class Walk:
         self.within_caps(name)
         if refused := may_set(self.owner, name, record.budget, account.budget):
             raise Bad(self.count, refused)
-        if (record.kind == "account") != (account.budget is None):
+        opens = record.kind in ("account", "reserve")
+        if opens != (account.budget is None):
             raise Bad(self.count, f"it opens account {name!r} anew, or changes none")
         caps, before = read_budget(record.budget), account.caps
         state = None
         if is_blocks(caps):
             state = account.state
             same = is_blocks(before) and before.calendar.to_dict() == caps.calendar.to_dict()
-            if record.kind == "account":
+            if opens:
                 state = NO_SPENDING
             elif not same or state is None:
                 assert promise is not None
@@ -393,8 +403,52 @@ class Walk:
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
-        if record.kind == "account":
+        if opens:
             account.opened = record.time
+        if (record.kind == "reserve") != isinstance(caps, ReservedQuota):
+            raise Bad(self.count, "it reserves something, or nothing, as no entry of its kind does")
+        if isinstance(caps, ReservedQuota):
+            self._reserve(name, caps, record)
+
+    def _reserve(self, name: str, caps: ReservedQuota, record: Record) -> None:
+        """See that what is reserved could be, and keep it in mind."""
+        if name != f"{PREFIX}{caps.until}:{record.number}" or caps.until <= record.time:
+            raise Bad(self.count, "it makes a reservation under another name, or none that holds")
+        for of in caps.accounts:
+            account = self.accounts.get(of)
+            if account is None or account.budget is None or account.promise_text != record.promise:
+                raise Bad(self.count, "it reserves of an account that there is not")
+            if is_blocks(account.caps) and not by_clock(account.caps) and caps.read is None:
+                raise Bad(self.count, "it does not say of which blocks it reserves")
+            held = [*self._held(of, record.time), (caps.amount, caps.read)]
+            self._within(of, held, caps.read, record.time)
+        self.reservations[name] = caps
+
+    def _reserved(self, record: Record, charge: Units) -> None:
+        """See that a charge leaves what is reserved for others, and uses only what it may."""
+        totals = record.totals_after()
+        used = [name for name in totals if is_reservation(name)]
+        read = record.read_blocks()
+        if len(used) > 1 or any(unfit(self.reservations[name], totals, read) for name in used):
+            raise Bad(self.count, "it uses a reservation that is for something else")
+        for name in totals:
+            held = [] if is_reservation(name) else self._held(name, record.time)
+            if held:
+                self._within(name, held, read, record.time)
+
+    def _held(self, name: str, now: str) -> list[Held]:
+        """What open reservations hold of an account."""
+        return [
+            (caps.left(self.accounts[at].spent), caps.read)
+            for at, caps in self.reservations.items()
+            if name in caps.accounts and caps.until > now
+        ]
+
+    def _within(self, name: str, held: list[Held], read: BlockSet | None, now: str) -> None:
+        account = self.accounts[name]
+        assert account.caps is not None
+        if not room(account.caps, account.spent, account.state, read, held, account.opened, now):
+            raise Bad(self.count, f"it takes of account {name!r} what others have reserved")
 
     def _blocks(self, account: _Account, name: str, record: Record, charge: Units) -> None:
         """Charge the blocks that an entry reads, and hold them against their caps."""
