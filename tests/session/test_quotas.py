@@ -191,6 +191,7 @@ def test_forecasts_follow_charges_and_hours(tmp_path, frames, clock):
     with dt.open(made, sources=frames) as session:
         assert session.balance()[0].forecast().reason == "nothing was charged yet"
         session.sql(COUNT).release(1)
+        assert "less than a day" in str(session.balance()[0].forecast())
         clock.append(clock[0] + timedelta(days=10) - timedelta(hours=1))
         session.sql(COUNT).release(1)
         whole, rate = session.balance()

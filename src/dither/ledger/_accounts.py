@@ -212,7 +212,8 @@ class Balance:
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
         from dither.ledger._states import units_of
-        from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, is_own_rule
+        from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
+        from dither.ledger.quotas._reserved import ReservedQuota
 
         if self.window is not None:
             blocks = self.window
@@ -224,7 +225,7 @@ class Balance:
                 return caps.each.admits(one)
             case UnlockedQuota():
                 return caps.at(self.opened, dated(self.opened)).admits(self._gone + one)
-        if is_own_rule(caps):
+        if isinstance(caps, ReservedQuota):
             return caps.bears(units_of(self.spent + one), dated(""))
         return isinstance(caps, BudgetFilter) and caps.admits(self._gone + one)
 

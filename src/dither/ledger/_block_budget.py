@@ -158,7 +158,11 @@ def read_caps(stored: Mapping[str, Any]) -> Budget:
     quota = read_quota(stored)
     if quota is not None:
         return quota
-    return BlockBudget.from_dict(stored) if "blocks" in stored else BudgetFilter.from_dict(stored)
+    return (
+        BlockBudget.from_dict(stored)
+        if "blocks" in stored
+        else BudgetFilter.from_dict(dict(stored))
+    )
 
 
 @lru_cache(maxsize=1024)

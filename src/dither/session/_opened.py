@@ -169,6 +169,8 @@ class OpenedPolicy:
                     if name in known
                     else Balance.of(name, promise, budget, nothing, None)
                 )
+            if own is not None and (kept := self.ledger.reserved(own)).promise == promise:
+                found.append(kept)
         return found
 
     def reserve(

@@ -97,7 +97,8 @@ class PriceList:
             if self.order == "most":
                 how = "the most there can be" if self.exact else "the cheapest first"
             places = ", ".join(str(place + 1) for place in self.fitting) or "none"
-            which = f"{len(self.fitting)} fit ({how}): {places}"
+            one = len(self.fitting) == 1
+            which = f"{len(self.fitting)} fit{'s' if one else ''} ({how}): {places}"
         return f"{count} question{'s'[: count != 1]}, together {said}; {which}"
 
     def __str__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import html
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -341,7 +341,7 @@ class Session:
 
     def price(
         self,
-        questions: Sequence[Question | PricedQuestion[Any]],
+        questions: Iterable[Question | PricedQuestion[Any]],
         *,
         epsilon: float | str | Fraction | None = None,
         delta: float | str | Fraction | None = None,
@@ -390,7 +390,7 @@ class Session:
         3 questions, together epsilon 1.2 of row of visits; 2 fit (in the given order): 1, 2
         """
         self._opened.check_open()
-        if not isinstance(questions, Sequence) or isinstance(questions, str):
+        if not isinstance(questions, Iterable):
             raise ArgumentError("questions must be a list of questions")
         prices = [price_of(question, self._opened, epsilon, delta) for question in questions]
         return price_list(prices, lambda promise: self._opened.balances([promise]), order)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Forecast", "forecast"]
 
 _HOUR = dt.timedelta(hours=1)
+_DAY = dt.timedelta(days=1)
+"""What was charged within less says nothing of a pace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def forecast(balance: Balance) -> Forecast:
     first, now = map(dt.datetime.fromisoformat, balance.paced)
     # An entry's hour is when that hour began: the charge came within it.
     passed = max(now - first, dt.timedelta(0)) + _HOUR
+    if passed < _DAY:
+        return Forecast(None, "its first charge is less than a day old")
     hours = Fraction(passed // _HOUR) * (1 - used) / used
     try:
         return Forecast((now + int(hours) * _HOUR).date())

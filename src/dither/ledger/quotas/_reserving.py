@@ -29,6 +29,7 @@ from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 
 if TYPE_CHECKING:
+    from dither.ledger._accounts import Balance
     from dither.ledger._block_budget import Budget
     from dither.ledger._states import BlockState
 
@@ -49,6 +50,19 @@ class ReservingLedger(ChangedLedger):
             now: str,
         ) -> tuple[dict[str, Charge], dict[str, BlockState]]: ...
         def _refuse_to_open(self, connection: Connection, name: str) -> None: ...
+
+    def reserved(self, reservation: str) -> Balance:
+        """What is left of the open reservation whose id this is, as of an account.
+
+        Raises
+        ------
+        LedgerError
+            There is none.
+        """
+        with self._reading() as (connection, at):
+            now = dated(at.time)
+            name = holder_account(connection, reservation, now)
+            return self._account(connection, name).balance_at(now)
 
     def reserve(
         self,
@@ -99,7 +113,7 @@ class ReservingLedger(ChangedLedger):
         if blocks is not None and not isinstance(blocks, BlockSet):
             raise ArgumentError("blocks must be a BlockSet, or left out")
         known, holder = new_secret()
-        with self._writing() as writing:  # type: ignore[attr-defined]
+        with self._writing() as writing:
             connection = writing.connection
             now = dated(writing.at.time)
             lapses = read_until(until, now)
