@@ -106,9 +106,7 @@ def ways(
         ]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "reserves"), [(loud, False), (signal, False), (kept, True), (loud, True)]
-)
+@pytest.mark.parametrize(("strategy", "reserves"), [(loud, False), (signal, False), (kept, True)])
 def test_all_together_keep_the_promise(
     tmp_path: Path, strategy: Callable[[Told], tuple[str, int]], reserves: bool
 ) -> None:

@@ -76,7 +76,7 @@ def quota_of(account: str) -> str:
 @lru_cache(maxsize=1024)
 def read_budget(text: str) -> Budget:
     """The caps that an entry holds as JSON."""
-    from dither.ledger._block_budget import read_caps
+    from dither.ledger.quotas._caps import read_caps
 
     return read_caps(json.loads(text))
 
@@ -212,8 +212,7 @@ class Balance:
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
         from dither.ledger._states import units_of
-        from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
-        from dither.ledger.quotas._reserved import ReservedQuota
+        from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota
 
         if self.window is not None:
             blocks = self.window

@@ -18,10 +18,9 @@ from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
 if TYPE_CHECKING:
-    from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota
-    from dither.ledger.quotas._reserved import ReservedQuota
+    from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota
 
-__all__ = ["BlockBudget", "BlockSpending", "Budget", "admits", "least", "read_caps", "said_left"]
+__all__ = ["BlockBudget", "BlockSpending", "Budget", "admits", "least", "said_left"]
 
 _LISTED = 4
 """So many stretches of blocks are listed in a message."""
@@ -149,20 +148,6 @@ class BlockBudget:
 
 Budget = Union[BudgetFilter, BlockBudget, "QuestionQuota", "UnlockedQuota", "ReservedQuota"]
 """What an account may have; the latter, and a `WindowQuota`, are of quotas alone."""
-
-
-def read_caps(stored: Mapping[str, Any]) -> Budget:
-    """The budget of an account, from what its ``to_dict`` wrote."""
-    from dither.ledger.quotas._caps import read_quota
-
-    quota = read_quota(stored)
-    if quota is not None:
-        return quota
-    return (
-        BlockBudget.from_dict(stored)
-        if "blocks" in stored
-        else BudgetFilter.from_dict(dict(stored))
-    )
 
 
 @lru_cache(maxsize=1024)

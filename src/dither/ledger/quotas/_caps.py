@@ -13,31 +13,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from dither import _checks as check
 from dither._format import loss_text
 from dither.blocks._calendar import EVERY, Calendar
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError
-from dither.ledger._block_budget import BlockBudget, admits
-from dither.ledger._states import Units
+from dither.ledger._block_budget import BlockBudget, Budget, admits
+from dither.ledger._states import Units, charge_of, units_of
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
-
-if TYPE_CHECKING:
-    from dither.ledger.quotas._reserved import ReservedQuota
 
 __all__ = [
     "EVERYBODY",
     "MOST_PARTS",
     "QuestionQuota",
+    "ReservedQuota",
     "UnlockedQuota",
     "WindowQuota",
     "by_clock",
     "current",
     "holds",
     "is_own_rule",
+    "read_caps",
     "read_quota",
     "say_quota",
     "window",
@@ -146,6 +145,83 @@ class UnlockedQuota:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ReservedQuota:
+    """The caps of a reservation's own account.
+
+    Parameters
+    ----------
+    amount : Units
+        What all that uses it may cost together.
+    accounts : tuple of str
+        Those that must be able to bear it.
+    until : str
+        The hour from which it holds nothing, as the ledger writes hours.
+    holder : str
+        SHA-256 of what its holder knows.
+    read : BlockSet or None
+        The blocks that it is for, where an account has a budget for each.
+    """
+
+    amount: Units
+    accounts: tuple[str, ...]
+    until: str
+    holder: str
+    read: BlockSet | None = None
+
+    def describe(self) -> str:
+        """The same, in a few words."""
+        return f"what was reserved until {self.until[:13].replace('T', ' ')}:00Z"
+
+    def bears(self, total: Units, now: str) -> bool:
+        """Whether all that uses it may come to this, at an hour: by rho where epsilon is infinite.
+
+        By the lesser of both a holder could spend more epsilon than was kept.
+        """
+        epsilon, delta, rho, rho_delta = self.amount
+        if total[0] is not None:
+            bears = total[0] <= (epsilon or 0) and total[1] <= delta
+        else:
+            bears = total[2] is not None and total[2] <= (rho or 0) and total[3] <= rho_delta
+        return now < self.until and bears
+
+    def left(self, used: Units) -> Units:
+        """What it still holds."""
+        epsilon, delta, rho, rho_delta = (
+            max((whole or 0) - (whole or 0 if part is None else part), 0)
+            for whole, part in zip(self.amount, used, strict=True)
+        )
+        return (epsilon, delta, rho, rho_delta)
+
+    def remaining(self, total: Charge) -> Remaining:
+        """What its holder may still charge to it."""
+        left = charge_of(self.left(units_of(total)))
+        return Remaining(left.epsilon, left.delta, left.rho, left.rho_delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The caps as exact text."""
+        return {
+            "reserve": [str(amount) for amount in self.amount],
+            "accounts": list(self.accounts),
+            "until": self.until,
+            "holder": self.holder,
+            "read": None if self.read is None else self.read.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ReservedQuota:
+        """Read back what `to_dict` wrote."""
+        epsilon, delta, rho, rho_delta = map(int, stored["reserve"])
+        read = stored["read"]
+        return cls(
+            (epsilon, delta, rho, rho_delta),
+            tuple(map(str, stored["accounts"])),
+            str(stored["until"]),
+            str(stored["holder"]),
+            None if read is None else BlockSet.from_dict(read),
+        )
+
+
 @lru_cache(maxsize=1024)
 def _part(whole: BudgetFilter, parts: int, of: int) -> BudgetFilter:
     return BudgetFilter(whole.epsilon * parts / of, whole.delta * parts / of)
@@ -176,8 +252,6 @@ def read_quota(
             read = Calendar.from_dict(stored["blocks"])
             return WindowQuota(read, BudgetFilter.from_dict(stored["each"]))
         if "reserve" in stored:
-            from dither.ledger.quotas._reserved import ReservedQuota
-
             return ReservedQuota.from_dict(stored)
         if "unlock" in stored:
             how = stored["unlock"]
@@ -187,6 +261,16 @@ def read_quota(
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError("a stored quota must hold what its kind does") from error
     return None
+
+
+def read_caps(stored: Mapping[str, Any]) -> Budget:
+    """The budget of an account, from what its ``to_dict`` wrote."""
+    quota = read_quota(stored)
+    if quota is not None:
+        return quota
+    if "blocks" in stored:
+        return BlockBudget.from_dict(stored)
+    return BudgetFilter.from_dict(dict(stored))
 
 
 def say_quota(stored: Mapping[str, Any]) -> str | None:
@@ -202,8 +286,6 @@ def by_clock(caps: object) -> TypeGuard[WindowQuota]:
 
 def is_own_rule(caps: object) -> TypeGuard[QuestionQuota | UnlockedQuota | ReservedQuota]:
     """Whether caps are more than a filter of the sum of charges."""
-    from dither.ledger.quotas._reserved import ReservedQuota
-
     return isinstance(caps, QuestionQuota | UnlockedQuota | ReservedQuota)
 
 

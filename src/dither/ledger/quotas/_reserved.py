@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError
-from dither.ledger._block_budget import admits
-from dither.ledger._states import NO_SPENDING, BlockState, Units, added, charge_of
+from dither.ledger._block_budget import BlockBudget, admits
+from dither.ledger._states import NO_SPENDING, BlockState, Units, added, units_of
 from dither.ledger.quotas._caps import (
     QuestionQuota,
+    ReservedQuota,
     UnlockedQuota,
     by_clock,
     current,
 )
 from dither.ledger.stores._store import touches
 from dither.privacy._charge import Charge
-from dither.privacy.accounts._budget import Remaining
 
 if TYPE_CHECKING:
     from dither.ledger._accounts import AccountState
@@ -40,7 +40,6 @@ __all__ = [
     "PREFIX",
     "Held",
     "Reservation",
-    "ReservedQuota",
     "held_on",
     "is_reservation",
     "new_secret",
@@ -92,85 +91,6 @@ class Reservation:
 
     def __repr__(self) -> str:
         return f"<reservation, {self.describe()}>"
-
-
-@dataclass(frozen=True, slots=True)
-class ReservedQuota:
-    """The caps of a reservation's own account.
-
-    Parameters
-    ----------
-    amount : Units
-        What all that uses it may cost together.
-    accounts : tuple of str
-        Those that must be able to bear it.
-    until : str
-        The hour from which it holds nothing, as the ledger writes hours.
-    holder : str
-        SHA-256 of what its holder knows.
-    read : BlockSet or None
-        The blocks that it is for, where an account has a budget for each.
-    """
-
-    amount: Units
-    accounts: tuple[str, ...]
-    until: str
-    holder: str
-    read: BlockSet | None = None
-
-    def describe(self) -> str:
-        """The same, in a few words."""
-        return f"what was reserved until {self.until[:13].replace('T', ' ')}:00Z"
-
-    def bears(self, total: Units, now: str) -> bool:
-        """Whether all that uses it may come to this, at an hour: by rho where epsilon is infinite.
-
-        By the lesser of both a holder could spend more epsilon than was kept.
-        """
-        epsilon, delta, rho, rho_delta = self.amount
-        if total[0] is not None:
-            bears = total[0] <= (epsilon or 0) and total[1] <= delta
-        else:
-            bears = total[2] is not None and total[2] <= (rho or 0) and total[3] <= rho_delta
-        return now < self.until and bears
-
-    def left(self, used: Units) -> Units:
-        """What it still holds."""
-        epsilon, delta, rho, rho_delta = (
-            max((whole or 0) - (whole or 0 if part is None else part), 0)
-            for whole, part in zip(self.amount, used, strict=True)
-        )
-        return (epsilon, delta, rho, rho_delta)
-
-    def remaining(self, total: Charge) -> Remaining:
-        """What its holder may still charge to it."""
-        from dither.ledger._states import units_of
-
-        left = charge_of(self.left(units_of(total)))
-        return Remaining(left.epsilon, left.delta, left.rho, left.rho_delta)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The caps as exact text."""
-        return {
-            "reserve": [str(amount) for amount in self.amount],
-            "accounts": list(self.accounts),
-            "until": self.until,
-            "holder": self.holder,
-            "read": None if self.read is None else self.read.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> ReservedQuota:
-        """Read back what `to_dict` wrote."""
-        epsilon, delta, rho, rho_delta = map(int, stored["reserve"])
-        read = stored["read"]
-        return cls(
-            (epsilon, delta, rho, rho_delta),
-            tuple(map(str, stored["accounts"])),
-            str(stored["until"]),
-            str(stored["holder"]),
-            None if read is None else BlockSet.from_dict(read),
-        )
 
 
 def is_reservation(account: str) -> bool:
@@ -228,8 +148,6 @@ def held_on(
     charge: Units = (0, 0, 0, 0),
 ) -> list[Held]:
     """What open reservations hold of an account, once one of them was used for a charge."""
-    from dither.ledger._states import units_of
-
     found = []
     for state in reservations:
         caps = state.budget
@@ -262,8 +180,6 @@ def room(
     first, now : str
         The hours in which the account was opened, and of now.
     """
-    from dither.ledger._block_budget import BlockBudget
-
     total = spent
     for units, _ in held:
         total = added(total, units)

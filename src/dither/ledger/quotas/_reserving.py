@@ -15,10 +15,10 @@ from dither.ledger._accounts import AccountState, checked_accounts, same_caps
 from dither.ledger._changes import ChangedLedger, budget_json, opened
 from dither.ledger._entries import UNIT, canonical, dated
 from dither.ledger._states import units_of
+from dither.ledger.quotas._caps import ReservedQuota
 from dither.ledger.quotas._reserved import (
     PREFIX,
     Reservation,
-    ReservedQuota,
     holder_of,
     is_reservation,
     new_secret,

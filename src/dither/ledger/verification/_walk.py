@@ -39,8 +39,8 @@ from dither.ledger._entries import (
 )
 from dither.ledger._owner import SIGNED, LedgerOwner, after_owner_entry, may_set
 from dither.ledger._states import NO_SPENDING, NOTHING, BlockState, Units, added, charge_of
-from dither.ledger.quotas._caps import by_clock, current, holds, is_own_rule
-from dither.ledger.quotas._reserved import PREFIX, Held, ReservedQuota, is_reservation, room
+from dither.ledger.quotas._caps import ReservedQuota, by_clock, current, holds, is_own_rule
+from dither.ledger.quotas._reserved import PREFIX, Held, is_reservation, room
 from dither.ledger.quotas._reserving import unfit
 from dither.privacy._promise import Promise
 from dither.privacy.accounts._budget import BudgetFilter

@@ -17,8 +17,8 @@ from dither.errors import ArgumentError, BudgetError, LedgerError, PromiseError
 from dither.ledger import BlockBudget, Ledger, _entries
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import NOTHING, added, units_of
-from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, WindowQuota
-from dither.ledger.quotas._reserved import ReservedQuota, room
+from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota, WindowQuota
+from dither.ledger.quotas._reserved import room
 from dither.privacy import Charge, Promise
 from ledger.racing import raced
 from ledger.stores import only_files

@@ -15,10 +15,16 @@ from dither.blocks._calendar import Calendar
 from dither.errors import ArgumentError, BudgetError
 from dither.ledger import Ledger, OwnerKey, _entries
 from dither.ledger._accounts import Balance, is_quota, quota_of
-from dither.ledger._block_budget import read_caps
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import NOTHING, added, units_of
-from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, WindowQuota, holds, window
+from dither.ledger.quotas._caps import (
+    QuestionQuota,
+    UnlockedQuota,
+    WindowQuota,
+    holds,
+    read_caps,
+    window,
+)
 from dither.privacy import Charge, Promise
 from ledger.racing import raced
 from ledger.stores import only_files
