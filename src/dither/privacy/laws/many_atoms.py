@@ -16,14 +16,16 @@ kind.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.discrete_gaussian import LatticeGaussian
+from dither.privacy.laws.discrete_gaussians import LEAST_V, DiscreteGaussiansTerm
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.term import EPS, Array, Complex, Term, transform
+from dither.privacy.laws.term import EPS, FADED, UNKNOWN, Array, Complex, Term, transform
 
 __all__ = ["ManyAtomsTerm", "joined"]
 
@@ -33,13 +35,6 @@ _KINDS = 8
 
 _VALUES = 64
 """Losses of one kind up to which it is."""
-
-_FADED = -46.0
-"""A logarithm of a modulus that a node need not be known beyond: of 10^5 of them 1e-15 is left."""
-
-_UNKNOWN = 1.1
-"""The slack of a number z of which |z| <= e^b is known, where e^b stands for it: log 3, and as much
-again as M(c) itself is off by, less than a thousandth."""
 
 _LEAST = -600.0
 """Logarithms of products of numbers of at most 1 that are doubles with all of their digits."""
@@ -136,10 +131,10 @@ class ManyAtomsTerm(Term):
             for block, (_, top, rest, _) in zip(self._blocks, tilted, strict=True)
             for x in (block.counts * (top + rest)).tolist()
         )
-        value, slack = np.zeros(len(u), dtype=complex), np.full(len(u), _UNKNOWN)
+        value, slack = np.zeros(len(u), dtype=complex), np.full(len(u), UNKNOWN)
         bound = self._bound(c, tilted, u)
         value.real[:] = bound
-        asked = np.flatnonzero(bound > _FADED)
+        asked = np.flatnonzero(bound > FADED)
         rows = max(1, _HELD // self._values)
         for first in range(0, len(asked), rows):
             some = asked[first : first + rows]
@@ -220,7 +215,7 @@ class ManyAtomsTerm(Term):
             for b, (_, top, _, _) in zip(self._blocks, tilted, strict=True)
         ]
         # Chances are off by four times the first, twice in a product; the second is what
-        # `_UNKNOWN` allows for.
+        # `UNKNOWN` allows for.
         if max(rough) > 1e-10 or self.blur(c) > 1e-3:
             return nothing
         found = list(self._pairs([weight for _, _, _, weight in tilted]))
@@ -229,7 +224,7 @@ class ManyAtomsTerm(Term):
         pairs, gaps, off = (np.concatenate(column) for column in zip(*found, strict=True))
         spread = float(pairs.sum())
         # Even with all cosines at their least the bound would not reach what is asked of it.
-        if spread < -_FADED:
+        if spread < -FADED:
             return nothing
         near = transform(gaps, pairs, u).real
         # Ten times the 8e-10 of chances, and of 10^5 products and their sums some 1e-11.
@@ -241,7 +236,7 @@ class ManyAtomsTerm(Term):
         """A product of matrices, and each kind where a sum of cosines is seldom so large."""
         found = [pairs for pairs, _, _ in self._pairs([b.tilted(c)[3] for b in self._blocks])]
         pairs = np.concatenate([*found, np.zeros(1)])
-        away = float(pairs.sum()) + _FADED
+        away = float(pairs.sum()) + FADED
         deviation = math.sqrt(float((pairs**2).sum()) / 2)
         share = math.erfc(away / (deviation * math.sqrt(2))) / 2 if away > 0 else 1.0
         return 1 + self._kinds / 25 + share * self._values
@@ -253,11 +248,21 @@ def _roundings(summands: int) -> float:
 
 
 def joined(terms: Sequence[Term]) -> list[Term]:
-    """The terms, of which those of few losses are one where they are many."""
+    """The terms, of which those of few losses, and those of one law, are one where they are many."""
+    terms = list(terms)
     few = [t for t in terms if type(t) in {AtomTerm, ResponseTerm} and isinstance(t, AtomTerm)]
     # Laws that leave mass out have moments of their own, which a sum of atoms would miss.
     few = [t for t in few if len(t.losses) <= _VALUES and t.lost == 0 and t.moment is None]
-    if len(few) < _KINDS:
-        return list(terms)
-    taken = {id(t) for t in few}
-    return [*(t for t in terms if id(t) not in taken), ManyAtomsTerm(few)]
+    lattices = [t for t in terms if isinstance(t, LatticeGaussian) and t.law.v >= LEAST_V]
+    makers: list[tuple[Sequence[Term], Callable[[], Term]]] = [
+        (few, lambda: ManyAtomsTerm(few)),
+        (
+            lattices,
+            lambda: DiscreteGaussiansTerm([t.law for t in lattices], [t.count for t in lattices]),
+        ),
+    ]
+    for some, make in makers:
+        if len(some) >= _KINDS:
+            taken = {id(t) for t in some}
+            terms = [*(t for t in terms if id(t) not in taken), make()]
+    return terms

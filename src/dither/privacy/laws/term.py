@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 __all__ = [
     "EPS",
+    "FADED",
     "SHORT",
+    "UNKNOWN",
     "Array",
     "Complex",
     "LawCells",
@@ -32,6 +34,13 @@ Complex = npt.NDArray[Any]
 EPS = 2.0**-52
 """The spacing of doubles at 1; one rounding errs by at most half of it."""
 
+
+FADED = -46.0
+"""A logarithm of a modulus that a node need not be known beyond: of 10^5 of them 1e-15 is left."""
+
+UNKNOWN = 1.1
+"""The slack of a number z of which |z| <= e^b is known, where e^b stands for it: log 3, and as much
+again as M(c) itself is off by, less than a thousandth."""
 
 SHORT = 128
 """Summands of one matrix product, so that its rounding is charged as that of a short sum."""
