@@ -1,8 +1,8 @@
 """Many discrete Gaussians at once, on a line Re t = c, each by a few waves.
 
-Tilted by c, noise x of v = sigma² has masses in proportion to e^{-(x + a)²/(2v)}, a = cs for a shift
-s, and the loss (s² - 2sx)/(2v). With theta = us/v, of which theta' in [-pi, pi] is what is left of
-whole turns, Poisson summation gives ::
+Tilted by c, noise x of v = sigma² has masses in proportion to e^{-(x + a)²/(2v)}, a = cs for a
+shift s, and the loss (s² - 2sx)/(2v). With theta = us/v, of which theta' in [-pi, pi] is what is
+left of whole turns, Poisson summation gives ::
 
     M(c + iu)/M(c) = e^{i·theta·s/2 + i·theta'·a - v·theta'²/2}·S(theta')/S(0)
     S(x) = Σ_m e^{-2·pi·v·m·(x + pi·m) + 2·pi·i·m·a}

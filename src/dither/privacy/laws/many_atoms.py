@@ -1,16 +1,10 @@
 """Many losses of few values each at once: sums over kinds in arrays, and bounds where they fade.
 
 A schedule of discrete noise makes thousands of kinds that run once each. On a line Re t = c a kind
-of tilted chances w_j at losses L_j has M(c + iu)/M(c) = Σ w_j·e^{iu·L_j}. Of any two losses a and b
-that are g apart ::
-
-    |Σ w_j·e^{iu·L_j}|² = 1 - Σ_{i,j} w_i·w_j·(1 - cos(u·(L_i - L_j)))
-                       <= 1 - 2·w_a·w_b·(1 - cos(u·g))
-
-so that the logarithm of the modulus of all together is at most -Σ_k n_k·w_a·w_b·(1 - cos(u·g_k)), a
-sum of cosines that all nodes share in two levels. Where that is below -46 nothing else is asked,
-and only what is left, next to u = 0 and where many kinds come round at once, is summed kind by
-kind.
+of tilted chances w_j at losses L_j has M(c + iu)/M(c) = Σ w_j·e^{iu·L_j}. The logarithm of the
+modulus of all together is at most a sum of cosines (`term.paired`), which all nodes share in two
+levels. Where that is below -46 nothing else is asked, and only what is left, next to u = 0 and
+where many kinds come round at once, is summed kind by kind.
 """
 
 from __future__ import annotations
@@ -18,14 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import LatticeGaussian
 from dither.privacy.laws.discrete_gaussians import LEAST_V, DiscreteGaussiansTerm
+from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.term import EPS, FADED, UNKNOWN, Array, Complex, Term, transform
+from dither.privacy.laws.sampled.laplaces import LARGEST, SampledLaplacesTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import SampledTerm
+from dither.privacy.laws.term import EPS, FADED, UNKNOWN, Array, Complex, Term, paired
 
 __all__ = ["ManyAtomsTerm", "joined"]
 
@@ -222,15 +221,7 @@ class ManyAtomsTerm(Term):
         if not found:
             return nothing
         pairs, gaps, off = (np.concatenate(column) for column in zip(*found, strict=True))
-        spread = float(pairs.sum())
-        # Even with all cosines at their least the bound would not reach what is asked of it.
-        if spread < -FADED:
-            return nothing
-        near = transform(gaps, pairs, u).real
-        # Ten times the 8e-10 of chances, and of 10^5 products and their sums some 1e-11.
-        lost = 1e-8 * spread + u * float((pairs * off).sum())
-        result: Array = np.minimum(near - spread + lost, 0.0)
-        return result
+        return paired(pairs, gaps, off, u)
 
     def cost(self, c: float, u: float) -> float:
         """A product of matrices, and each kind where a sum of cosines is seldom so large."""
@@ -248,8 +239,14 @@ def _roundings(summands: int) -> float:
 
 
 def joined(terms: Sequence[Term]) -> list[Term]:
-    """The terms, of which those of few losses, and those of one law, are one where they are many."""
-    terms = list(terms)
+    """The terms, of which those of few losses, or of one law, are one where they are many."""
+    return list(_joined(tuple(terms)))
+
+
+# Several contours of the same terms are made one after the other, and terms keep what they know.
+@lru_cache(maxsize=4)
+def _joined(given: tuple[Term, ...]) -> tuple[Term, ...]:
+    terms = list(given)
     few = [t for t in terms if type(t) in {AtomTerm, ResponseTerm} and isinstance(t, AtomTerm)]
     # Laws that leave mass out have moments of their own, which a sum of atoms would miss.
     few = [t for t in few if len(t.losses) <= _VALUES and t.lost == 0 and t.moment is None]
@@ -260,9 +257,28 @@ def joined(terms: Sequence[Term]) -> list[Term]:
             lattices,
             lambda: DiscreteGaussiansTerm([t.law for t in lattices], [t.count for t in lattices]),
         ),
+        *((some, partial(_laplaces, some, way)) for way, some in _sampled_laplaces(terms)),
     ]
     for some, make in makers:
         if len(some) >= _KINDS:
             taken = {id(t) for t in some}
             terms = [*(t for t in terms if id(t) not in taken), make()]
-    return terms
+    return tuple(terms)
+
+
+def _sampled_laplaces(terms: Sequence[Term]) -> list[tuple[bool, list[SampledLineTerm]]]:
+    """Those on Poisson samples, of units removed and of units added."""
+    found = {True: [], False: []}
+    for term in terms:
+        if isinstance(term, SampledLineTerm) and isinstance(term.inner, SampledTerm):
+            base = term.base
+            if isinstance(base, LaplaceTerm) and float(base.epsilons[0]) <= LARGEST:
+                found[term.inner.removal].append(term)
+    return list(found.items())
+
+
+def _laplaces(terms: Sequence[SampledLineTerm], removal: bool) -> SampledLaplacesTerm:
+    bases = [term.base for term in terms]
+    epsilons = [float(base.epsilons[0]) for base in bases if isinstance(base, LaplaceTerm)]
+    rates, counts = [t.rate for t in terms], [float(t.count) for t in terms]
+    return SampledLaplacesTerm(np.array(epsilons), np.array(rates), np.array(counts), removal)
