@@ -268,7 +268,7 @@ def _joined(given: tuple[Term, ...]) -> tuple[Term, ...]:
 
 def _sampled_laplaces(terms: Sequence[Term]) -> list[tuple[bool, list[SampledLineTerm]]]:
     """Those on Poisson samples, of units removed and of units added."""
-    found = {True: [], False: []}
+    found: dict[bool, list[SampledLineTerm]] = {True: [], False: []}
     for term in terms:
         if isinstance(term, SampledLineTerm) and isinstance(term.inner, SampledTerm):
             base = term.base
