@@ -36,12 +36,11 @@ from dither.ledger._accounts import (
     check_promise,
     check_text,
     checked_accounts,
-    is_blocks,
     other_promise,
     same_caps,
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
-from dither.ledger._block_budget import admits
+from dither.ledger._block_budget import BlockBudget, admits
 from dither.ledger._changes import ChangedLedger, budget_json, opened
 from dither.ledger._entries import (
     FORMAT,
@@ -603,7 +602,8 @@ class Ledger(ChangedLedger):
                 raise other_promise(account, charge.promise)
             totals[name] = account.spent + charge
             caps = account.budget
-            if is_blocks(caps):
+            bears, whole = True, None
+            if isinstance(caps, BlockBudget):
                 if blocks is None:
                     raise ArgumentError(
                         f"blocks must be given: {account.shown} has a budget for each {caps.noun}"
@@ -614,7 +614,7 @@ class Ledger(ChangedLedger):
                 bears = all(admits(caps.each, total) for total in after)
                 whole = caps.lifetime
             else:
-                bears, whole = True, caps
+                whole = caps
             if not bears or (whole is not None and not whole.admits(totals[name])):
                 raise _refused(account, charge, blocks)
         if blocks is not None and not spending:
