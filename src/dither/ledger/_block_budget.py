@@ -149,7 +149,9 @@ Budget = BudgetFilter | BlockBudget
 
 def read_caps(stored: Mapping[str, Any]) -> Budget:
     """The budget of an account, from what its ``to_dict`` wrote."""
-    return BlockBudget.from_dict(stored) if "blocks" in stored else BudgetFilter.from_dict(stored)
+    if "blocks" in stored:
+        return BlockBudget.from_dict(stored)
+    return BudgetFilter.from_dict(dict(stored))
 
 
 @lru_cache(maxsize=1024)
@@ -243,7 +245,7 @@ class BlockSpending:
         budget, units = self.budget, units_of(charge)
         short: list[tuple[Range | str, Units]] = []
         for held, spent in self.state.within(blocks):
-            _, totals = BlockState((spent,)).plus(BlockSet.of_range(0, 0), units)
+            _, totals = BlockState((), (spent,)).plus(BlockSet.of_range(0, 0), units)
             if not all(admits(budget.each, total) for total in totals):
                 short.append((held, spent))
         said = list(self._said(short))

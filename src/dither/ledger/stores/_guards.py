@@ -9,9 +9,9 @@ from sqlalchemy import Column, Connection, Integer, Table, text
 from dither.errors import LedgerCorruptError
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema
-from dither.ledger.stores._store import FORMAT, format_of, head, metadata
+from dither.ledger.stores._store import FORMAT, entries, format_of, head, metadata, states
 
-__all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make"]
+__all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make", "upgrade"]
 
 RESTORE = "restore it from a backup"
 
@@ -149,13 +149,43 @@ def make(connection: Connection, schema: str) -> None:
     metadata.create_all(connection, checkfirst=False)
     connection.execute(ledger.insert().values(format=FORMAT))
     connection.execute(head.insert().values(id=1, count=0, hash=FIRST))
-    for name, body in _bodies(schema).items():
+    _guard(connection, schema, FUNCTIONS, TRIGGERS)
+
+
+def upgrade(connection: Connection, schema: str) -> None:
+    """Bring the tables of format 2 to the newest, inside the running transaction."""
+    quoted = _quoted(schema)
+    for column in ("blocks", "signature"):
+        _run(connection, f'ALTER TABLE {quoted}.entries ADD COLUMN {column} text COLLATE "C"')
+    for index in entries.indexes:
+        index.create(connection)
+    states.create(connection)
+    # The version is guarded as well; nobody else sees the table before the transaction ends.
+    _run(connection, f"ALTER TABLE {quoted}.ledger DISABLE TRIGGER USER")
+    connection.execute(ledger.update().values(format=FORMAT))
+    _run(connection, f"ALTER TABLE {quoted}.ledger ENABLE TRIGGER USER")
+    changed = {
+        name: body for name, body in FUNCTIONS.items() if EARLIER_FUNCTIONS.get(name) != body
+    }
+    triggers = {key: held for key, held in TRIGGERS.items() if key not in EARLIER_TRIGGERS}
+    _guard(connection, schema, changed, triggers)
+
+
+def _guard(
+    connection: Connection,
+    schema: str,
+    functions: Mapping[str, str],
+    triggers: Mapping[tuple[str, str], tuple[str, str]],
+) -> None:
+    quoted = _quoted(schema)
+    for name, body in _bodies(schema, functions).items():
         _run(
             connection,
-            f"CREATE FUNCTION {quoted}.{name}() RETURNS trigger LANGUAGE plpgsql "
+            f"CREATE OR REPLACE FUNCTION {quoted}.{name}() RETURNS trigger LANGUAGE plpgsql "
             f"SET search_path = pg_catalog AS $dither${body}$dither$",
         )
-    for number, ((table, events), (row, name)) in enumerate(TRIGGERS.items()):
+    for (table, events), (row, name) in triggers.items():
+        number = list(TRIGGERS).index((table, events))
         _run(
             connection,
             f"CREATE TRIGGER guard_{number} BEFORE {events} ON {quoted}.{table} "

@@ -10,13 +10,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, DitherError
-from dither.ledger._accounts import AccountState, is_blocks, read_budget
-from dither.ledger._block_budget import Budget, admits
+from dither.ledger._accounts import AccountState, read_budget
+from dither.ledger._block_budget import BlockBudget, Budget, admits
 from dither.ledger._changes import carried
 from dither.ledger._entries import (
     FIRST,
@@ -65,7 +66,17 @@ class Bad(Exception):
 class _Account:
     """An account between two entries."""
 
-    __slots__ = ("budget", "caps", "charged", "name", "promise", "promise_text", "spent", "state")
+    __slots__ = (
+        "budget",
+        "caps",
+        "charged",
+        "name",
+        "promise",
+        "promise_text",
+        "spent",
+        "state",
+        "written",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = encode_basestring_ascii(name)
@@ -77,6 +88,8 @@ class _Account:
         self.state: BlockState | None = None
         self.charged: int | None = None
         """The last charge that was not held against caps yet."""
+        self.written: int | None = None
+        """The last entry that says what its blocks have spent."""
 
     def text(self, spent: Units) -> str:
         """Its part of the column ``totals``."""
@@ -204,6 +217,8 @@ class Walk:
         for account, units, state in zip(accounts, spent, states, strict=True):
             account.spent, account.state = units, state
             account.charged = self.count
+            if state is not None:
+                account.written = self.count
         return True
 
     def _expected_blocks(
@@ -226,7 +241,7 @@ class Walk:
         states: list[BlockState | None] = []
         hashes = []
         for account in accounts:
-            if account.state is None or not is_blocks(account.caps):
+            if account.state is None or not isinstance(account.caps, BlockBudget):
                 states.append(None)
                 continue
             state, after = account.state.plus(read, charge)
@@ -258,6 +273,8 @@ class Walk:
         if (record.budget is not None) != (kind in ("account", "amend")):
             raise Bad(self.count, "it sets caps, or sets none, as no entry of its kind does")
         self._signed(record)
+        if kind == "upgrade":
+            self._carried(note)
         amounts = record.amounts()
         promise = promise_of(record.promise)
         self._bound(record, promise)
@@ -281,13 +298,25 @@ class Walk:
                 )
             if charge is not None and account.state is not None:
                 self._blocks(account, name, record, charge)
-            if account.state is not None and states.pop(name, None) != digest(account.state.text()):
+            if account.state is None:
+                continue
+            account.written = self.count
+            if states.pop(name, None) != digest(account.state.text()):
                 raise Bad(
                     self.count,
                     f"what the blocks of account {name!r} have spent is not the sum of its charges",
                 )
         if states:
             raise Bad(self.count, "it says what blocks have spent of an account that has none")
+
+    def _carried(self, note: Mapping[str, Any]) -> None:
+        """See that an upgrade keeps the caps and the spending of every account."""
+        kept = {
+            name: {"caps": json.loads(account.budget or "{}"), "spent": _dict_of(account.spent)}
+            for name, account in self.accounts.items()
+        }
+        if note["accounts"] != kept:
+            raise Bad(self.count, "it does not keep what accounts may spend and have spent")
 
     def _signed(self, record: Record) -> None:
         """See that whoever changes a ledger may."""
@@ -326,9 +355,12 @@ class Walk:
             raise Bad(self.count, f"it opens account {name!r} anew, or changes none")
         caps, before = read_budget(record.budget), account.caps
         state = None
-        if is_blocks(caps):
+        if isinstance(caps, BlockBudget):
             state = account.state
-            same = is_blocks(before) and before.calendar.to_dict() == caps.calendar.to_dict()
+            same = (
+                isinstance(before, BlockBudget)
+                and before.calendar.to_dict() == caps.calendar.to_dict()
+            )
             if record.kind == "account":
                 state = NO_SPENDING
             elif not same or state is None:
@@ -342,7 +374,7 @@ class Walk:
         """Charge the blocks that an entry reads, and hold them against their caps."""
         caps = account.caps
         read = record.read_blocks()
-        if read is None or account.state is None or not is_blocks(caps):
+        if read is None or account.state is None or not isinstance(caps, BlockBudget):
             raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
         account.state, after = account.state.plus(read, charge)
         if not all(admits(caps.each, total) for total in after):
@@ -380,7 +412,7 @@ class Walk:
         caps = account.caps
         if number is None or caps is None:
             return
-        whole = caps.lifetime if is_blocks(caps) else caps
+        whole = caps.lifetime if isinstance(caps, BlockBudget) else caps
         if whole is not None and not admits(whole, account.spent):
             raise Bad(number, f"it charges more to account {name!r} than its caps bear")
 
@@ -405,6 +437,10 @@ def _units(row: Sequence[Any]) -> Units:
         None if rho == "infinite" else int(rho),
         int(rho_delta),
     )
+
+
+def _dict_of(spent: Units) -> dict[str, str]:
+    return asdict(Amounts.of(charge_of(spent)))
 
 
 def _of_amounts(amounts: Amounts) -> Units:
