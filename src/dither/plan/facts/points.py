@@ -275,6 +275,7 @@ def _next(start: dt.date, part: str) -> Any:
 
 
 def first_of_year(value: Value, *, strict: bool) -> Any:
+    """The first day of the first year that is at least a number, or above it."""
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
         return None
     year = floor(value) + 1 if strict else ceil(value)
