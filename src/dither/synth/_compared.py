@@ -229,10 +229,12 @@ class MeasuredDistances(Printable):
 
     def summary(self) -> str:
         """The mean by order, and the tables that are farthest off."""
+        blocks = self.certificate.content["text"].get("blocks")
         lines = [
             f"Measured with noise, {cost_text(Fraction(self.epsilon), Fraction(self.delta))}: "
             f"{count_text(len(self.columns), 'table')} of counts, of some {self._rows:,} real rows "
             f"and {self.synthetic_rows:,} synthetic ones.",
+            *(wrapped(blocks) if blocks else ()),
             "",
             f"{'':<9}{'tables':>8}{'mean':>9}  interval at {level(0.95)}",
         ]

@@ -39,7 +39,7 @@ def answers(folder, most, keys):
     }
     found = []
     with dt.open(policy, sources={"t": table()}) as session:
-        engine = session._opened.engine
+        engine = session._engine
         for question in QUESTIONS:
             job = session.sql(question)._plan.job
             for key in keys:

@@ -126,6 +126,8 @@ class PrivateResult(Printable, ABC):
         lines = [*self._lines(), f"Cost: {self.cost}."]
         if self.certificate is not None:
             lines[-1] += f" Ledger entry {self.certificate.content['ledger']['entry']}."
+            if told := self.certificate.content["text"].get("blocks"):
+                lines.append(f"Blocks: {told}.")
         if self.assumptions:
             lines.append(f"Assumes: {'; '.join(self.assumptions)}.")
         lines += [f"Note: {note}" for note in self.notes]
