@@ -301,6 +301,7 @@ class Question(UnreleasedQuestion):
         *,
         confidence: float = 0.95,
         token: str | None = None,
+        reuse: bool | None = None,
         max_groups: int | None = None,
         max_rows: int | None = None,
     ) -> Release:
@@ -318,6 +319,9 @@ class Question(UnreleasedQuestion):
         token : str, optional
             Names the request. Asked again with the same token, the stored answer comes back and
             nothing is charged.
+        reuse : bool, optional
+            Whether the newest of `published` will do, free of charge; what the policy says in
+            ``[releases]`` where left out.
         max_groups, max_rows : int, optional
             How many groups one unit may count in, and with how many rows in each, in place of the
             policy's limits; never above its caps. Larger ones cut less, and take more noise.
@@ -344,10 +348,37 @@ class Question(UnreleasedQuestion):
         """
         if max_groups is not None or max_rows is not None:
             asked = self.within(max_groups=max_groups, max_rows=max_rows)
-            return asked.release(epsilon, delta, confidence=confidence, token=token)
+            return asked.release(epsilon, delta, confidence=confidence, token=token, reuse=reuse)
         self._opened.check_open()
         request = self._request(epsilon, delta, check.confidence(confidence))
-        return self._read(request.release(token))
+        return self._read(request.release(token, reuse))
+
+    @deep()
+    def published(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        confidence: float = 0.95,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+    ) -> list[Release]:
+        """Earlier answers to this very question at this price, of this policy; free of charge.
+
+        Parameters
+        ----------
+        epsilon, delta, confidence, max_groups, max_rows
+            As for ``release``.
+
+        Returns
+        -------
+        list of Release
+            Oldest first; ``notes`` say when each was charged. An analyst sees those that were
+            released to them, or to everybody, as the policy says in ``[releases]``.
+        """
+        asked = self.within(max_groups=max_groups, max_rows=max_rows)
+        request = asked._request(epsilon, delta, check.confidence(confidence))
+        return [asked._read(one) for one in request.published()]
 
     def _request(self, epsilon: Number, delta: Number | None, confidence: float) -> Request:
         """What a release asks for."""
