@@ -101,3 +101,21 @@ def test_a_checkpoint_is_signed_and_refuses_an_older_ledger(
         done = run("ledger", "checkpoint", "kept.ledger", *options)
         assert (done.exit_code, words in done.output) == (code, True), done.output
     assert not (folder / "d.json").exists()
+
+
+def test_an_entry_of_the_registry(run: Run, folder) -> None:
+    """Printed or written; what is to be filled in is said on standard error."""
+    released(run, "--certificate", "n.cert.json")
+    done = run("registry", "n.cert.json", "--set", "basic.intended_use=Plan clinics")
+    assert done.exit_code == 0, done.output
+    body = json.loads(done.stdout)
+    assert body["deployment"]["basic"]["intended_use"] == "Plan clinics"
+    assert "To be filled in: url_slug, basic.name" in done.stderr
+    curators = 'basic.data_curators=[{"data_curator_name": "Clinic"}]'
+    named = ("--policy", "dither.toml", "--ledger", "visits.ledger", "--out", "e.yaml")
+    done = run("registry", "n.cert.json", *named, "--set", curators)
+    assert done.exit_code == 0, done.output
+    body = json.loads((folder / "e.yaml").read_text())
+    assert body["deployment"]["basic"]["data_curators"] == [{"data_curator_name": "Clinic"}]
+    for wrong, code in (("basic.intended_use", 2), ("basic.use=x", 4)):
+        assert run("registry", "n.cert.json", "--set", wrong).exit_code == code
