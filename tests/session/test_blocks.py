@@ -23,7 +23,7 @@ from dither.errors import (
 )
 from dither.plan.relations import scans
 from dither.query._builder import TableQuery
-from dither.session._certificate import _digest
+from dither.session._certificate import digest_of as _digest
 from dither.session._session import Session
 
 MONTHS = Calendar(every="month")

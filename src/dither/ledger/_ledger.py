@@ -66,6 +66,7 @@ from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
     from dither.ledger._block_budget import Budget
+    from dither.ledger._checkpoint import Checkpoint
 
 __all__ = ["Ledger"]
 
@@ -107,6 +108,7 @@ class Ledger(ChangedLedger):
         *,
         create: bool = True,
         timeout: float = 30.0,
+        checkpoint: Checkpoint | None = None,
     ) -> Ledger:
         """Open a ledger, or begin one.
 
@@ -120,6 +122,8 @@ class Ledger(ChangedLedger):
             Begin a new ledger where there is none.
         timeout : float
             Seconds to wait for another process that holds it, and for a server.
+        checkpoint : Checkpoint, optional
+            What the ledger must hold, signed by its owner. Then none is begun.
 
         Raises
         ------
@@ -135,10 +139,19 @@ class Ledger(ChangedLedger):
             checked with every charge, and the whole chain by `verify`.
         LedgerLockedError
             Another process holds it for longer than ``timeout``.
+        CheckpointError
+            It is another ledger than the checkpoint's, older than that, or forks from it.
         """
         if not timeout > 0:
             raise ArgumentError("timeout must be above 0 seconds")
-        return cls(opened_store(place, create, timeout))
+        found = cls(opened_store(place, create and checkpoint is None, timeout))
+        if checkpoint is not None:
+            try:
+                checkpoint.check(found)
+            except BaseException:
+                found.close()
+                raise
+        return found
 
     @property
     def place(self) -> Path | LedgerSchema:
@@ -453,10 +466,22 @@ class Ledger(ChangedLedger):
         alphabetical order. Each entry is seen to agree with its own hash.
         """
         begins = canonical({noted: 0}).removesuffix("0}")
+        return self._answered("note", begins)
+
+    def answers_to(self, request: str) -> list[tuple[Entry, str]]:
+        """The charges of one request, under whatever token and for whomever, each with its answer.
+
+        Oldest first; those whose answer was never stored are left out. Each entry is seen to agree
+        with its own hash.
+        """
+        found = self._answered("request", request)
+        return [(entry, answer) for entry, answer in found if entry.request == request]
+
+    def _answered(self, column: str, begins: str) -> list[tuple[Entry, str]]:
         found = []
         with self._reading() as (connection, _):
             held = columns_of(connection)
-            charges = select(held).where(held.c["note"].startswith(begins, autoescape=True))
+            charges = select(held).where(held.c[column].startswith(begins, autoescape=True))
             charges = charges.where(held.c["kind"] == "charge").order_by(held.c["number"])
             for row in connection.execute(charges).all():
                 record = chain.checked(row)

@@ -165,6 +165,7 @@ class MeasuredDistances(Printable):
     _apart: tuple[int, ...] = field(repr=False)
     _rows: int = field(repr=False)
     _deviations: tuple[float, float] = field(repr=False)
+    _content: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> MeasuredDistances:
@@ -179,6 +180,7 @@ class MeasuredDistances(Printable):
             tuple(map(int, content["apart"])),
             int(content["rows"]),
             (of_f, of_n),
+            content,
         )
 
     @property

@@ -35,6 +35,7 @@ from dither.inference.engine._simulation import Seed, SimulatedDraws
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
     from dither.session._certificate import Certificate
@@ -76,6 +77,8 @@ class PrivateResult(Printable, ABC):
         What a release of a table promises, and where the ledger has it.
     people : bool
         Whether what is counted are people who may have several rows each.
+    released : polars.DataFrame or None
+        The noisy sums of a table that it was read from; its certificate has their hash.
     """
 
     title: str
@@ -84,6 +87,7 @@ class PrivateResult(Printable, ABC):
     notes: tuple[str, ...]
     certificate: Certificate | None = field(default=None, kw_only=True)
     people: bool = field(default=False, kw_only=True)
+    released: pl.DataFrame | None = field(default=None, kw_only=True, repr=False)
 
     @abstractmethod
     def _lines(self) -> list[str]:
