@@ -8,22 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from dither._format import loss_text
 from dither._notebook import html_table
-from dither.blocks._sets import NO_BLOCKS
+from dither.blocks._sets import NO_BLOCKS, BlockSet
 from dither.errors import ArgumentError, LedgerError, PromiseError
+from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
 from dither.ledger._entries import UNIT, dated, reading
+from dither.ledger._states import NO_SPENDING, BlockState, charge_of, units_of
+from dither.ledger.quotas._caps import (
+    QuestionQuota,
+    ReservedQuota,
+    UnlockedQuota,
+    by_clock,
+    current,
+    read_caps,
+    say_quota,
+)
 from dither.ledger.quotas._forecast import Forecast, forecast
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 from dither.privacy.accounts._budget import BudgetFilter
 
 if TYPE_CHECKING:
-    from dither.blocks._sets import BlockSet
-    from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
-    from dither.ledger._states import BlockState
     from dither.ledger.quotas._reserved import Held
     from dither.privacy.accounts._budget import Remaining
 
@@ -37,7 +45,6 @@ __all__ = [
     "check_text",
     "checked_accounts",
     "has_blocks",
-    "is_blocks",
     "is_quota",
     "other_promise",
     "quota_of",
@@ -76,8 +83,6 @@ def quota_of(account: str) -> str:
 @lru_cache(maxsize=1024)
 def read_budget(text: str) -> Budget:
     """The caps that an entry holds as JSON."""
-    from dither.ledger.quotas._caps import read_caps
-
     return read_caps(json.loads(text))
 
 
@@ -88,8 +93,6 @@ def has_blocks(text: str) -> bool:
 
 def say_budget(text: str) -> str:
     """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
-    from dither.ledger.quotas._caps import say_quota
-
     held = json.loads(text)
     if (quota := say_quota(held)) is not None:
         return quota
@@ -186,10 +189,6 @@ class Balance:
         ``first`` and ``now`` are the times of the entry that opened it and of one that is written
         now; both are now where left out. ``held`` is what open reservations keep of it.
         """
-        from dither.ledger._block_budget import BlockBudget, BlockSpending
-        from dither.ledger._states import NO_SPENDING, charge_of
-        from dither.ledger.quotas._caps import UnlockedQuota, by_clock, current
-
         now = now or dated("")
         reserved = sum((charge_of(units, promise) for units, _ in held), Charge(promise=promise))
         gone = spent + reserved
@@ -211,9 +210,6 @@ class Balance:
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
-        from dither.ledger._states import units_of
-        from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota
-
         if self.window is not None:
             blocks = self.window
         if self.blocks is not None:
@@ -230,8 +226,6 @@ class Balance:
 
     def bears_each(self, charge: Charge, times: int, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear so many charges of this, one after the other."""
-        from dither.ledger.quotas._caps import QuestionQuota
-
         one = charge.rounded_up(UNIT)
         return self.admits(one if isinstance(self.caps, QuestionQuota) else times * one, blocks)
 
@@ -241,9 +235,6 @@ class Balance:
         spent = self.spent + one
         held, left = self.blocks, self.remaining
         if held is not None:
-            from dither.ledger._block_budget import BlockSpending
-            from dither.ledger._states import units_of
-
             read = blocks if self.window is None else self.window
             state, _ = held.state.plus(NO_BLOCKS if read is None else read, units_of(one))
             held = BlockSpending(held.budget, state, held.total + one)
@@ -355,11 +346,6 @@ class AccountState:
         return Balance.of(
             self.name, self.promise, self.budget, self.spent, self.state, first, now, held
         )
-
-
-def is_blocks(caps: object) -> TypeGuard[BlockBudget]:
-    """Whether caps are for blocks."""
-    return hasattr(caps, "calendar")
 
 
 def _said(charge: Charge) -> str:

@@ -18,19 +18,18 @@ from dither.ledger._accounts import (
     check_promise,
     check_text,
     has_blocks,
-    is_blocks,
     is_quota,
     read_budget,
     same_caps,
 )
-from dither.ledger._entries import Tables, canonical
+from dither.ledger._block_budget import BlockBudget, Budget
+from dither.ledger._entries import Tables, canonical, dated
 from dither.ledger._owner import LedgerOwner, may_set, owner_note, read_owner, signer
 from dither.ledger._shown import ShownLedger
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.ledger._block_budget import Budget
     from dither.ledger._signing import OwnerKey, PublicKey
     from dither.ledger._states import BlockState
 
@@ -183,10 +182,10 @@ class ChangedLedger(ShownLedger):
             if refused := may_set(read_owner(writing.connection), name, text, account.budget_text):
                 raise LedgerError(f"{refused}; nothing was changed")
             spending: dict[str, BlockState] = {}
-            if is_blocks(budget):
+            if isinstance(budget, BlockBudget):
                 state = account.state
                 if state is None or not _same_blocks(account.budget_text, text):
-                    until = read_until or dt.datetime.now(dt.UTC).date()
+                    until = read_until or _today(writing.at.time)
                     note["read_until"] = until.isoformat()
                     state = carried(account, budget.calendar, until, writing.at.tables)
                 spending[name] = state
@@ -201,6 +200,11 @@ class ChangedLedger(ShownLedger):
                 spending=spending,
                 key=signs,
             )
+
+
+def _today(last: str) -> dt.date:
+    """The day by the clock, or that of the newest entry where the clock was set back."""
+    return dt.datetime.fromisoformat(dated(last)).date()
 
 
 def budget_json(name: str, budget: Budget) -> str:
@@ -253,8 +257,8 @@ def opened(
 def _same_blocks(one: str, other: str) -> bool:
     first, second = read_budget(one), read_budget(other)
     return (
-        is_blocks(first)
-        and is_blocks(second)
+        isinstance(first, BlockBudget)
+        and isinstance(second, BlockBudget)
         and first.calendar.to_dict() == second.calendar.to_dict()
     )
 

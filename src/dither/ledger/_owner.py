@@ -22,7 +22,8 @@ from sqlalchemy import Connection, func, select
 
 from dither.errors import LedgerError
 from dither.ledger import _chain as chain
-from dither.ledger._accounts import is_blocks, is_quota, read_budget
+from dither.ledger._accounts import is_quota, read_budget
+from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import FORMAT, PURPOSE, Record, reading
 from dither.ledger._signing import OwnerKey, PublicKey
 from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, by_clock, is_own_rule
@@ -222,8 +223,8 @@ def _above(new_text: str, old_text: str) -> bool:
             return not same or _more(new.whole, old.whole)
     if is_own_rule(new) or is_own_rule(old) or by_clock(new) != by_clock(old):
         return True
-    if is_blocks(new):
-        if not is_blocks(old):
+    if isinstance(new, BlockBudget):
+        if not isinstance(old, BlockBudget):
             assert isinstance(old, BudgetFilter)
             return new.lifetime is None or _more(new.lifetime, old)
         if new.calendar.to_dict() != old.calendar.to_dict() or _more(new.each, old.each):
@@ -231,10 +232,8 @@ def _above(new_text: str, old_text: str) -> bool:
         return old.lifetime is not None and (
             new.lifetime is None or _more(new.lifetime, old.lifetime)
         )
-    assert isinstance(new, BudgetFilter)
-    if is_blocks(old):
+    if isinstance(old, BlockBudget):
         return _more(new, old.each)
-    assert isinstance(old, BudgetFilter)
     return _more(new, old)
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
 from dither._format import loss_text
-from dither.errors import ArgumentError, BoundsError, LedgerError, nearest
-from dither.ledger import Ledger
+from dither.errors import ArgumentError, BoundsError, KeyFileError, LedgerError, nearest
+from dither.ledger import Checkpoint, Ledger, OwnerKey
 from dither.ledger._accounts import Balances
 from dither.ledger._block_budget import Budget
 from dither.plan import aggregates as ag
@@ -34,6 +34,7 @@ from dither.policy._facts import (
 from dither.policy._fields import LARGEST_EPSILON
 from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
+from dither.policy._publishing import DeclaredOwner
 from dither.policy._sources import PublicKeys, connect
 from dither.privacy import Charge
 from dither.session._connecting import LedgerAhead
@@ -41,6 +42,7 @@ from dither.session._factories import factory
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
 from dither.session._pricing import PriceList, moment, price_list, reserved_of
 from dither.session._request import PricedQuestion, listener, price_of
+from dither.session._signer import Signer, read_key
 from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     sources: Mapping[str, Any] | None = None,
     engines: Mapping[str, Any] | None = None,
     progress: Callable[[float], None] | None = None,
+    key: OwnerKey | str | Path | None = None,
 ) -> Session:
     """Open a policy: connect its sources, read their schemas, open its ledger.
 
@@ -86,6 +89,9 @@ def open(  # noqa: A001 - as users write it: dt.open
         Called about twice a second with the share done, from 0 to 1, while an engine runs a
         question: on DuckDB the rows that are read, on Spark the tasks of the stages that are known.
         PostgreSQL tells nothing of it. For whoever may see the time that a question takes.
+    key : OwnerKey, path, or ``"env:NAME"``, optional
+        The owner's secret key, in place of the policy's ``[owner] key``: certificates are signed
+        with it. For the owner's own process alone.
 
     Returns
     -------
@@ -97,14 +103,20 @@ def open(  # noqa: A001 - as users write it: dt.open
         Where the policy is missing, contradictory or incomplete, or does not fit its sources.
     LedgerError
         Where the ledger cannot be used.
+    KeyFileError
+        Where the owner's key cannot be read, or is another than the policy's ``[owner] public``.
     """
     read = read_policy(policy)
+    signer = _signer(read.owner, key)
+    checkpoint = None
+    if read.owner.checkpoint is not None and read.owner.public is not None:
+        checkpoint = Checkpoint.read(read.owner.checkpoint, read.owner.public)
     for text in read.loose:
         warnings.warn(text, stacklevel=2)
     caps: dict[str, Budget] = {DATASET: read.budget, **read.quotas.asked_by(analyst, purpose)}
     check_sources(read.tables, read.units, read.folder, sources)
     told = None if progress is None else listener(progress)
-    ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps))
+    ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps), checkpoint)
     engine = connect(read, dict(sources or {}), dict(engines or {}), told)
     try:
         check_places(read.tables, read.units, engine)
@@ -120,7 +132,7 @@ def open(  # noqa: A001 - as users write it: dt.open
                 warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=2)
         ledger = ledger_ahead.opened()
         try:
-            session = Session(read, schema, engine, ledger, caps, analyst, purpose)
+            session = Session(read, schema, engine, ledger, caps, analyst, signer, purpose)
             session._opened.check_sources()
             session._learn_from_the_ledger()
         except BaseException:
@@ -130,6 +142,21 @@ def open(  # noqa: A001 - as users write it: dt.open
         engine.close()
         raise
     return session
+
+
+def _signer(owner: DeclaredOwner, key: OwnerKey | str | Path | None) -> Signer | None:
+    """What signs certificates; None where nobody's key is given."""
+    given = owner.key if key is None else key
+    if given is None:
+        return None
+    password = owner.password if key is None else None
+    found = read_key(given, password, "owner.key" if key is None else "key")
+    if owner.public is not None and found.public != owner.public:
+        raise KeyFileError(
+            f"the owner's key is {found.public.fingerprint}, and the policy's [owner] public is "
+            f"{owner.public.fingerprint}: name the two files of one key"
+        )
+    return Signer(found, owner.data_version)
 
 
 class Session:
@@ -146,6 +173,7 @@ class Session:
         ledger: Ledger,
         caps: Mapping[str, Budget],
         analyst: str | None,
+        signer: Signer | None = None,
         purpose: str | None = None,
     ) -> None:
         self.policy = policy
@@ -154,7 +182,7 @@ class Session:
         self.purpose = purpose
         self.ledger = ledger
         self._engine = engine
-        self._opened = OpenedPolicy(policy, engine, ledger, caps)
+        self._opened = OpenedPolicy(policy, engine, ledger, caps, signer, analyst)
         self.promises = self._opened.promises
         self._keys = PublicKeys(engine)
         self._declared = schema

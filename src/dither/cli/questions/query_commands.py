@@ -236,6 +236,9 @@ Examples:
     "--token", help="A name for the request: asked again by it, the same answer comes back, free."
 )
 @click.option("--reservation", metavar="ID", help="Charge it to what was reserved under this id.")
+@click.option(
+    "--reuse", is_flag=True, help="An earlier answer to the same request will do, free of charge."
+)
 @click.option("--out", type=FILE, help="Write the answers: CSV, Parquet or JSON.")
 @plot("the answers")
 @click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
@@ -252,6 +255,7 @@ def release(
     confidence: float,
     token: str | None,
     reservation: str | None,
+    reuse: bool,
     out: Path | None,
     picture: Path | None,
     certificate: Path | None,
@@ -271,7 +275,9 @@ def release(
     ):
         asked = ask(session, question)
         with nullcontext() if reservation is None else session.using(reservation):
-            found = asked.release(epsilon, delta, confidence=confidence, token=token)
+            found = asked.release(
+                epsilon, delta, confidence=confidence, token=token, reuse=reuse or None
+            )
     if as_json:
         click.echo(json.dumps(_release_json(found), indent=2, ensure_ascii=False))
     else:

@@ -20,7 +20,7 @@ from dither._format import loss_text
 from dither.blocks._calendar import EVERY, Calendar
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError
-from dither.ledger._block_budget import BlockBudget, Budget, admits
+from dither.ledger._block_budget import BlockBudget, Budget, limits, within
 from dither.ledger._states import Units, charge_of, units_of
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
@@ -307,9 +307,9 @@ def holds(
         The times of the entry that opened the account, and of the charge's.
     """
     if isinstance(caps, QuestionQuota):
-        return admits(caps.each, charge)
+        return within(limits(caps.each), charge)
     if isinstance(caps, UnlockedQuota):
-        return admits(caps.at(first, now), total)
+        return within(limits(caps.at(first, now)), total)
     return caps.bears(total, now)
 
 

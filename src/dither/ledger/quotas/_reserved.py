@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError
-from dither.ledger._block_budget import BlockBudget, admits
+from dither.ledger._block_budget import BlockBudget, limits, within
 from dither.ledger._states import NO_SPENDING, BlockState, Units, added, units_of
 from dither.ledger.quotas._caps import (
     QuestionQuota,
@@ -186,9 +186,9 @@ def room(
     if isinstance(caps, QuestionQuota | ReservedQuota):
         return True
     if isinstance(caps, UnlockedQuota):
-        return admits(caps.at(first, now), total)
+        return within(limits(caps.at(first, now)), total)
     if not isinstance(caps, BlockBudget):
-        return admits(caps, total)
+        return within(limits(caps), total)
     window = current(caps, now) if by_clock(caps) else None
     after = state or NO_SPENDING
     for units, blocks in held:
@@ -196,6 +196,8 @@ def room(
         if where is not None:
             after, _ = after.plus(where, units)
     looked = window or read
-    if looked is not None and not all(admits(caps.each, u) for _, u in after.within(looked)):
+    if looked is not None and not all(
+        within(limits(caps.each), units) for _, units in after.within(looked)
+    ):
         return False
-    return caps.lifetime is None or admits(caps.lifetime, total)
+    return caps.lifetime is None or within(limits(caps.lifetime), total)

@@ -16,8 +16,8 @@ from typing import Any
 
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, DitherError
-from dither.ledger._accounts import AccountState, is_blocks, read_budget
-from dither.ledger._block_budget import Budget, admits
+from dither.ledger._accounts import AccountState, read_budget
+from dither.ledger._block_budget import BlockBudget, Budget, Limits, limits, within
 from dither.ledger._changes import carried
 from dither.ledger._entries import (
     FIRST,
@@ -74,6 +74,7 @@ class _Account:
         "budget",
         "caps",
         "charged",
+        "each",
         "name",
         "opened",
         "promise",
@@ -93,6 +94,8 @@ class _Account:
         self.state: BlockState | None = None
         self.opened = ""
         """When it was."""
+        self.each: Limits | None = None
+        """What a block of it may spend."""
         self.charged: int | None = None
         """The last charge that was not held against caps yet."""
         self.written: int | None = None
@@ -263,14 +266,15 @@ class Walk:
         states: list[BlockState | None] = []
         hashes = []
         for account in accounts:
-            if account.state is None or not is_blocks(account.caps):
+            if account.state is None or not isinstance(account.caps, BlockBudget):
                 states.append(None)
                 continue
             charged = current(account.caps, time) if by_clock(account.caps) else read
-            if charged is None:
+            each = account.each
+            if charged is None or each is None:
                 return None
             state, after = account.state.plus(charged, charge)
-            if not all(admits(account.caps.each, total) for total in after):
+            if not all(within(each, total) for total in after):
                 return None
             states.append(state)
             hashes.append(f'{account.name}:"{digest(state.text())}"')
@@ -392,9 +396,12 @@ class Walk:
             raise Bad(self.count, f"it opens account {name!r} anew, or changes none")
         caps, before = read_budget(record.budget), account.caps
         state = None
-        if is_blocks(caps):
+        if isinstance(caps, BlockBudget):
             state = account.state
-            same = is_blocks(before) and before.calendar.to_dict() == caps.calendar.to_dict()
+            same = (
+                isinstance(before, BlockBudget)
+                and before.calendar.to_dict() == caps.calendar.to_dict()
+            )
             if opens:
                 state = NO_SPENDING
             elif not same or state is None:
@@ -403,6 +410,7 @@ class Walk:
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
+        account.each = limits(caps.each) if isinstance(caps, BlockBudget) else None
         if opens:
             account.opened = record.time
         if (record.kind == "reserve") != isinstance(caps, ReservedQuota):
@@ -418,7 +426,11 @@ class Walk:
             account = self.accounts.get(of)
             if account is None or account.budget is None or account.promise_text != record.promise:
                 raise Bad(self.count, "it reserves of an account that there is not")
-            if is_blocks(account.caps) and not by_clock(account.caps) and caps.read is None:
+            if (
+                isinstance(account.caps, BlockBudget)
+                and not by_clock(account.caps)
+                and caps.read is None
+            ):
                 raise Bad(self.count, "it does not say of which blocks it reserves")
             held = [*self._held(of, record.time), (caps.amount, caps.read)]
             self._within(of, held, caps.read, record.time)
@@ -454,10 +466,10 @@ class Walk:
         """Charge the blocks that an entry reads, and hold them against their caps."""
         caps = account.caps
         read = current(caps, record.time) if by_clock(caps) else record.read_blocks()
-        if read is None or account.state is None or not is_blocks(caps):
+        if read is None or account.state is None or not isinstance(caps, BlockBudget):
             raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
         account.state, after = account.state.plus(read, charge)
-        if not all(admits(caps.each, total) for total in after):
+        if not all(within(limits(caps.each), total) for total in after):
             raise Bad(
                 self.count, f"it charges more to a block of account {name!r} than its caps bear"
             )
@@ -493,9 +505,9 @@ class Walk:
         if number is None or caps is None or is_own_rule(caps):
             # What has a rule of its own is held against every charge.
             return
-        whole = caps.lifetime if is_blocks(caps) else caps
+        whole = caps.lifetime if isinstance(caps, BlockBudget) else caps
         assert whole is None or isinstance(whole, BudgetFilter)
-        if whole is not None and not admits(whole, account.spent):
+        if whole is not None and not within(limits(whole), account.spent):
             raise Bad(number, f"it charges more to account {name!r} than its caps bear")
 
 
