@@ -232,8 +232,10 @@ def _above(new_text: str, old_text: str) -> bool:
         return old.lifetime is not None and (
             new.lifetime is None or _more(new.lifetime, old.lifetime)
         )
+    assert isinstance(new, BudgetFilter)
     if isinstance(old, BlockBudget):
         return _more(new, old.each)
+    assert isinstance(old, BudgetFilter)
     return _more(new, old)
 
 
