@@ -163,10 +163,6 @@ Limits = tuple[int, int, int, int]
 """Caps in whole numbers of ``UNIT``: epsilon, its delta, rho, its delta."""
 
 
-Limits = tuple[int, int, int, int]
-"""Caps in whole numbers of ``UNIT``: epsilon, its delta, rho, its delta."""
-
-
 @lru_cache(maxsize=1024)
 def limits(caps: BudgetFilter) -> Limits:
     """Caps rounded down to whole numbers of ``UNIT``: such an amount fits iff it is not above.

@@ -23,13 +23,6 @@ from dither.ledger._block_budget import BlockBudget
 from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
-from dither.policy._blocks import (
-    DeclaredBlock,
-    block_of,
-    calendars_of,
-    read_block,
-    units_in_blocks,
-)
 from dither.policy._canonical import policy_digest
 from dither.policy._fields import (
     LEARNED,
@@ -51,7 +44,6 @@ from dither.policy._publishing import (
     read_owner,
     read_releases,
 )
-from dither.policy._quotas import Quotas, read_budget, read_quotas
 from dither.policy._readings import of_unit, read_reading, reading_of
 from dither.policy._units import (
     MOST_UNITS,
@@ -61,6 +53,14 @@ from dither.policy._units import (
     read_units,
     unit_of,
 )
+from dither.policy.budgets._blocks import (
+    DeclaredBlock,
+    block_of,
+    calendars_of,
+    read_block,
+    units_in_blocks,
+)
+from dither.policy.budgets._quotas import Quotas, read_budget, read_quotas
 from dither.privacy import Neighbours, Promise
 from dither.privacy.accounts._budget import BudgetFilter
 
