@@ -290,6 +290,10 @@ class Ledger(ReservingLedger):
         texts = {name: budget_json(name, caps[name]) for name in caps}
         if blocks is not None and not isinstance(blocks, BlockSet):
             raise ArgumentError("blocks must be a BlockSet, or left out")
+        if blocks is not None and not blocks:
+            raise ArgumentError(
+                "blocks must hold at least one block: whatever reads no row is free"
+            )
         check_text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
