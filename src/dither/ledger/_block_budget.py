@@ -243,7 +243,7 @@ class BlockSpending:
         budget, units = self.budget, units_of(charge)
         short: list[tuple[Range | str, Units]] = []
         for held, spent in self.state.within(blocks):
-            _, totals = BlockState((spent,)).plus(BlockSet.of_range(0, 0), units)
+            _, totals = BlockState((), (spent,)).plus(BlockSet.of_range(0, 0), units)
             if not all(admits(budget.each, total) for total in totals):
                 short.append((held, spent))
         said = list(self._said(short))

@@ -8,8 +8,10 @@ has one text, so that the hash of the text is the hash of the function.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from dither.blocks._sets import BlockSet, Range
 from dither.ledger._entries import UNIT
@@ -63,135 +65,150 @@ class BlockState:
 
     Parameters
     ----------
-    amounts : tuple of Units
-        Each once, in the order in which stretches and then names have them first.
-    starts : tuple of (int or None)
-        Where each stretch of blocks begins; the first at minus infinity, ``None``. Each ends before
-        the next one, and has spent something else than that one.
-    which : tuple of int
-        By stretch: the place of its amount in ``amounts``.
-    named : mapping of str to int
+    bounds : tuple of int
+        Where a stretch of blocks begins that has spent something else than the one before, in
+        ascending order. The first stretch comes from minus infinity, the last has no end.
+    spent : tuple of Units
+        What each block of a stretch has spent; one stretch more than there are bounds.
+    named : mapping of str to Units
         The same of blocks that go by a name; one that is not there has spent nothing.
     """
 
-    amounts: tuple[Units, ...] = (NOTHING,)
-    starts: tuple[int | None, ...] = (None,)
-    which: tuple[int, ...] = (0,)
-    named: Mapping[str, int] = field(default_factory=dict)
+    bounds: tuple[int, ...] = ()
+    spent: tuple[Units, ...] = (NOTHING,)
+    named: Mapping[str, Units] = field(default_factory=dict)
 
     def plus(self, blocks: BlockSet, charge: Units) -> tuple[BlockState, set[Units]]:
         """The state after every block of a set was charged, and what these have spent then."""
-        amounts: list[Units] = []
-        places: dict[Units, int] = {}
+        totals: set[Units] = set()
+        # Two stretches that differ do so when both are charged, if by something finite.
+        few = len(blocks.ranges) <= _FEW and charge[0] is not None and charge[2] is not None
+        charged = self._spliced if few else self._swept
+        bounds, spent = charged(blocks.ranges, charge, totals)
+        named = self.named
+        if blocks.named:
+            named = dict(named)
+            for name in blocks.named:
+                units = added(self.of(name), charge)
+                totals.add(units)
+                if units != NOTHING:
+                    named[name] = units
+        return BlockState(tuple(bounds), tuple(spent), named), totals
 
-        def place(units: Units) -> int:
-            found = places.setdefault(units, len(amounts))
-            if found == len(amounts):
-                amounts.append(units)
-            return found
+    def _spliced(
+        self, ranges: Sequence[Range], charge: Units, totals: set[Units]
+    ) -> tuple[list[int], list[Units]]:
+        """A few ranges: what lies beside them stays as it is."""
+        bounds, spent = list(self.bounds), list(self.spent)
 
-        # By place in the old amounts: the place in the new ones, charged or not.
-        kept, charged = [-1] * len(self.amounts), [-1] * len(self.amounts)
+        def cut(at: int) -> int:
+            """Let a stretch begin here; its place."""
+            place = bisect_left(bounds, at)
+            if place == len(bounds) or bounds[place] != at:
+                bounds.insert(place, at)
+                spent.insert(place + 1, spent[place])
+            return place + 1
+
+        def join(place: int) -> None:
+            """Let a stretch go on where the next has spent the same."""
+            if 0 < place < len(spent) and spent[place - 1] == spent[place]:
+                del bounds[place - 1], spent[place]
+
+        for low, high in ranges:
+            first = 0 if low is None else cut(low)
+            end = len(spent) if high is None else cut(high + 1)
+            grown = [added(units, charge) for units in spent[first:end]]
+            totals.update(grown)
+            spent[first:end] = grown
+            join(end)
+            join(first)
+        return bounds, spent
+
+    def _swept(
+        self, ranges: Sequence[Range], charge: Units, totals: set[Units]
+    ) -> tuple[list[int], list[Units]]:
+        """Many ranges: one pass over stretches and ranges together."""
         # Where the inside of each range begins, and where it has ended.
         cuts = []
-        for low, high in blocks.ranges:
+        for low, high in ranges:
             if low is not None:
                 cuts.append(low)
             if high is not None:
                 cuts.append(high + 1)
-        bounds = list(self.starts[1:])
-        beyond = max(cuts[-1:] + bounds[-1:], default=0) + 1
+        ends = list(self.bounds)
+        beyond = max(cuts[-1:] + ends[-1:], default=0) + 1
         cuts.append(beyond)
-        bounds.append(beyond)
-        inside = bool(blocks.ranges) and blocks.ranges[0][0] is None
-        starts: list[int | None] = []
-        which: list[int] = []
-        at: int | None = None
-        piece = cut = 0
-        last = -1
+        ends.append(beyond)
+        inside = bool(ranges) and ranges[0][0] is None
+        grown: dict[Units, Units] = {}
+        bounds: list[int] = []
+        spent: list[Units] = []
+        at = beyond - 1
+        stretch = cut = 0
+        last = None
         while at != beyond:
-            old = self.which[piece]
+            units = self.spent[stretch]
             if inside:
-                new = charged[old]
-                if new < 0:
-                    new = charged[old] = place(added(self.amounts[old], charge))
-            else:
-                new = kept[old]
-                if new < 0:
-                    new = kept[old] = place(self.amounts[old])
-            if new != last:
-                starts.append(at)
-                which.append(new)
-                last = new
-            bound, end = bounds[piece], cuts[cut]
-            at = bound if bound < end else end
-            if at == bound:
-                piece += 1
+                more = grown.get(units)
+                if more is None:
+                    more = grown[units] = added(units, charge)
+                units = more
+            if units != last:
+                if last is not None:
+                    bounds.append(at)
+                spent.append(units)
+                last = units
+            end, edge = ends[stretch], cuts[cut]
+            at = end if end < edge else edge
             if at == end:
+                stretch += 1
+            if at == edge:
                 cut += 1
                 inside = not inside
-        # What lies beyond the last cut goes on as it was there: ranges alone are charged.
-        totals = {amounts[new] for new in charged if new >= 0}
-        named: dict[str, int] = {}
-        for name in sorted({*self.named, *blocks.named}):
-            units = self.of(name)
-            if name in blocks.named:
-                units = added(units, charge)
-                totals.add(units)
-            if units != NOTHING:
-                named[name] = place(units)
-        return BlockState(tuple(amounts), tuple(starts), tuple(which), named), totals
+        totals.update(grown.values())
+        return bounds, spent
 
     def of(self, block: int | str) -> Units:
         """What one block has spent."""
         if isinstance(block, str):
-            return self.amounts[self.named[block]] if block in self.named else NOTHING
-        low, high = 0, len(self.starts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            start = self.starts[middle]
-            if start is None or start <= block:
-                low = middle
-            else:
-                high = middle
-        return self.amounts[self.which[low]]
+            return self.named.get(block, NOTHING)
+        return self.spent[bisect_right(self.bounds, block)]
 
     def stretches(self) -> Iterator[tuple[Range, Units]]:
         """Every stretch with what each of its blocks has spent, from the first to the last."""
-        ends = [*(start - 1 for start in self.starts[1:] if start is not None), None]
-        for start, end, place in zip(self.starts, ends, self.which, strict=True):
-            yield (start, end), self.amounts[place]
+        starts = (None, *self.bounds)
+        ends = (*(bound - 1 for bound in self.bounds), None)
+        yield from zip(zip(starts, ends, strict=True), self.spent, strict=True)
 
     def within(self, blocks: BlockSet) -> Iterator[tuple[Range | str, Units]]:
         """The same of a set of blocks alone, and then those of it that go by a name."""
-        held = list(self.stretches())
-        piece = 0
         for low, high in blocks.ranges:
-            while True:
-                (start, end), units = held[piece]
-                if low is not None and end is not None and end < low:
-                    piece += 1
-                    continue
-                first = low if start is None or (low is not None and low > start) else start
-                if end is None or (high is not None and high <= end):
-                    yield (first, high), units
-                    break
-                yield (first, end), units
-                piece += 1
+            first = 0 if low is None else bisect_right(self.bounds, low)
+            last = len(self.bounds) if high is None else bisect_right(self.bounds, high)
+            for place in range(first, last + 1):
+                start = low if place == first else self.bounds[place - 1]
+                end = high if place == last else self.bounds[place] - 1
+                yield (start, end), self.spent[place]
         for name in sorted(blocks.named):
             yield name, self.of(name)
 
     def text(self) -> str:
-        """The one text of this state."""
-        return json.dumps(
-            {
-                "amounts": self.amounts,
-                "named": dict(self.named),
-                "starts": self.starts,
-                "which": self.which,
-            },
-            sort_keys=True,
-            separators=(",", ":"),
+        """The one text of this state: canonical JSON.
+
+        ``starts`` has where each stretch begins, ``which`` what its blocks have spent, by its place
+        in ``amounts``; there each amount stands once, in the order in which stretches, and then
+        names in alphabetical order, have them first.
+        """
+        names = sorted(self.named)
+        amounts = dict.fromkeys(self.spent)
+        amounts.update(dict.fromkeys(self.named[name] for name in names))
+        places = {units: str(place) for place, units in enumerate(amounts)}
+        named = ",".join(f"{json.dumps(name)}:{places[self.named[name]]}" for name in names)
+        which = ",".join([places[units] for units in self.spent])
+        said = ",".join(map(_said, amounts))
+        return (
+            f'{{"amounts":[{said}],"named":{{{named}}},'
+            f'"starts":[{_said_bounds(self.bounds)}],"which":[{which}]}}'
         )
 
     @classmethod
@@ -200,16 +217,30 @@ class BlockState:
 
         Raises
         ------
-        ValueError, KeyError, TypeError
+        ValueError, KeyError, TypeError, IndexError
             It is something else.
         """
         held = json.loads(text)
+        amounts: list[Units] = [(e, d, r, rd) for e, d, r, rd in held["amounts"]]
         return cls(
-            tuple((e, d, r, rd) for e, d, r, rd in held["amounts"]),
-            tuple(held["starts"]),
-            tuple(held["which"]),
-            dict(held["named"]),
+            tuple(held["starts"][1:]),
+            tuple([amounts[place] for place in held["which"]]),
+            {name: amounts[place] for name, place in held["named"].items()},
         )
+
+
+_FEW = 16
+"""From more ranges than these on, one pass over all of them is quicker."""
+
+
+@lru_cache(maxsize=1 << 14)
+def _said(units: Units) -> str:
+    return json.dumps(units, separators=(",", ":"))
+
+
+@lru_cache(maxsize=64)
+def _said_bounds(bounds: tuple[int, ...]) -> str:
+    return ",".join(["null", *map(str, bounds)])
 
 
 NO_SPENDING = BlockState()

@@ -111,8 +111,7 @@ def _hold_states(walk: Walk, held: dict[str, tuple[int, str]]) -> None:
     """See that it is what the chain adds up to."""
     for name, account in walk.accounts.items():
         if account.state is not None:
-            _, text = held.get(name, (-1, ""))
-            if text != account.state.text():
+            if held.get(name) != (account.written, account.state.text()):
                 raise Bad(
                     None, f"what the blocks of account {name!r} have spent was changed beside it"
                 )

@@ -65,7 +65,17 @@ class Bad(Exception):
 class _Account:
     """An account between two entries."""
 
-    __slots__ = ("budget", "caps", "charged", "name", "promise", "promise_text", "spent", "state")
+    __slots__ = (
+        "budget",
+        "caps",
+        "charged",
+        "name",
+        "promise",
+        "promise_text",
+        "spent",
+        "state",
+        "written",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = encode_basestring_ascii(name)
@@ -77,6 +87,8 @@ class _Account:
         self.state: BlockState | None = None
         self.charged: int | None = None
         """The last charge that was not held against caps yet."""
+        self.written: int | None = None
+        """The last entry that says what its blocks have spent."""
 
     def text(self, spent: Units) -> str:
         """Its part of the column ``totals``."""
@@ -204,6 +216,8 @@ class Walk:
         for account, units, state in zip(accounts, spent, states, strict=True):
             account.spent, account.state = units, state
             account.charged = self.count
+            if state is not None:
+                account.written = self.count
         return True
 
     def _expected_blocks(
@@ -281,7 +295,10 @@ class Walk:
                 )
             if charge is not None and account.state is not None:
                 self._blocks(account, name, record, charge)
-            if account.state is not None and states.pop(name, None) != digest(account.state.text()):
+            if account.state is None:
+                continue
+            account.written = self.count
+            if states.pop(name, None) != digest(account.state.text()):
                 raise Bad(
                     self.count,
                     f"what the blocks of account {name!r} have spent is not the sum of its charges",
