@@ -17,7 +17,16 @@ from dither.ledger._states import BlockState, Units, charge_of, units_of
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
-__all__ = ["BlockBudget", "BlockSpending", "Budget", "admits", "least", "read_caps", "said_left"]
+__all__ = [
+    "BlockBudget",
+    "BlockSpending",
+    "Budget",
+    "admits",
+    "least",
+    "read_caps",
+    "said_left",
+    "whole",
+]
 
 _LISTED = 4
 """So many stretches of blocks are listed in a message."""
@@ -153,7 +162,7 @@ def read_caps(stored: Mapping[str, Any]) -> Budget:
 
 
 @lru_cache(maxsize=1024)
-def _whole(caps: BudgetFilter) -> tuple[int, int, int, int]:
+def whole(caps: BudgetFilter) -> tuple[int, int, int, int]:
     """Caps rounded down to whole numbers of ``UNIT``: such an amount fits iff it is not above.
 
     An amount is n units, and n·UNIT <= cap iff n <= cap/UNIT iff n <= floor(cap/UNIT).
@@ -169,7 +178,7 @@ def _whole(caps: BudgetFilter) -> tuple[int, int, int, int]:
 
 def admits(caps: BudgetFilter, total: Units) -> bool:
     """`BudgetFilter.admits` on whole numbers of ``UNIT``, which is quick."""
-    cap, delta, rho, rho_delta = _whole(caps)
+    cap, delta, rho, rho_delta = whole(caps)
     return (total[0] is not None and total[0] <= cap and total[1] <= delta) or (
         total[2] is not None and total[2] <= rho and total[3] <= rho_delta
     )
