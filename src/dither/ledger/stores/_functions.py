@@ -1,7 +1,8 @@
 """The functions of a PostgreSQL ledger, through which those who ask charge it, and nothing else.
 
 A role that asks may read the tables, and call ``locked``, ``append_charge`` and ``append_answer``.
-They run as the owner of the tables (``SECURITY DEFINER``), and trust nothing of their caller. What
+They run as the owner of the tables (``SECURITY DEFINER``), and trust nothing of their caller; what
+they call themselves nobody else may call. What
 is asked for comes in as arguments: which accounts, how much, under which promise, of which tables
 and blocks. All else they work out again by themselves, in exact numbers, from what stands in the
 ledger: the entry's number, time, totals, blocks' states and hash. So there is nothing to forge; and
@@ -173,14 +174,14 @@ WITH amount AS MATERIALIZED (
         {schema}.grown(a.value, epsilon, delta, rho, rho_delta) AS now
     FROM jsonb_array_elements(held -> 'amounts') WITH ORDINALITY AS a(value, place)
 ), stretch AS MATERIALIZED (
-    SELECT (s.value #>> '{}')::numeric AS at, w.value::bigint AS which, s.place
+    SELECT (s.value #>> '{}')::bigint AS at, w.value::bigint AS which, s.place
     FROM jsonb_array_elements(held -> 'starts') WITH ORDINALITY AS s(value, place)
     JOIN jsonb_array_elements_text(held -> 'which') WITH ORDINALITY AS w(value, place)
     ON w.place = s.place
 ), edge AS (
     SELECT at, place, 0 AS turn FROM stretch
-    UNION ALL SELECT (r ->> 0)::numeric, NULL, 1 FROM jsonb_array_elements(blocks -> 'ranges') AS r
-    UNION ALL SELECT (r ->> 1)::numeric + 1, NULL, -1
+    UNION ALL SELECT (r ->> 0)::bigint, NULL, 1 FROM jsonb_array_elements(blocks -> 'ranges') AS r
+    UNION ALL SELECT (r ->> 1)::bigint + 1, NULL, -1
     FROM jsonb_array_elements(blocks -> 'ranges') AS r WHERE r ->> 1 IS NOT NULL
 ), cut AS (
     SELECT at, max(place) AS place, sum(turn) AS turn FROM edge GROUP BY at
@@ -203,9 +204,10 @@ WITH amount AS MATERIALIZED (
     FULL JOIN jsonb_array_elements_text(blocks -> 'named') AS n(key) ON n.key = o.key
     LEFT JOIN amount AS a ON a.which = o.which::bigint
 ), place AS MATERIALIZED (
-    SELECT spent, row_number() OVER (ORDER BY min(part), min(at)) - 1 AS which FROM (
-        SELECT spent, 0 AS part, row_number() OVER (ORDER BY at NULLS FIRST) AS at FROM kept
-        UNION ALL SELECT spent, 1, row_number() OVER (ORDER BY name) FROM named
+    SELECT spent, row_number() OVER (ORDER BY min(at)) - 1 AS which FROM (
+        SELECT spent, row_number() OVER (ORDER BY at NULLS FIRST) AS at FROM kept
+        UNION ALL
+        SELECT spent, (SELECT count(*) FROM kept) + row_number() OVER (ORDER BY name) FROM named
     ) AS x GROUP BY spent
 )
 SELECT '{"amounts":[' || (SELECT string_agg(spent, ',' ORDER BY which) FROM place)
@@ -221,39 +223,63 @@ SELECT '{"amounts":[' || (SELECT string_agg(spent, ',' ORDER BY which) FROM plac
         SELECT spent FROM after WHERE inside UNION SELECT spent FROM named WHERE inside
     )""",
     ),
-    # Refuses a set of blocks that is not written in its one way.
-    "check_blocks": (
-        "blocks jsonb",
-        "void",
+    # A set of blocks, if it is written in its one way: `BlockSet.to_dict`, canonical. It may have
+    # many ranges, of which `parsed` would take long.
+    "blocks_of": (
+        "given text",
+        "jsonb",
         "plpgsql IMMUTABLE",
         f"""
+DECLARE held jsonb;
 BEGIN
-IF (SELECT array_agg(k ORDER BY k COLLATE "C") FROM jsonb_object_keys(blocks) AS k)
-        IS DISTINCT FROM ARRAY['named', 'ranges']
-    OR jsonb_typeof(blocks -> 'ranges') <> 'array' OR jsonb_typeof(blocks -> 'named') <> 'array'
-    OR jsonb_array_length(blocks -> 'ranges') > 100000
+IF given IS NULL THEN RETURN NULL; END IF;
+IF octet_length(given) > 10000000 THEN {_refuse("malformed", "too long")} END IF;
+held := given::jsonb;
+IF jsonb_typeof(held) <> 'object' OR jsonb_typeof(held -> 'ranges') IS DISTINCT FROM 'array'
+    OR jsonb_typeof(held -> 'named') IS DISTINCT FROM 'array'
     OR EXISTS (
-        SELECT FROM (
-            SELECT r, place, lag(r) OVER (ORDER BY place) AS before, lead(r) OVER (ORDER BY place)
-                AS next
-            FROM jsonb_array_elements(blocks -> 'ranges') WITH ORDINALITY AS x(r, place)
-        ) AS x
-        WHERE (jsonb_typeof(r) = 'array' AND jsonb_array_length(r) = 2
-            AND jsonb_typeof(r -> 0) IN ('number', 'null')
-            AND jsonb_typeof(r -> 1) IN ('number', 'null')
-            AND coalesce((r ->> 0)::numeric <= (r ->> 1)::numeric, true)
-            AND (before IS NULL) >= (r ->> 0 IS NULL) AND (next IS NULL) >= (r ->> 1 IS NULL)
-            AND coalesce((r ->> 0)::numeric > (before ->> 1)::numeric + 1, true)
-        ) IS NOT TRUE
-    ) OR EXISTS (
-        SELECT FROM (
-            SELECT n, lag(n #>> '{{}}') OVER (ORDER BY place) AS before
-            FROM jsonb_array_elements(blocks -> 'named') WITH ORDINALITY AS x(n, place)
-        ) AS x
+        SELECT FROM jsonb_array_elements(held -> 'ranges') AS r
+        WHERE jsonb_typeof(r) <> 'array' OR jsonb_array_length(r) <> 2
+            OR jsonb_typeof(r -> 0) NOT IN ('number', 'null')
+            OR jsonb_typeof(r -> 1) NOT IN ('number', 'null')
+            OR concat(r ->> 0, r ->> 1) !~ '^[-0-9]+$' AND (r ->> 0, r ->> 1) IS DISTINCT FROM
+                (NULL, NULL)
+            OR length(r ->> 0) > 15 OR length(r ->> 1) > 15
+    )
+    OR EXISTS (
+        SELECT FROM jsonb_array_elements(held -> 'named') AS n
         WHERE jsonb_typeof(n) <> 'string' OR length(n #>> '{{}}') > 1000
-            OR before COLLATE "C" >= (n #>> '{{}}') COLLATE "C"
     )
 THEN {_refuse("malformed", "no set of blocks")} END IF;
+IF given IS DISTINCT FROM '{{"named":[' || (
+        SELECT coalesce(string_agg({{schema}}.said(n), ',' ORDER BY place), '')
+        FROM jsonb_array_elements_text(held -> 'named') WITH ORDINALITY AS x(n, place)
+    ) || '],"ranges":[' || (
+        SELECT coalesce(string_agg(
+            '[' || coalesce(r ->> 0, 'null') || ',' || coalesce(r ->> 1, 'null') || ']', ','
+            ORDER BY place), '')
+        FROM jsonb_array_elements(held -> 'ranges') WITH ORDINALITY AS x(r, place)
+    ) || ']}}'
+    OR EXISTS (
+        SELECT FROM (
+            SELECT low, high, lag(high) OVER w AS before, row_number() OVER w = 1 AS first,
+                lead(low) OVER w AS next, count(*) OVER () = row_number() OVER w AS last
+            FROM (
+                SELECT (r ->> 0)::bigint AS low, (r ->> 1)::bigint AS high, place
+                FROM jsonb_array_elements(held -> 'ranges') WITH ORDINALITY AS x(r, place)
+            ) AS x WINDOW w AS (ORDER BY place)
+        ) AS x
+        WHERE low > high OR low IS NULL AND NOT first OR high IS NULL AND NOT last
+            OR low <= before + 1
+    ) OR EXISTS (
+        SELECT FROM (
+            SELECT n, lag(n) OVER (ORDER BY place) AS before
+            FROM jsonb_array_elements_text(held -> 'named') WITH ORDINALITY AS x(n, place)
+        ) AS x
+        WHERE before COLLATE "C" >= n COLLATE "C"
+    )
+THEN {_refuse("malformed", "no set of blocks")} END IF;
+RETURN held;
 END""",
     ),
     # Refuses tables that a charge may not be bound to: `ReadTables.bound`, and `Walk._bound`.
@@ -382,7 +408,7 @@ DECLARE
     promised jsonb := {{schema}}.parsed(promise, 10000);
     later jsonb := {{schema}}.parsed(tables, 10000000);
     noted jsonb := {{schema}}.parsed(note, 10000000);
-    read jsonb := CASE WHEN blocks IS NOT NULL THEN {{schema}}.parsed(blocks, 10000000) END;
+    read jsonb := {{schema}}.blocks_of(blocks);
     added numeric[];
     total numeric[];
     spent jsonb;
@@ -426,7 +452,6 @@ IF EXISTS (SELECT FROM {{schema}}.entries AS x WHERE x.token = append_charge.tok
 END IF;
 PERFORM {{schema}}.check_caller(accounts, promised ->> 'unit');
 PERFORM {{schema}}.check_tables(before.tables::jsonb, later, promised);
-IF read IS NOT NULL THEN PERFORM {{schema}}.check_blocks(read); END IF;
 
 added := ARRAY[nullif(epsilon, 'infinite')::numeric, delta::numeric,
     nullif(rho, 'infinite')::numeric, rho_delta::numeric];
