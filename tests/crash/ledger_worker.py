@@ -5,11 +5,13 @@
 ``kill``: fork writers one after the other and kill each at a random instant.
 ``early``: the same with a planted bug: writers acknowledge before they charge.
 ``fork``: fork while another thread charges through the same object.
+``upgrade``: fork processes that bring ledgers of the format before to the newest, and kill each.
 Every mode stops by itself, at the latest when the alarm rings.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -24,17 +26,20 @@ from pathlib import Path
 from typing import Any
 
 from dither.accounting import BudgetFilter
-from dither.errors import BudgetError
-from dither.ledger import Charged, Ledger
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import BlockSet
+from dither.errors import BudgetError, LedgerVersionError
+from dither.ledger import BlockBudget, Charged, Ledger
 from dither.ledger import _chain as ledger_chain
 from dither.ledger._place import LedgerSchema, read_place
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")
 
-ACCOUNT = "visits"
+ACCOUNT, MONTHS = "visits", "months"
 REQUEST = "ab" * 32
 BUDGET = BudgetFilter(Fraction(10**6), Fraction(0))
+BLOCKS = BlockBudget(Calendar(every="month"), BUDGET, BUDGET)
 CHARGE = Charge.pure(Fraction(1, 300), PATIENT)
 """No whole number of units, so that every charge is rounded up."""
 
@@ -72,15 +77,25 @@ class SplitLedger(Ledger):
         return Charged(record.number, record.hash, False, None, "")
 
 
-def spend(place: Path | LedgerSchema, kind: type[Ledger]) -> None:
+def spend(place: Path | LedgerSchema, kind: type[Ledger], in_blocks: bool = False) -> None:
     """Charge until refused; print the number of each acknowledged entry."""
     ledger = kind.open(place)
+    account = MONTHS if in_blocks else ACCOUNT
+    # Two sets with one block in common.
+    more = {"blocks": BlockSet.of_range(*((0, 2) if os.getpid() % 2 else (2, 4)))}
     print("ready", flush=True)
     sys.stdin.readline()
     while True:
         token = f"{os.getpid()}-{time.monotonic_ns()}"
         try:
-            receipt = ledger.charge([ACCOUNT], CHARGE, token=token, request=REQUEST, note={})
+            receipt = ledger.charge(
+                [account],
+                CHARGE,
+                token=token,
+                request=REQUEST,
+                note={},
+                **(more if in_blocks else {}),
+            )
         except BudgetError:
             return
         print(receipt.entry, flush=True)
@@ -91,11 +106,17 @@ def write_until_killed(place: Path | LedgerSchema, pipe: int, early: bool) -> No
     """Open, charge and answer for ever; acknowledge each step only once it returned."""
     ledger = Ledger.open(place)
     ledger.ensure_account(ACCOUNT, BUDGET, PATIENT)
-    while True:
+    ledger.ensure_account(MONTHS, BLOCKS, PATIENT)
+    for number in itertools.count():
         token = f"{os.getpid()}-{time.monotonic_ns()}"
         if early:
             os.write(pipe, f"charge {token}\n".encode())
-        receipt = ledger.charge([ACCOUNT], CHARGE, token=token, request=REQUEST, note={})
+        # One account, and both, each block of which has spent something else than the last.
+        blocks = BlockSet.of_range(number, number + number % 5) if number % 3 else None
+        accounts = [ACCOUNT] if blocks is None else [ACCOUNT, MONTHS]
+        receipt = ledger.charge(
+            accounts, CHARGE, token=token, request=REQUEST, note={}, blocks=blocks
+        )
         if not early:
             os.write(pipe, f"charge {token}\n".encode())
         if receipt.entry % 2:
@@ -221,12 +242,66 @@ def fork(place: Path | LedgerSchema) -> None:
     print(json.dumps({"failed": failed, "ok": found.ok, "missing": sum(mine) + children - charges}))
 
 
+def upgrade(place: Path | LedgerSchema, rounds: int) -> None:
+    """Kill processes amid an upgrade: the ledger is in one format or in the other, and whole."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from dither.ledger import _witness
+    from ledger.earlier import earlier
+
+    instants = random.Random(29)
+    counts = {"old": 0, "new": 0}
+    for number in range(rounds):
+        # One ledger under many names, which a process would take for copies.
+        _witness._process.clear()
+        target = another(place, number)
+        earlier(target)
+        took = time.monotonic()
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            with Ledger.open(target) as ledger:
+                os.write(writing, b".")
+                ledger.upgrade()
+            os._exit(0)
+        os.read(reading, 1)
+        time.sleep(instants.uniform(0.0, 0.04 if isinstance(place, Path) else 0.15))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reading)
+        os.close(writing)
+        assert time.monotonic() - took < 60
+        charge = Charge(0, 0, Fraction(1, 1000), 0, PATIENT)
+        with Ledger.open(target, create=False) as ledger:
+            found = ledger.verify()
+            assert found.ok, found.describe()
+            try:
+                ledger.charge(["dataset:patient"], charge, token="z", request=REQUEST, note={})
+                counts["new"] += 1
+                assert found.entries == 11
+            except LedgerVersionError:
+                counts["old"] += 1
+                assert found.entries == 10
+                assert ledger.upgrade()
+                ledger.charge(["dataset:patient"], charge, token="z", request=REQUEST, note={})
+            answer = ledger.replay(
+                ["dataset:patient", "analyst:ann:patient"], token="a", request="aa" * 32
+            )
+            assert answer is not None
+            assert answer.answer == "answer of three"
+            found = ledger.verify()
+            assert (found.ok, found.entries) == (True, 12), found.describe()
+    print(json.dumps(counts))
+
+
 def main() -> None:
     """Run the mode that the first argument names on the ledger that the second names."""
     signal.alarm(300)
     mode, place = sys.argv[1], read_place(sys.argv[2])
-    if mode in ("spend", "split"):
-        spend(place, Ledger if mode == "spend" else SplitLedger)
+    if mode in ("spend", "split", "blocks"):
+        spend(place, SplitLedger if mode == "split" else Ledger, mode == "blocks")
+    elif mode == "upgrade":
+        upgrade(place, int(sys.argv[3]))
     elif mode in ("kill", "early"):
         kill(place, int(sys.argv[3]), mode == "early")
     else:

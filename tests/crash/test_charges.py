@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from dither.accounting import BudgetFilter
-from dither.ledger import UNIT, Ledger
+from dither.blocks._calendar import Calendar
+from dither.ledger import UNIT, BlockBudget, Ledger
 from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
 from ledger.racing import raced
@@ -59,6 +60,37 @@ def test_eight_processes_never_overspend_by_one_unit(place: Path | LedgerSchema)
     assert sum(share > 0 for share in shares) >= 2
     found = ledger.verify()
     assert found.ok, found.describe()
+
+
+def test_eight_processes_never_overspend_a_block(place: Path | LedgerSchema) -> None:
+    """Two halves charge months 0 to 2 and 2 to 4: the month that both read is what ends it."""
+    assert CHARGE.epsilon is not None
+    cap = (120 if isinstance(place, Path) else 40) * CHARGE.epsilon - UNIT
+    ledger = Ledger.open(place)
+    each = BudgetFilter(cap, Fraction(0))
+    ledger.ensure_account("months", BlockBudget(Calendar(every="month"), each), PATIENT)
+    said = raced([[str(WORKER), "blocks", str(place)]] * PROCESSES)
+    acknowledged = [n for lines in said for n in lines]
+    blocks = ledger.balance("months").blocks
+    assert blocks is not None
+    first, both, last = (blocks.of(month).epsilon for month in (0, 2, 4))
+    assert None not in (first, both, last)
+    assert first + last == both == len(set(acknowledged)) * CHARGE.epsilon  # type: ignore[operator]
+    assert len(set(acknowledged)) == len(acknowledged)
+    assert both <= cap < both + CHARGE.epsilon  # type: ignore[operator]
+    found = ledger.verify()
+    assert found.ok, found.describe()
+
+
+@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_an_upgrade_that_is_killed_is_made_or_is_not(
+    place: Path | LedgerSchema, rounds: int
+) -> None:
+    """Killed at a random instant: the old ledger or the new one, whole, and it goes on."""
+    counts = run("upgrade", place, rounds)
+    assert counts["old"] + counts["new"] == rounds
+    if rounds == 100 and isinstance(place, Path):
+        assert min(counts.values()) > 0
 
 
 def test_the_hammer_sees_a_check_outside_the_transaction(place: Path | LedgerSchema) -> None:

@@ -66,7 +66,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 def masked(text: str) -> list[str]:
     """The words of an output without its numbers and the widths that follow from them."""
-    text = re.sub(r"\b[0-9a-f]{8,}\b|[-−+]?\d(?:[\d,._]*\d)?(?:e[-+]?\d+)?", "0", text)
+    text = re.sub(r"-?\b[0-9a-f]{8,}\b|[-−+]?\d(?:[\d,._]*\d)?(?:e[-+]?\d+)?", "0", text)
     text = re.sub(r"0 \[0, 0\]", "0 ± 0", text)  # an interval is written either way
     text = text.replace("< 0 %", "0 %")  # and so is a share that rounds to nothing
     return re.sub(r"[─━═┈╌█░-]{2,}", "-", text).split()

@@ -160,8 +160,8 @@ def test_no_arrow_between_packages_points_upwards() -> None:
     round.
 
     Types and pictures alone may point upwards; what a session or a table is asked for is found by
-    its name (`dither.session._doors`). Commands run the examples and examples the commands, so that
-    these two stand on one floor.
+    its name (`dither.session._factories`). Commands run the examples and examples the commands, so
+    that these two stand on one floor.
     """
     packages: dict[str, set[str]] = {}
     for path in MODULES:

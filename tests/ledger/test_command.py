@@ -11,10 +11,14 @@ from click.testing import CliRunner, Result
 
 from dither._format import loss_text, remaining
 from dither.accounting import BudgetFilter
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import BlockSet
 from dither.cli import main
 from dither.errors import BudgetError, PromiseError
-from dither.ledger import Ledger
+from dither.ledger import BlockBudget, Ledger, _witness
+from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
+from ledger.earlier import earlier
 from ledger.stores import tamper
 
 PATIENT = Promise("patient")
@@ -202,3 +206,167 @@ def test_quotas_of_analysts_promise_nothing(tmp_path: Path) -> None:
     assert promised == {"dataset:row of visits": True, "analyst:ana:row of visits": False}
     opened = {e["accounts"][0]: e["promise"] for e in body["entries"] if e["kind"] == "account"}
     assert opened["analyst:ana:row of visits"] is None
+
+
+MONTHS = BlockBudget(
+    Calendar(every="month"), BudgetFilter(Fraction(1, 2)), BudgetFilter(Fraction(8))
+)
+
+
+def test_sixty_blocks_fit_on_a_screen(tmp_path: Path) -> None:
+    """Each month with a bar; nothing wider than 80 columns, nor longer than 50 lines."""
+    first = 2021 * 12
+    with Ledger.open(tmp_path / "visits.ledger") as book:
+        caps = {"dataset:patient": MONTHS, "analyst:ann:patient": PURE}
+        for number, blocks in enumerate(
+            [BlockSet.of_range(first, first + 59) | BlockSet.of_names("null")]
+            + [BlockSet.of_range(first + i, first + i + 2) for i in range(0, 40, 7)]
+        ):
+            tenth = Charge.pure(Fraction(1, 10), PATIENT)
+            book.charge(
+                caps,
+                tenth,
+                token=str(number),
+                request="ab" * 32,
+                note={"query": "q"},
+                blocks=blocks,
+            )
+    result = run("show", tmp_path / "visits.ledger")
+    lines = result.output.splitlines()
+    assert result.exit_code == 0
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 50
+    assert "ε 0.5 a month, at most 0.5·m for someone in m months, 8 in all" in result.output
+    assert "2021-01 ██░░ 40%" in result.output
+    assert "2025-12 █░░░ 20%" in result.output
+    assert "NULL    █░░░ 20%" in result.output
+    body = json.loads(run("show", tmp_path / "visits.ledger", "--json").output)
+    dataset = body["accounts"][1]
+    assert dataset["caps"]["each"] == {"delta": "0", "epsilon": "1/2"}
+    assert dataset["blocks"]["named"]["null"]["epsilon"] == "1/10"
+    assert body["entries"][-1]["blocks"] == {"ranges": [[first + 35, first + 37]], "named": []}
+
+
+def test_many_blocks_are_shown_by_stretch(tmp_path: Path) -> None:
+    """Of more than fit, stretches that have spent the same, and those without an end."""
+    with Ledger.open(tmp_path / "visits.ledger") as book:
+        tenth = Charge.pure(Fraction(1, 10), PATIENT)
+        for number, blocks in enumerate(
+            [BlockSet.of_range(None, 24_000), BlockSet.of_range(23_000, None)]
+        ):
+            book.charge(
+                {"d": MONTHS}, tenth, token=str(number), request="ab" * 32, note={}, blocks=blocks
+            )
+    output = run("show", tmp_path / "visits.ledger").output
+    for said in ("all up to 1916-08 █░░░ 20%", "1916-09 to 2000-01 ██░░ 40%", "2000-02 and later"):
+        assert said in " ".join(output.split()), output
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Two owners' keys, the second under a password."""
+    monkeypatch.setenv("OWNER_PASSWORD", "s3cr3t")
+    made = {name: tmp_path / f"{name}.key" for name in ("old", "new")}
+    runner = CliRunner()
+    for name, file in made.items():
+        more = ["--password", "env:OWNER_PASSWORD"] if name == "new" else []
+        result = runner.invoke(main, ["owner", "key", str(file), *more])
+        assert result.exit_code == 0, result.output
+        assert file.with_suffix(".pub").read_text().strip() in result.output
+        assert file.stat().st_mode & 0o77 == 0
+    return made
+
+
+def test_a_key_is_never_written_over(keys: dict[str, Path], tmp_path: Path) -> None:
+    """Nor its public half; a password stands on no command line."""
+    before = keys["old"].read_bytes()
+    for given in (["old.key"], ["other.pub"], ["x.key", "--password", "s3cr3t"]):
+        arguments = ["owner", "key", str(tmp_path / given[0]), *given[1:]]
+        assert CliRunner().invoke(main, arguments).exit_code != 0
+    assert keys["old"].read_bytes() == before
+    assert not (tmp_path / "x.key").exists()
+
+
+def test_an_owner_amends_hands_over_and_recovers(full: Ledger, keys: dict[str, Path]) -> None:
+    """By commands; whoever has no key is told which one it takes."""
+    place = full.place
+    change = ["amend", place, "--account", "visits", "--epsilon", "3", "--reason", "more"]
+    assert "no owner" in run("owner", place).output
+    assert run("owner", place, "--key", keys["old"]).exit_code == 0
+    refused = run(*change)
+    assert refused.exit_code == 7
+    assert "--key OWNER.key" in refused.output
+    assert run(*change, "--key", keys["old"]).output.startswith("visits: ε 1, δ 0 -> ε 3, δ 0")
+    public = keys["new"].with_suffix(".pub")
+    assert run("owner", place, "--key", keys["old"], "--to", public).exit_code == 0
+    assert run(*change, "--key", keys["old"]).exit_code == 7
+    signed = ["--key", keys["new"], "--password", "env:OWNER_PASSWORD"]
+    assert run(*change, *signed).exit_code == 0
+    assert run(*change, "--key", keys["new"]).exit_code != 0
+    assert "owner: key" in run("show", place).output
+    lost = run("owner", place, "--key", keys["old"], "--recovered", "the card is lost")
+    assert "RECOVERED WITHOUT THE OLD KEY" in lost.output
+    assert "the card is lost" in " ".join(run("show", place).output.split())
+    assert "the card is lost" in run("verify", place).output
+    assert json.loads(run("show", place, "--json").output)["recovered"] == "the card is lost"
+    assert run("owner", place, "--to", public).exit_code == 2
+
+
+POLICY = """
+[budget]
+epsilon = {epsilon}
+ledger = "people.ledger"
+
+[analysts.ana]
+epsilon = 0.25
+
+[tables.people]
+source = "people.csv"
+"""
+
+
+def test_a_policy_is_opened_and_amended_by_its_owner(
+    keys: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every account once; then each gets the caps that the policy says, where they differ."""
+    monkeypatch.chdir(tmp_path)
+    policy = tmp_path / "dither.toml"
+    policy.write_text(POLICY.format(epsilon=1), encoding="utf-8")
+    opened = run("open", policy, "--key", keys["old"])
+    assert opened.exit_code == 0, opened.output
+    assert "dataset:row of people: one row of people, added or removed: ε 1 in all" in opened.output
+    assert "analyst:ana:row of people" in opened.output
+    assert run("open", policy).output == ""
+    policy.write_text(POLICY.format(epsilon=2), encoding="utf-8")
+    change = ["amend", "people.ledger", "--policy", policy, "--reason", "more"]
+    assert run(*change).exit_code == 7
+    result = run(*change, "--key", keys["old"])
+    assert result.output == "dataset:row of people: ε 1, δ 0 -> ε 2, δ 0; remains ε 2\n"
+    assert "already" in run(*change, "--key", keys["old"]).output
+    assert run("amend", "people.ledger", "--reason", "x").exit_code == 2
+
+
+def test_amend_of_blocks(tmp_path: Path) -> None:
+    """Epsilon of each block, and that of all; what is not said stays."""
+    with Ledger.open(tmp_path / "l") as book:
+        book.ensure_account("d", MONTHS, PATIENT)
+        change = ["amend", book.path, "--account", "d", "--reason", "x", "--epsilon"]
+        result = run(*change, "0.25", "--lifetime", "6")
+        assert result.exit_code == 0, result.output
+        said = "d: ε 0.5, δ 0 a month, ε 8, δ 0 in all -> ε 0.25, δ 0 a month, ε 6, δ 0 in all"
+        assert result.output.startswith(said)
+        caps = book.balance("d").caps
+        assert isinstance(caps, BlockBudget)
+        assert (caps.each.epsilon, caps.lifetime) == (Fraction(1, 4), BudgetFilter(Fraction(6)))
+        book.ensure_account("flat", PURE, PATIENT)
+        flat = ["amend", book.path, "--account", "flat", "--reason", "x", "--epsilon", "1"]
+        assert run(*flat, "--lifetime", "6").exit_code == 2
+
+
+def test_upgrade_by_a_command(place: Path | LedgerSchema, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once; the second time there is nothing to do. A charge before says which command it takes."""
+    monkeypatch.setattr(_witness, "_process", {})
+    earlier(place)
+    assert run("show", place).exit_code == 0
+    assert "upgraded; 11 entries, chain whole" in run("upgrade", place).output
+    assert "in this format already; 11 entries" in run("upgrade", place).output

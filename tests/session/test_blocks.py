@@ -154,10 +154,10 @@ def test_what_is_learned_is_charged_to_all_that_has_begun(opened: Session, kind:
 
 def test_the_list_of_kinds_is_whole() -> None:
     """A kind of question that is added is added here."""
-    from dither.session._doors import DOORS
+    from dither.session._factories import FACTORIES
 
     through = {"query", "rows", "fact", "infer", "learn", "compare", "hierarchy", "marginals"}
-    assert set(DOORS) == through | {"ranges", "synthesis"}
+    assert set(FACTORIES) == through | {"ranges", "synthesis"}
 
 
 def test_blocks_have_budgets_of_their_own(tmp_path) -> None:

@@ -7,11 +7,12 @@ commit is made durable, and `dither.ledger.verification` for what a chain shows 
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -43,7 +44,9 @@ from dither.ledger._bindings import ReadTables, Source, doubt, same_text
 from dither.ledger._block_budget import admits
 from dither.ledger._changes import ChangedLedger, budget_json, opened
 from dither.ledger._entries import (
+    FORMAT,
     UNIT,
+    Amounts,
     Entry,
     Record,
     Tables,
@@ -56,7 +59,14 @@ from dither.ledger._place import LedgerSchema
 from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
 from dither.ledger.stores._opening import opened_store
-from dither.ledger.stores._store import Store, asking_role, columns_of, entries, touches
+from dither.ledger.stores._store import (
+    Store,
+    asking_role,
+    columns_of,
+    entries,
+    format_of,
+    touches,
+)
 from dither.ledger.verification._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
@@ -500,6 +510,47 @@ class Ledger(ChangedLedger):
                 problem += "one that went on by itself, stands in its place"
                 return replace(found, ok=False, problem=problem)
         return found
+
+    def upgrade(self) -> bool:
+        """Bring it to the newest format on the record, all or nothing.
+
+        The chain goes on as it is: entries keep their numbers and hashes, so that tokens replay and
+        certificates hold; an entry of the kind ``upgrade`` says again what each account may spend
+        and has spent. A file of the earlier format is kept beside, as ``NAME.format-2``; never put
+        it back in use.
+
+        Returns
+        -------
+        bool
+            False where it is in that format already.
+
+        Raises
+        ------
+        LedgerCorruptError
+            It does not verify, and stays as it is.
+        LedgerError
+            It cannot be written.
+        """
+        found = self.verify()
+        if not found.ok:
+            raise LedgerCorruptError(
+                f"{self.name} is not brought to another format, since it does not hold: "
+                f"{found.describe()}"
+            )
+
+        def fill(connection: Connection) -> None:
+            at = chain.read_head(connection)
+            accounts = {}
+            for name in _names(connection):
+                account = self._account(connection, name)
+                spent = asdict(Amounts.of(account.spent))
+                accounts[name] = {"caps": json.loads(account.budget_text), "spent": spent}
+            note = {"format": FORMAT, "from": found_format, "accounts": accounts}
+            chain.append(connection, at, "upgrade", totals={}, note=note)
+
+        with self._store.read() as connection:
+            found_format = format_of(connection)
+        return self._store.upgrade(fill)
 
     def _doubts(self, read: ReadTables, known: Tables, promise: Promise) -> list[str]:
         """What is to be said of tables that may hold another account's rows; once each."""

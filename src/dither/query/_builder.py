@@ -20,7 +20,7 @@ from dither.plan.schema import Kind
 from dither.query._aggregates import AggregateRequest, bins, count
 from dither.query._question import Question
 from dither.query._table_rows import TableRows
-from dither.session._doors import door
+from dither.session._factories import factory
 from dither.sql import Names, parse_released
 from dither.sql.names import suffix
 
@@ -212,7 +212,7 @@ class TableQuery(TableRows):
             Its ``release`` charges, and gives distances with intervals.
         """
         self._before_keys("compare")
-        asked: ComparisonQuestion = door("compare")(
+        asked: ComparisonQuestion = factory("compare")(
             self, synthetic, tables, epsilon, delta, columns=columns, cells=cells, max_rows=max_rows
         )
         return asked
@@ -238,7 +238,7 @@ class TableQuery(TableRows):
         """
         check_library("scipy", "inference", "estimates and tests need")
         self._before_keys("infer")
-        asked: Inference = door("infer")(self, check.positive("epsilon", epsilon), delta)
+        asked: Inference = factory("infer")(self, check.positive("epsilon", epsilon), delta)
         return asked
 
     def learn(self, epsilon: Any, delta: Any = None, *, max_rows: int | None = None) -> Learning:
@@ -259,7 +259,7 @@ class TableQuery(TableRows):
             explained and previewed free of charge, and released at this price.
         """
         self._before_keys("learn")
-        asked: Learning = door("learn")(self, epsilon, delta, max_rows)
+        asked: Learning = factory("learn")(self, epsilon, delta, max_rows)
         return asked
 
     def marginals(
@@ -306,7 +306,7 @@ class TableQuery(TableRows):
             A table cannot be asked for, or a column has no public domain.
         """
         self._before_keys("marginals")
-        asked: MarginalsQuestion = door("marginals")(
+        asked: MarginalsQuestion = factory("marginals")(
             self,
             tables,
             epsilon,
@@ -373,7 +373,7 @@ class TableQuery(TableRows):
             contradict one another. Nothing is spent.
         """
         self._before_keys("hierarchy")
-        asked: HierarchyQuestion = door("hierarchy")(
+        asked: HierarchyQuestion = factory("hierarchy")(
             self,
             levels,
             by,
@@ -423,7 +423,7 @@ class TableQuery(TableRows):
             The column has no public cells, or no order. Nothing is spent.
         """
         self._before_keys("ranges")
-        asked: RangesQuestion = door("ranges")(
+        asked: RangesQuestion = factory("ranges")(
             self, x, epsilon=epsilon, delta=delta, bins=bins, max_rows=max_rows
         )
         return asked
@@ -442,7 +442,7 @@ class TableQuery(TableRows):
             With ``explain()``, ``preview()``, ``loss`` and ``release()``.
         """
         self._before_keys("synthesis")
-        made: Synthesis = door("synthesis")(self, epsilon, delta, **asked)
+        made: Synthesis = factory("synthesis")(self, epsilon, delta, **asked)
         return made
 
     def synthesize(

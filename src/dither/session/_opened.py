@@ -24,7 +24,14 @@ from dither.privacy import Charge, Loss, Promise
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._charged import within_charge
 
-__all__ = ["DATASET", "UNSTORED", "OpenedPolicy", "after_the_charge", "check_accounts"]
+__all__ = [
+    "DATASET",
+    "UNSTORED",
+    "OpenedPolicy",
+    "accounts_of",
+    "after_the_charge",
+    "check_accounts",
+]
 
 DATASET = "dataset"
 """Every release of a policy is charged to the account of its unit under this name."""
@@ -61,6 +68,13 @@ def _accounts(policy: Policy, caps: Mapping[str, BudgetFilter], unit: str) -> di
     if in_blocks is not None:
         found[f"{DATASET}:{unit}"] = in_blocks
     return found
+
+
+def accounts_of(policy: Policy) -> dict[Promise, dict[str, Budget]]:
+    """Every account of a policy with its caps, by whom it protects."""
+    caps = {DATASET: policy.budget}
+    caps |= {f"analyst:{name}": cap for name, cap in policy.analysts.items()}
+    return {promise: _accounts(policy, caps, promise.unit) for promise in _promises(policy)}
 
 
 class OpenedPolicy:

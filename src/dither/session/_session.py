@@ -34,7 +34,7 @@ from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._sources import PublicKeys, connect
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._connecting import LedgerAhead
-from dither.session._doors import door
+from dither.session._factories import factory
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
 from dither.session._request import listener
 from dither.sql.rows.sources import start
@@ -205,7 +205,9 @@ class Session:
 
     def table(self, name: str) -> TableQuery:
         """Ask in Python: start from a private table."""
-        rows: TableQuery = door("rows")(start(name, None, self.schema), self.schema, self._question)
+        rows: TableQuery = factory("rows")(
+            start(name, None, self.schema), self.schema, self._question
+        )
         return rows
 
     def learn(
@@ -295,7 +297,7 @@ class Session:
         opened = self._opened
         opened.check_open()
         self._declared.table(table)
-        found: LearnedBounds | LearnedLimits | LearnedKeys = door("fact")(
+        found: LearnedBounds | LearnedLimits | LearnedKeys = factory("fact")(
             partial(self.table, table),
             _today(self._declared),
             opened,
@@ -392,7 +394,7 @@ class Session:
                 f'yet; session.learn("{name}"{by}, epsilon=0.1) does so at that price'
             )
         plan = self._made_from(lambda schema: lower(query, self._keys.listed(query, schema)))
-        question: Question = door("query")(plan, self._opened)
+        question: Question = factory("query")(plan, self._opened)
         return question
 
     def _made_from(self, made: Callable[[Schema], Made]) -> Made:

@@ -9,6 +9,7 @@ import click
 
 from dither.cli._options import FILE, Group, policy
 from dither.cli._terminal import say_saved, waiting
+from dither.cli.policies._opened_ledger import revealed
 
 __all__ = ["owner"]
 
@@ -68,3 +69,36 @@ def bias(policy: Path, confirmed: bool, out: Path | None, as_json: bool) -> None
     if out is not None:
         found.save(out)
         say_saved(out)
+
+
+@owner.command(
+    short_help="Make the key that signs what changes a ledger.",
+    epilog="""\b
+Examples:
+  dither owner key owner.key
+  dither owner key owner.key --password env:OWNER_PASSWORD
+""",
+)
+@click.argument("file", metavar="OWNER.key", type=FILE)
+@click.option("--password", help="env:NAME, the variable that holds a password for the file.")
+def key(file: Path, password: str | None) -> None:
+    """Write a new key to OWNER.key, and its public half to OWNER.pub beside it.
+
+    Who has the key and its password changes caps: keep it away from the ledger. Anybody may have
+    the public half, which tells whether the owner signed. A key is never written over.
+    """
+    from dither.errors import KeyFileError
+    from dither.ledger import OwnerKey
+
+    hidden = revealed(password)
+    public = file.with_suffix(".pub")
+    if public == file:
+        raise click.UsageError("name the secret key's file: the public half is the one in .pub")
+    if public.exists():
+        raise KeyFileError(f"{public.name} is there already: name another file")
+    made = OwnerKey.make()
+    made.write(file, hidden)
+    public.write_text(made.public.text + "\n", encoding="ascii")
+    say_saved(file)
+    say_saved(public)
+    click.echo(f"{made.public.text}\nfingerprint {made.public.fingerprint}")

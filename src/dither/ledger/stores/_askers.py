@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "append_by_function",
+    "askers",
+    "caps",
     "fault_of_functions",
     "granted",
     "keep_caps",

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from sqlalchemy import Column, Connection, Integer, Table, text
+from sqlalchemy import Column, Connection, Integer, Table, select, text
 
 from dither.errors import LedgerCorruptError
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema
-from dither.ledger.stores._askers import fault_of_functions, make_functions, quoted
-from dither.ledger.stores._store import FORMAT, format_of, head, metadata
+from dither.ledger.stores._askers import (
+    askers,
+    caps,
+    fault_of_functions,
+    keep_caps,
+    make_functions,
+    quoted,
+)
+from dither.ledger.stores._store import FORMAT, entries, format_of, head, metadata, states
 
-__all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make"]
+__all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make", "upgrade"]
 
 RESTORE = "restore it from a backup"
 
@@ -162,13 +170,44 @@ def make(connection: Connection, schema: str) -> None:
     metadata.create_all(connection, checkfirst=False)
     connection.execute(ledger.insert().values(format=FORMAT))
     connection.execute(head.insert().values(id=1, count=0, hash=FIRST))
-    for name, body in _bodies(schema).items():
+    _guard(connection, schema, FUNCTIONS, TRIGGERS)
+
+
+def upgrade(connection: Connection, schema: str) -> None:
+    """Bring the tables of format 2 to the newest, inside the running transaction."""
+    of = quoted(schema)
+    for column in ("blocks", "signature"):
+        _run(connection, f'ALTER TABLE {of}.entries ADD COLUMN {column} text COLLATE "C"')
+    for index in entries.indexes:
+        index.create(connection)
+    for table in (states, caps, askers):
+        table.create(connection)
+    # The version is guarded as well; nobody else sees the table before the transaction ends.
+    _run(connection, f"ALTER TABLE {of}.ledger DISABLE TRIGGER USER")
+    connection.execute(ledger.update().values(format=FORMAT))
+    _run(connection, f"ALTER TABLE {of}.ledger ENABLE TRIGGER USER")
+    triggers = {key: held for key, held in TRIGGERS.items() if key not in EARLIER_TRIGGERS}
+    _guard(connection, schema, FUNCTIONS, triggers)
+    held = select(entries.c["budget"]).where(entries.c["budget"].is_not(None)).distinct()
+    for budget in connection.execute(held).scalars():
+        keep_caps(connection, json.loads(budget))
+
+
+def _guard(
+    connection: Connection,
+    schema: str,
+    functions: Mapping[str, str],
+    triggers: Mapping[tuple[str, str], tuple[str, str]],
+) -> None:
+    of = quoted(schema)
+    for name, body in _bodies(schema, functions).items():
         _run(
             connection,
-            f"CREATE FUNCTION {of}.{name}() RETURNS trigger LANGUAGE plpgsql "
+            f"CREATE OR REPLACE FUNCTION {of}.{name}() RETURNS trigger LANGUAGE plpgsql "
             f"SET search_path = pg_catalog, pg_temp AS $dither${body}$dither$",
         )
-    for number, ((table, events), (row, name)) in enumerate(TRIGGERS.items()):
+    for (table, events), (row, name) in triggers.items():
+        number = list(TRIGGERS).index((table, events))
         _run(
             connection,
             f"CREATE TRIGGER guard_{number} BEFORE {events} ON {of}.{table} "

@@ -53,8 +53,17 @@ from dither._postgres import Unreachable, check_driver, connect
 from dither.errors import DitherError, LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._place import LedgerSchema
 from dither.ledger.stores._askers import quoted, refusal
-from dither.ledger.stores._guards import APPEND_ONLY, RESTORE, fault, has_tables, ledger, make
+from dither.ledger.stores._guards import (
+    APPEND_ONLY,
+    RESTORE,
+    fault,
+    has_tables,
+    ledger,
+    make,
+    upgrade,
+)
 from dither.ledger.stores._store import (
+    FORMAT,
     Store,
     check_version,
     entries,
@@ -186,6 +195,26 @@ class ServerStore(Store):
     def fault(self, connection: Connection) -> str | None:
         """Whether tables, keys and triggers are as they were made, and nothing stands between."""
         return fault(connection, self._place.schema)
+
+    def _upgraded(self, fill: Callable[[Connection], None]) -> bool:
+        with (
+            _in_words(self.name),
+            self._engine.connect() as connection,
+            _ending(connection),
+        ):
+            self._begin(connection, "READ COMMITTED READ WRITE")
+            connection.execute(_LOCKED)
+            version = connection.execute(_FORMAT).scalar_one()
+            check_version(version, self.name, writes=False)
+            if version == FORMAT:
+                connection.rollback()
+                return False
+            _check_server(connection, self.name)
+            connection.execution_options(ledger_format=FORMAT)
+            upgrade(connection, self._place.schema)
+            fill(connection)
+            connection.commit()
+        return True
 
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:

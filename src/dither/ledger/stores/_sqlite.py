@@ -26,7 +26,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -155,6 +155,28 @@ class FileStore(Store):
             return "the triggers that keep it append-only were changed"
         return None
 
+    def _upgraded(self, fill: Callable[[Connection], None]) -> bool:
+        with _in_words(self.path), self._connected() as connection:
+            connection.execution_options(immediate=True)
+            with connection.begin():
+                _check_format(connection, self.path, writes=False)
+                before = format_of(connection)
+                if before == FORMAT:
+                    return False
+                # Nobody else writes now, and nothing is written yet: what is copied is what was.
+                _copy(self.path, self.path.with_name(f"{self.path.name}.format-{before}"))
+                connection.execution_options(ledger_format=FORMAT)
+                for column in ("blocks", "signature"):
+                    connection.exec_driver_sql(f"ALTER TABLE entries ADD COLUMN {column} TEXT")
+                for index in entries.indexes:
+                    index.create(connection)
+                states.create(connection)
+                for name in TRIGGERS.keys() - EARLIER_TRIGGERS.keys():
+                    connection.exec_driver_sql(TRIGGERS[name])
+                fill(connection)
+                connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+        return True
+
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
         with _in_words(self.path), self._connected() as connection:
@@ -227,6 +249,25 @@ def create_file(path: Path, fill: Callable[[Connection], None]) -> None:
     except OSError as error:
         raise LedgerError(
             f"no file can be made in {str(path.parent)!r}: see that you may write there"
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _copy(path: Path, to: Path) -> None:
+    """Keep a ledger as it is under another name; a crash leaves no half of it under that name."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        with (
+            closing(connect(path, "ro", 30.0)) as here,
+            closing(connect(draft, "rwc", 30.0)) as there,
+        ):
+            here.backup(there)
+        draft.replace(to)
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise LedgerError(
+            f"no copy can be made in {str(path.parent)!r}: see that you may write there"
         ) from error
     finally:
         draft.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -201,6 +201,26 @@ class Store(ABC):
         connection : Connection
             Of a transaction that reads.
         """
+
+    def upgrade(self, fill: Callable[[Connection], None]) -> bool:
+        """Bring the ledger to the newest format, all or nothing.
+
+        Parameters
+        ----------
+        fill : callable
+            Writes the entry that says so, in the transaction that changes the tables.
+
+        Returns
+        -------
+        bool
+            False where it was in that format already.
+        """
+        with self._held(), _readable(self.name):
+            return self._upgraded(fill)
+
+    @abstractmethod
+    def _upgraded(self, fill: Callable[[Connection], None]) -> bool:
+        """As ``upgrade`` says."""
 
     @abstractmethod
     def _transaction(self, *, writes: bool) -> AbstractContextManager[Connection]:

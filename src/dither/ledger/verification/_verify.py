@@ -110,11 +110,9 @@ def _states(connection: Connection) -> dict[str, tuple[int, str]]:
 def _hold_states(walk: Walk, held: dict[str, tuple[int, str]]) -> None:
     """See that it is what the chain adds up to."""
     for name, account in walk.accounts.items():
-        if account.state is not None:
-            if held.get(name) != (account.written, account.state.text()):
-                raise Bad(
-                    None, f"what the blocks of account {name!r} have spent was changed beside it"
-                )
+        state = account.state
+        if state is not None and held.get(name) != (account.written, state.text()):
+            raise Bad(None, f"what the blocks of account {name!r} have spent was changed beside it")
     if not held.keys() <= walk.accounts.keys():
         raise Bad(None, "it holds what the blocks of an account have spent that there is not")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -272,6 +273,8 @@ class Walk:
         if (record.budget is not None) != (kind in ("account", "amend")):
             raise Bad(self.count, "it sets caps, or sets none, as no entry of its kind does")
         self._signed(record)
+        if kind == "upgrade":
+            self._carried(note)
         amounts = record.amounts()
         promise = promise_of(record.promise)
         self._bound(record, promise)
@@ -305,6 +308,15 @@ class Walk:
                 )
         if states:
             raise Bad(self.count, "it says what blocks have spent of an account that has none")
+
+    def _carried(self, note: Mapping[str, Any]) -> None:
+        """See that an upgrade keeps the caps and the spending of every account."""
+        kept = {
+            name: {"caps": json.loads(account.budget or "{}"), "spent": _dict_of(account.spent)}
+            for name, account in self.accounts.items()
+        }
+        if note["accounts"] != kept:
+            raise Bad(self.count, "it does not keep what accounts may spend and have spent")
 
     def _signed(self, record: Record) -> None:
         """See that whoever changes a ledger may."""
@@ -422,6 +434,10 @@ def _units(row: Sequence[Any]) -> Units:
         None if rho == "infinite" else int(rho),
         int(rho_delta),
     )
+
+
+def _dict_of(spent: Units) -> dict[str, str]:
+    return asdict(Amounts.of(charge_of(spent)))
 
 
 def _of_amounts(amounts: Amounts) -> Units:

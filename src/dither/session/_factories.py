@@ -10,9 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["DOORS", "door"]
+__all__ = ["FACTORIES", "factory"]
 
-DOORS = {
+FACTORIES = {
     "query": "dither.query._question:Question",
     "rows": "dither.query._builder:TableQuery",
     "fact": "dither.query.learning._learn:learn",
@@ -27,13 +27,13 @@ DOORS = {
 """By name: the module, and what in it makes the question."""
 
 
-def door(name: str) -> Any:
+def factory(name: str) -> Any:
     """What makes the questions of a kind.
 
     Examples
     --------
-    >>> door("query").__name__
+    >>> factory("query").__name__
     'Question'
     """
-    module, _, made = DOORS[name].partition(":")
+    module, _, made = FACTORIES[name].partition(":")
     return getattr(import_module(module), made)

@@ -1,4 +1,4 @@
-"""What a session and its rows are asked for: every door opens, and is reached without imports."""
+"""What a session and its rows are asked for: every factory loads, reached without imports."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.session._doors import DOORS, door
+from dither.session._factories import FACTORIES, factory
 
 ROOT = Path(dt.__file__).parent
 FACES = ("session/_session.py", "query/_builder.py")
 
 
-@pytest.mark.parametrize("name", DOORS)
-def test_every_door_opens(name: str) -> None:
+@pytest.mark.parametrize("name", FACTORIES)
+def test_every_factory_loads(name: str) -> None:
     """Each is a class or function of the module that is named, in a package above the session."""
     if name == "infer":
         pytest.importorskip("scipy")
-    module, _, made = DOORS[name].partition(":")
-    found = door(name)
+    module, _, made = FACTORIES[name].partition(":")
+    found = factory(name)
     assert callable(found)
     assert found is getattr(import_module(module), made)
     assert found.__module__ == module
 
 
-def test_every_door_is_asked_for_by_a_method_that_says_what_it_gives() -> None:
-    """No door is there for nobody, none is asked for that is not there, and each is documented."""
+def test_every_factory_is_asked_for_by_a_method_that_says_what_it_gives() -> None:
+    """Each factory is asked for, none that is not there is, and each is documented."""
     asked: set[str] = set()
     for face in FACES:
         for node in ast.walk(ast.parse((ROOT / face).read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
-                names = set(re.findall(r"door\('(\w+)'\)", ast.unparse(node)))
+                names = set(re.findall(r"factory\('(\w+)'\)", ast.unparse(node)))
                 asked |= names
                 assert not names or ast.get_docstring(node) or node.name.startswith("_"), node.name
-    assert asked == set(DOORS)
+    assert asked == set(FACTORIES)
 
 
-def test_doors_are_asked_for_by_the_faces_alone() -> None:
+def test_factories_are_asked_for_by_the_faces_alone() -> None:
     """Elsewhere a package imports what lies below it, where everybody sees it."""
     asking = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
-        if "door(" in path.read_text(encoding="utf-8")
+        if "factory(" in path.read_text(encoding="utf-8")
     }
-    assert asking == {"session/_doors.py", *FACES}
+    assert asking == {"session/_factories.py", *FACES}
