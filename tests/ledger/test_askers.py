@@ -22,12 +22,13 @@ from dither.errors import (
     PromiseError,
     TokenError,
 )
-from dither.ledger import Ledger
+from dither.ledger import Ledger, _witness
 from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import UNIT, canonical
 from dither.ledger._place import LedgerSchema
 from dither.ledger.stores._askers import granted
 from dither.privacy import Charge, Promise
+from ledger.earlier import earlier
 from ledger.stores import administrator, new_schema, rows
 from postgres_server import PASSWORD, Database, literal
 
@@ -920,3 +921,27 @@ def test_sets_of_blocks_that_are_none(owned: Ledger) -> None:
         assert rows(owned) == before
         charged(session, owned, **said, blocks='{"named":["null"],"ranges":[[null,1],[3,null]]}')
     assert owned.verify().ok
+
+
+def test_a_ledger_of_the_format_before_is_asked_once_it_is_upgraded(
+    ledgers: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade brings the functions, and what the caps of each account admit."""
+    monkeypatch.setenv("LEDGER_DSN", ledgers.owner)
+    monkeypatch.setenv("ANN_DSN", ledgers.server.dsn(ledgers.name, "ann"))
+    monkeypatch.setattr(_witness, "_process", {})
+    place = new_schema()
+    earlier(place)
+    with Ledger.open(place, create=False) as book:
+        assert book.upgrade()
+        let(book, "ann", "analyst:ann")
+        before = book.balance(DATASET).spent
+        small = Charge(0, 0, Fraction(1, 1000), 0, PATIENT)
+        tiny = Charge(Fraction(1, 10**6), 0, Fraction(1, 10**12), 0, PATIENT)
+        with opened_by(book, "ann") as asked:
+            number = spend(asked, "new", tiny)
+            asked.store_answer(number, "x")
+            with pytest.raises(LedgerError):
+                spend(asked, "free", small)
+        assert book.balance(DATASET).spent == before + tiny
+        assert book.verify().ok
