@@ -3,18 +3,24 @@ do, and cannot do anything else."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import threading
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import polars as pl
 import pytest
+from click.testing import CliRunner
 
+import dither
 from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import NULL, OTHERS, BlockSet
+from dither.cli import main
 from dither.errors import (
     BudgetError,
     LedgerError,
@@ -26,7 +32,7 @@ from dither.ledger import Ledger, _witness
 from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import UNIT, canonical
 from dither.ledger._place import LedgerSchema
-from dither.ledger.stores._askers import granted
+from dither.ledger._roles import grants
 from dither.privacy import Charge, Promise
 from ledger.earlier import earlier
 from ledger.stores import administrator, new_schema, rows
@@ -48,12 +54,11 @@ def quoted(book: Ledger) -> str:
 
 def let(book: Ledger, role: str, *quotas: str, kind: str = "asker") -> None:
     """Make a role, and run what is printed for it."""
-    assert isinstance(book.place, LedgerSchema)
     with administrator(book) as raw:
         if raw.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).rowcount == 0:
             raw.execute(f"CREATE ROLE {role} LOGIN PASSWORD {literal(PASSWORD)}")
         raw.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {raw.info.dbname} TO {role}")
-        for statement in granted(book.place.schema, role, kind, quotas, owner="owner"):
+        for statement in grants(book, role, kind, quotas=quotas):
             raw.execute(statement.replace("%", "%%"))
 
 
@@ -945,3 +950,102 @@ def test_a_ledger_of_the_format_before_is_asked_once_it_is_upgraded(
                 spend(asked, "free", small)
         assert book.balance(DATASET).spent == before + tiny
         assert book.verify().ok
+
+
+def test_the_command_prints_what_to_run(owned: Ledger, tmp_path: Path) -> None:
+    """Word by word for one that asks; other kinds; and what cannot be granted is said."""
+    place, s = str(owned.place), quoted(owned)
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(main, ["ledger", "grants", *words])
+
+    assert run(place, "o'hara").output.splitlines() == [
+        f'REVOKE ALL ON ALL TABLES IN SCHEMA {s} FROM "o\'hara";',
+        f'REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM "o\'hara";',
+        f'REVOKE ALL ON SCHEMA {s} FROM "o\'hara";',
+        'REVOKE "owner" FROM "o\'hara";',
+        f"DELETE FROM {s}.askers WHERE role = 'o''hara';",
+        f'GRANT USAGE ON SCHEMA {s} TO "o\'hara";',
+        f'GRANT SELECT ON ALL TABLES IN SCHEMA {s} TO "o\'hara";',
+        f'GRANT EXECUTE ON FUNCTION {s}.locked, {s}.append_charge, {s}.append_answer TO "o\'hara";',
+        f"INSERT INTO {s}.askers VALUES ('o''hara', 'analyst:o''hara');",
+    ]
+    more = run(place, "x", "--analyst", "ann", "--group", "a", "--group", "b").output
+    assert more.endswith("('x', 'analyst:ann'), ('x', 'group:a'), ('x', 'group:b');\n")
+    assert run(place, "x", "--any-analyst").output.endswith("VALUES ('x', '*');\n")
+    assert run(place, "x", "--as", "owner").output.endswith('GRANT "owner" TO "x";\n')
+    assert "EXECUTE" not in run(place, "x", "--as", "reader").output
+    for words, said in (
+        ((place, "owner"), "owns the ledger's tables"),
+        ((place, "x" * 64), "1 to 63 bytes"),
+        ((place, "x", "--as", "reader", "--analyst", "y"), "are for --as asker"),
+        ((place, "x", "--any-analyst", "--group", "y"), "names all quotas"),
+        ((place, "x", "--group", " "), "quotas must be"),
+    ):
+        found = run(*words)
+        assert found.exit_code in (2, 4)
+        assert said in " ".join(found.output.split())
+    Ledger.open(tmp_path / "x.ledger").close()
+    found = run(str(tmp_path / "x.ledger"), "x")
+    assert "is a file, which has no roles" in " ".join(found.output.split())
+
+
+POLICY = """
+[budget]
+epsilon = 1
+per = "block"
+lifetime = {{ epsilon = 2 }}
+ledger = {{ postgres = "{dsn}", schema = "{schema}" }}
+[analysts.ann]
+epsilon = 1.5
+[analysts.ben]
+epsilon = 1
+[tables.visits]
+source = "visits.parquet"
+block = {{ column = "day", every = "month" }}
+[tables.visits.columns]
+age = {{ bounds = "learned" }}
+day = {{ type = "date", nullable = false }}
+cost = {{ bounds = [0, 100] }}
+"""
+
+
+def test_a_session_asks_as_a_role(
+    ledgers: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, owned: Ledger
+) -> None:
+    """The owner opens the accounts of a policy; then questions, replays, learned bounds, balances,
+    refusals and certificates are what they are elsewhere, and so is what the command shows."""
+    place = new_schema()
+    days = [dt.date(2024, 1 + i % 6, 1 + i % 28) for i in range(600)]
+    table = {"age": [i % 90 for i in range(600)], "day": days, "cost": [i % 50 for i in range(600)]}
+    pl.DataFrame(table).write_parquet(tmp_path / "visits.parquet")
+    policy = tmp_path / "dither.toml"
+    policy.write_text(POLICY.format(dsn=place.dsn, schema=place.schema))
+    done = CliRunner().invoke(main, ["ledger", "open", str(policy)])
+    assert done.exit_code == 0, done.output
+    with Ledger.open(place, create=False) as book:
+        let(book, "ann", "analyst:ann")
+    monkeypatch.setenv("LEDGER_DSN", ledgers.server.dsn(ledgers.name, "ann"))
+    text = "SELECT SUM(cost) AS cost FROM visits WHERE day < DATE '2024-03-01'"
+    with dither.open(policy, analyst="ann") as session:
+        session.learn("visits", "age", epsilon=0.25)
+        question = session.sql(text)
+        release = question.release(0.5, token="t")
+        assert question.release(0.5, token="t").frame.equals(release.frame)
+        with pytest.raises(BudgetError, match="cannot bear this charge"):
+            question.release(0.5)
+        session.sql(text.replace("<", ">=")).release(0.5)
+        assert [held.spent.epsilon for held in session.balance()] == [Fraction(5, 4)] * 2
+        assert dither.verify(release.certificate, session.ledger).ok
+        assert session.ledger.verify().ok
+        assert {e.note.get("role") for e in session.ledger.entries() if e.charge} == {"ann"}
+    with dither.open(policy, analyst="ann") as session:
+        session.sql("SELECT AVG(age) AS age FROM visits").preview(0.1)
+    with (
+        dither.open(policy, analyst="ben") as session,
+        pytest.raises(LedgerError, match="may not write this"),
+    ):
+        session.sql(text).release(0.1)
+    shown = CliRunner().invoke(main, ["ledger", "show", str(place)])
+    assert shown.exit_code == 0, shown.output
+    assert "role ann" in shown.output

@@ -17,7 +17,6 @@ from sqlalchemy import Column, Connection, Numeric, Table, Text, select, text
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from dither.errors import (
-    ArgumentError,
     BudgetError,
     DitherError,
     LedgerCorruptError,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = [
-    "KINDS",
     "append_by_function",
     "askers",
     "caps",
@@ -44,12 +42,6 @@ __all__ = [
     "quoted",
     "refusal",
 ]
-
-KINDS = ("asker", "reader", "owner")
-"""What a role may be to a ledger."""
-
-EVERYBODY = "*"
-"""The quota of a role that asks for many analysts, and says for whom."""
 
 _TEXT = Text(collation="C")
 
@@ -239,32 +231,14 @@ def refusal(state: str, name: str) -> DitherError | None:
     return None
 
 
-def granted(
-    schema: str, role: str, kind: str = "asker", quotas: Sequence[str] = (), owner: str = ""
-) -> list[str]:
-    """The statements that make a role one that asks, reads, or owns; the owner runs them.
-
-    Whatever it had on the schema before is taken away first, an earlier version's rights to insert
-    among them.
-
-    Parameters
-    ----------
-    schema, role : str
-        Their names.
-    kind : str
-        One of ``KINDS``.
-    quotas : sequence of str
-        Of one that asks: what it is charged to beside the data set, such as ``analyst:ann``.
-    owner : str
-        The role that owns the tables.
-    """
+def granted(schema: str, role: str, kind: str, quotas: Sequence[str], owner: str) -> list[str]:
+    """The statements of `dither.ledger._roles.grants`, which says more of them."""
     of, whom = quoted(schema), quoted(role)
-    if not role or not role.isprintable() or len(role.encode()) > 63:
-        raise ArgumentError("role must be the name of a role, of 1 to 63 bytes")
     written = [
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {of} FROM {whom};",
         f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {of} FROM {whom};",
         f"REVOKE ALL ON SCHEMA {of} FROM {whom};",
+        f"REVOKE {quoted(owner)} FROM {whom};",
         f"DELETE FROM {of}.askers WHERE role = {_literal(role)};",
     ]
     if kind == "owner":
