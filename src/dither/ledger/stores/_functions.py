@@ -58,13 +58,14 @@ HELPERS: dict[str, tuple[str, str, str, str]] = {
     "said": (
         "value text",
         "text",
-        "sql IMMUTABLE",
+        "plpgsql IMMUTABLE",
         """
-SELECT CASE
-WHEN value IS NULL THEN 'null'
-WHEN value COLLATE "C" ~ '^[ -~]*$'
-THEN '"' || replace(replace(value, chr(92), chr(92) || chr(92)), '"', chr(92) || '"') || '"'
-ELSE '"' || (
+BEGIN
+IF value IS NULL THEN RETURN 'null';
+ELSIF value COLLATE "C" ~ '^[ -~]*$' THEN
+    RETURN '"' || replace(replace(value, chr(92), chr(92) || chr(92)), '"', chr(92) || '"') || '"';
+END IF;
+RETURN '"' || (
     SELECT string_agg(CASE
         WHEN c IN ('"', chr(92)) THEN chr(92) || c
         WHEN n BETWEEN 32 AND 126 THEN c
@@ -79,15 +80,18 @@ ELSE '"' || (
         SELECT c, ascii(c) AS n, place
         FROM regexp_split_to_table(value, '') WITH ORDINALITY AS x(c, place)
     ) AS characters
-) || '"' END""",
+) || '"';
+END""",
     ),
     # Whether a text is a whole number of at least 0, and not too long to be read.
     "whole": (
         "value text",
         "boolean",
-        "sql IMMUTABLE",
+        "plpgsql IMMUTABLE",
         f"""
-SELECT coalesce(value ~ '^(0|[1-9][0-9]*)$' AND length(value) <= {_DIGITS}, false)""",
+BEGIN
+RETURN coalesce(value ~ '^(0|[1-9][0-9]*)$' AND length(value) <= {_DIGITS}, false);
+END""",
     ),
     # The one text of what was parsed; whole numbers alone, and nothing too deep to be read again.
     "canonical": (
