@@ -224,7 +224,10 @@ def append(
         from dither.ledger.stores._askers import append_by_function
 
         read = None if blocks is None else canonical(blocks.to_dict())
-        return append_by_function(connection, record, read)
+        written = read_record(connection, append_by_function(connection, record, read))
+        if replace(record, time=written.time).sealed() != written:
+            raise _broken("the server's functions write something else than was asked for")
+        return written
     connection.execute(entries.insert(), asdict(record))
     if totals:
         sets = record.budget is not None

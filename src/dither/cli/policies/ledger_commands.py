@@ -18,8 +18,8 @@ from dither.cli._terminal import waiting
 from dither.cli.policies._opened_ledger import opened_ledger
 from dither.cli.policies._shown_ledger import as_json as json_of
 from dither.cli.policies._shown_ledger import print_ledger
+from dither.cli.policies.grants_command import grants
 from dither.cli.policies.ledger_changes import amend, open_accounts, owner, upgrade
-from dither.cli.policies.ledger_roles import grants
 from dither.errors import LedgerCorruptError
 
 if TYPE_CHECKING:
