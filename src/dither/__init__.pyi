@@ -32,8 +32,9 @@ from dither.query._preview import Preview as Preview
 from dither.query._question import Question as Question
 from dither.query._release import Release as Release
 from dither.session._certificate import Certificate as Certificate
-from dither.session._certificate import verify as verify
+from dither.session._registry import registry_entry as registry_entry
 from dither.session._session import Session as Session
 from dither.session._session import open as open
+from dither.session._verify import verify as verify
 
 __version__: str

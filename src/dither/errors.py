@@ -15,11 +15,12 @@
     │   ├── LedgerLockedError    another process holds it for too long
     │   ├── LedgerVersionError   it was written by an older or newer version
     │   ├── LedgerCorruptError   it is truncated, or its chain does not hold
+    │   ├── CheckpointError      it lacks what a signed checkpoint says that it held
     │   ├── PromiseError         a charge is stated for another unit, or for other neighbours
     │   └── TokenError           a request token was used for something else
     ├── RoundError               too few clients came for a round of federated learning
     ├── MissingLibraryError      a library of an extra is not installed (also an ImportError)
-    ├── CertificateError         a certificate does not agree with the ledger
+    ├── CertificateError         a certificate does not agree with the ledger, its key or its answer
     └── EngineError              the engine failed; what was charged stays charged
 
 A message names the argument or the part of the query, says what was expected and the nearest
@@ -36,6 +37,7 @@ __all__ = [
     "BoundsError",
     "BudgetError",
     "CertificateError",
+    "CheckpointError",
     "DitherError",
     "EngineError",
     "KeyFileError",
@@ -111,6 +113,13 @@ class LedgerCorruptError(LedgerError):
     """The ledger is truncated, or its chain of hashes does not hold."""
 
 
+class CheckpointError(LedgerError):
+    """A ledger is older than a checkpoint of it, forks from it, or is another; nothing was charged.
+
+    Or the checkpoint itself is not one that the owner signed.
+    """
+
+
 class PromiseError(LedgerError):
     """A charge is stated for another unit or other neighbours than the account; nothing was spent.
 
@@ -135,7 +144,7 @@ class KeyFileError(DitherError):
 
 
 class CertificateError(DitherError):
-    """A certificate does not agree with the ledger."""
+    """A certificate does not agree with the ledger, the owner's key, or the answer."""
 
 
 class EngineError(DitherError):

@@ -250,12 +250,12 @@ def upgrade(place: Path | LedgerSchema, rounds: int) -> None:
 
     instants = random.Random(29)
     counts = {"old": 0, "new": 0}
+    took = 0.0
     for number in range(rounds):
         # One ledger under many names, which a process would take for copies.
         _witness._process.clear()
         target = another(place, number)
         earlier(target)
-        took = time.monotonic()
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -265,12 +265,15 @@ def upgrade(place: Path | LedgerSchema, rounds: int) -> None:
                 ledger.upgrade()
             os._exit(0)
         os.read(reading, 1)
-        time.sleep(instants.uniform(0.0, 0.04 if isinstance(place, Path) else 0.15))
-        os.kill(child, signal.SIGKILL)
+        begun = time.monotonic()
+        if number:
+            # Somewhere in the time that the first took, or soon after it.
+            time.sleep(instants.uniform(0.0, 1.5 * took))
+            os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        took = took or time.monotonic() - begun
         os.close(reading)
         os.close(writing)
-        assert time.monotonic() - took < 60
         charge = Charge(0, 0, Fraction(1, 1000), 0, PATIENT)
         with Ledger.open(target, create=False) as ledger:
             found = ledger.verify()

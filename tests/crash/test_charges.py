@@ -82,15 +82,16 @@ def test_eight_processes_never_overspend_a_block(place: Path | LedgerSchema) -> 
     assert found.ok, found.describe()
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [10, pytest.param(60, marks=pytest.mark.slow)])
 def test_an_upgrade_that_is_killed_is_made_or_is_not(
     place: Path | LedgerSchema, rounds: int
 ) -> None:
     """Killed at a random instant: the old ledger or the new one, whole, and it goes on."""
     counts = run("upgrade", place, rounds)
     assert counts["old"] + counts["new"] == rounds
-    if rounds == 100 and isinstance(place, Path):
-        assert min(counts.values()) > 0
+    # The first is let through; of many others some are killed before they are done.
+    assert counts["new"] > 0
+    assert counts["old"] > 0 or rounds == 10
 
 
 def test_the_hammer_sees_a_check_outside_the_transaction(place: Path | LedgerSchema) -> None:

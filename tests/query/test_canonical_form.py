@@ -22,7 +22,8 @@ from dither.plan import released as rv
 from dither.policy._canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
 from dither.query import _certificate as certificate
 from dither.query import _explain as explain
-from dither.session._certificate import _digest, certificate_data, certified
+from dither.session._certificate import certificate_data, certified
+from dither.session._certificate import digest_of as _digest
 from query.query_data import leaves, policy
 
 TEXT = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits WHERE age >= 18 GROUP BY region"

@@ -12,7 +12,7 @@ import pytest
 import dither as dt
 from dither.errors import CertificateError, LedgerError
 from dither.ledger import Ledger
-from dither.session._certificate import _digest
+from dither.session._certificate import digest_of as _digest
 from query.query_data import leaves, policy, rows_policy
 
 TEXT = "SELECT city, COUNT(*) AS n, AVG(cost) AS m, MEDIAN(age) AS q FROM visits GROUP BY city"
@@ -108,7 +108,7 @@ def test_missing_and_added_fields_are_found(issued):
             dt.verify(forged, ledger)
 
 
-@pytest.mark.parametrize("value", [None, 3, "x", [], {}, {"id": 3}])
+@pytest.mark.parametrize("value", [None, 99, "x", [], {}, {"id": 3}])
 def test_fields_in_another_form_are_found(issued, value):
     """No crash on a certificate made by hand."""
     _, body, ledger = issued

@@ -23,7 +23,7 @@ from dither.errors import (
 )
 from dither.plan.relations import scans
 from dither.query._builder import TableQuery
-from dither.session._certificate import _digest
+from dither.session._certificate import digest_of as _digest
 from dither.session._session import Session
 
 MONTHS = Calendar(every="month")
@@ -141,6 +141,8 @@ def test_every_kind_of_question_is_charged_to_what_it_reads(opened: Session, kin
     assert body["blocks"] == {"calendar": {"every": "month"}, **MARCH.to_dict()}
     assert "reads 2024-03; 1 block charged" in body["text"]["protects"]
     assert "a month, at most" in body["text"]["protects"]
+    # Whoever reads the answer reads the promise.
+    assert "a month, at most" in " ".join(found.summary().split())
     assert dither.verify(certificate, opened.ledger).ok
 
 

@@ -24,6 +24,7 @@ from dither.cli.policies.bounds_commands import bounds, check
 from dither.cli.policies.init_command import init
 from dither.cli.policies.ledger_commands import ledger, verify
 from dither.cli.policies.owner_commands import owner
+from dither.cli.policies.registry_command import registry
 from dither.cli.questions.hierarchy_command import hierarchy
 from dither.cli.questions.infer_command import infer
 from dither.cli.questions.learn_command import learn
@@ -138,6 +139,7 @@ for command in (
     learn,
     hierarchy,
     verify,
+    registry,
     ledger,
     account,
     audit,

@@ -24,14 +24,14 @@ import glob
 import os
 import secrets
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from dither.engines.files import MOST_FILES, Named, fixed_part
 
-__all__ = ["FRAME", "Source", "of_files", "of_frame", "same_rows"]
+__all__ = ["FRAME", "Source", "file_versions", "of_files", "of_frame", "same_rows"]
 
 Source = tuple[str, str]
 """A text and a mark."""
@@ -169,6 +169,42 @@ def _numbers(source: Source) -> Iterator[str]:
             return
         if path.is_file():
             yield _mark(path)
+
+
+def file_versions(sources: Iterable[str]) -> list[tuple[str, int, int]] | None:
+    """The files of sources, each with its size and the time of its last change, as they are now.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        Texts of sources.
+
+    Returns
+    -------
+    list of (str, int, int) or None
+        By path: bytes, and nanoseconds since 1970; in the order of the paths. None where a source
+        is no file, where there is no source, or files are gone or too many.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    texts = list(sources)
+    for text in texts:
+        kind = text.partition(":")[0]
+        if kind not in ("file", "files"):
+            return None
+        path, inner = _parts((text, ""))
+        # What a database has not yet written into its file lies beside it.
+        own = [Path(path), *([Path(f"{path}.wal")] if inner else [])]
+        for file in own if kind == "file" else _found(path):
+            try:
+                if not file.is_file() and (kind == "files" or file is not own[0]):
+                    continue
+                state = file.stat()
+            except OSError:
+                return None
+            found[str(file)] = (state.st_size, state.st_mtime_ns)
+            if len(found) > MOST_FILES:
+                return None
+    return [(name, *found[name]) for name in sorted(found)] if found else None
 
 
 def _found(named: str) -> Iterator[Path]:

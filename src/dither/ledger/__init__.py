@@ -10,6 +10,7 @@ from dither.ledger._accounts import Balance as Balance
 from dither.ledger._accounts import Charged as Charged
 from dither.ledger._block_budget import BlockBudget as BlockBudget
 from dither.ledger._block_budget import BlockSpending as BlockSpending
+from dither.ledger._checkpoint import Checkpoint as Checkpoint
 from dither.ledger._entries import UNIT as UNIT
 from dither.ledger._entries import Entry as Entry
 from dither.ledger._ledger import Ledger

@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from dither._format import loss_text
 from dither._notebook import html_table
+from dither.blocks._sets import NO_BLOCKS, BlockSet
 from dither.errors import ArgumentError, LedgerError, PromiseError
+from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget, read_caps
 from dither.ledger._entries import UNIT, reading
+from dither.ledger._states import NO_SPENDING, BlockState
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.blocks._sets import BlockSet
-    from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
-    from dither.ledger._states import BlockState
     from dither.privacy.accounts._budget import Remaining
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "check_text",
     "checked_accounts",
     "has_blocks",
-    "is_blocks",
     "is_quota",
     "other_promise",
     "read_budget",
@@ -59,8 +58,6 @@ def is_quota(account: str) -> bool:
 @lru_cache(maxsize=1024)
 def read_budget(text: str) -> Budget:
     """The caps that an entry holds as JSON."""
-    from dither.ledger._block_budget import read_caps
-
     return read_caps(json.loads(text))
 
 
@@ -140,9 +137,6 @@ class Balance:
         cls, name: str, promise: Promise, caps: Budget, spent: Charge, state: BlockState | None
     ) -> Balance:
         """The balance of an account that has spent this."""
-        from dither.ledger._block_budget import BlockBudget, BlockSpending
-        from dither.ledger._states import NO_SPENDING
-
         blocks = None
         if isinstance(caps, BlockBudget):
             blocks = BlockSpending(caps, NO_SPENDING if state is None else state, spent)
@@ -150,19 +144,18 @@ class Balance:
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
-        if self.blocks is not None:
-            from dither.blocks._sets import NO_BLOCKS
-
-            return self.blocks.admits(charge, NO_BLOCKS if blocks is None else blocks)
         caps = self.caps
-        return not is_blocks(caps) and caps.admits(self.spent + charge.rounded_up(UNIT))
+        if isinstance(caps, BlockBudget):
+            held = self.blocks or BlockSpending(caps, NO_SPENDING, self.spent)
+            return held.admits(charge, NO_BLOCKS if blocks is None else blocks)
+        return caps.admits(self.spent + charge.rounded_up(UNIT))
 
     def describe(self) -> str:
         """What is promised, in one line: per block where the caps are for blocks."""
         if self.quota:
             return "a quota: it promises nothing by itself"
         caps = self.caps
-        if is_blocks(caps):
+        if isinstance(caps, BlockBudget):
             return f"{self.promise.describe()}: {caps.describe()}"
         return f"{self.promise.describe()}: {_caps_text(caps)} in all"
 
@@ -236,11 +229,6 @@ class AccountState:
     def balance(self) -> Balance:
         """What it has spent and has left."""
         return Balance.of(self.name, self.promise, self.budget, self.spent, self.state)
-
-
-def is_blocks(caps: Budget) -> TypeGuard[BlockBudget]:
-    """Whether caps are for blocks."""
-    return hasattr(caps, "calendar")
 
 
 def _caps_text(caps: Budget) -> str:

@@ -158,7 +158,9 @@ Budget = BudgetFilter | BlockBudget
 
 def read_caps(stored: Mapping[str, Any]) -> Budget:
     """The budget of an account, from what its ``to_dict`` wrote."""
-    return BlockBudget.from_dict(stored) if "blocks" in stored else BudgetFilter.from_dict(stored)
+    if "blocks" in stored:
+        return BlockBudget.from_dict(stored)
+    return BudgetFilter.from_dict(dict(stored))
 
 
 @lru_cache(maxsize=1024)

@@ -18,10 +18,10 @@ from dither.ledger._accounts import (
     check_promise,
     check_text,
     has_blocks,
-    is_blocks,
     read_budget,
     same_caps,
 )
+from dither.ledger._block_budget import BlockBudget, Budget
 from dither.ledger._entries import Tables, canonical
 from dither.ledger._owner import LedgerOwner, may_set, owner_note, read_owner, signer
 from dither.ledger._shown import ShownLedger
@@ -29,7 +29,6 @@ from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
-    from dither.ledger._block_budget import Budget
     from dither.ledger._signing import OwnerKey, PublicKey
     from dither.ledger._states import BlockState
 
@@ -182,7 +181,7 @@ class ChangedLedger(ShownLedger):
             if refused := may_set(read_owner(writing.connection), name, text, account.budget_text):
                 raise LedgerError(f"{refused}; nothing was changed")
             spending: dict[str, BlockState] = {}
-            if is_blocks(budget):
+            if isinstance(budget, BlockBudget):
                 state = account.state
                 if state is None or not _same_blocks(account.budget_text, text):
                     until = read_until or dt.datetime.now(dt.UTC).date()
@@ -253,8 +252,8 @@ def opened(
 def _same_blocks(one: str, other: str) -> bool:
     first, second = read_budget(one), read_budget(other)
     return (
-        is_blocks(first)
-        and is_blocks(second)
+        isinstance(first, BlockBudget)
+        and isinstance(second, BlockBudget)
         and first.calendar.to_dict() == second.calendar.to_dict()
     )
 

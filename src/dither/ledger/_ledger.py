@@ -36,12 +36,11 @@ from dither.ledger._accounts import (
     check_promise,
     check_text,
     checked_accounts,
-    is_blocks,
     other_promise,
     same_caps,
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
-from dither.ledger._block_budget import admits
+from dither.ledger._block_budget import BlockBudget, admits
 from dither.ledger._changes import ChangedLedger, budget_json, opened
 from dither.ledger._entries import (
     FORMAT,
@@ -74,6 +73,7 @@ from dither.privacy._promise import Promise
 
 if TYPE_CHECKING:
     from dither.ledger._block_budget import Budget
+    from dither.ledger._checkpoint import Checkpoint
 
 __all__ = ["Ledger"]
 
@@ -115,6 +115,7 @@ class Ledger(ChangedLedger):
         *,
         create: bool = True,
         timeout: float = 30.0,
+        checkpoint: Checkpoint | None = None,
     ) -> Ledger:
         """Open a ledger, or begin one.
 
@@ -128,6 +129,8 @@ class Ledger(ChangedLedger):
             Begin a new ledger where there is none.
         timeout : float
             Seconds to wait for another process that holds it, and for a server.
+        checkpoint : Checkpoint, optional
+            What the ledger must hold, signed by its owner. Then none is begun.
 
         Raises
         ------
@@ -143,10 +146,19 @@ class Ledger(ChangedLedger):
             checked with every charge, and the whole chain by `verify`.
         LedgerLockedError
             Another process holds it for longer than ``timeout``.
+        CheckpointError
+            It is another ledger than the checkpoint's, older than that, or forks from it.
         """
         if not timeout > 0:
             raise ArgumentError("timeout must be above 0 seconds")
-        return cls(opened_store(place, create, timeout))
+        found = cls(opened_store(place, create and checkpoint is None, timeout))
+        if checkpoint is not None:
+            try:
+                checkpoint.check(found)
+            except BaseException:
+                found.close()
+                raise
+        return found
 
     @property
     def place(self) -> Path | LedgerSchema:
@@ -461,10 +473,22 @@ class Ledger(ChangedLedger):
         alphabetical order. Each entry is seen to agree with its own hash.
         """
         begins = canonical({noted: 0}).removesuffix("0}")
+        return self._answered("note", begins)
+
+    def answers_to(self, request: str) -> list[tuple[Entry, str]]:
+        """The charges of one request, under whatever token and for whomever, each with its answer.
+
+        Oldest first; those whose answer was never stored are left out. Each entry is seen to agree
+        with its own hash.
+        """
+        found = self._answered("request", request)
+        return [(entry, answer) for entry, answer in found if entry.request == request]
+
+    def _answered(self, column: str, begins: str) -> list[tuple[Entry, str]]:
         found = []
         with self._reading() as (connection, _):
             held = columns_of(connection)
-            charges = select(held).where(held.c["note"].startswith(begins, autoescape=True))
+            charges = select(held).where(held.c[column].startswith(begins, autoescape=True))
             charges = charges.where(held.c["kind"] == "charge").order_by(held.c["number"])
             for row in connection.execute(charges).all():
                 record = chain.checked(row)
@@ -616,7 +640,8 @@ class Ledger(ChangedLedger):
                 raise other_promise(account, charge.promise)
             totals[name] = account.spent + charge
             caps = account.budget
-            if is_blocks(caps):
+            bears, whole = True, None
+            if isinstance(caps, BlockBudget):
                 if blocks is None:
                     raise ArgumentError(
                         f"blocks must be given: {account.shown} has a budget for each {caps.noun}"
@@ -627,7 +652,7 @@ class Ledger(ChangedLedger):
                 bears = all(admits(caps.each, total) for total in after)
                 whole = caps.lifetime
             else:
-                bears, whole = True, caps
+                whole = caps
             if not bears or (whole is not None and not whole.admits(totals[name])):
                 raise _refused(account, charge, blocks)
         if blocks is not None and not spending:

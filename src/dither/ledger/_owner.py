@@ -22,7 +22,8 @@ from sqlalchemy import Connection, func, select
 
 from dither.errors import LedgerError
 from dither.ledger import _chain as chain
-from dither.ledger._accounts import is_blocks, is_quota, read_budget
+from dither.ledger._accounts import is_quota, read_budget
+from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import FORMAT, PURPOSE, Record, reading
 from dither.ledger._signing import OwnerKey, PublicKey
 from dither.ledger.stores._store import entries, format_of
@@ -213,18 +214,16 @@ def may_set(owner: LedgerOwner | None, name: str, new: str, old: str | None) -> 
 def _above(new_text: str, old_text: str) -> bool:
     """Whether caps may let more through than those before."""
     new, old = read_budget(new_text), read_budget(old_text)
-    if is_blocks(new):
-        if not is_blocks(old):
+    if isinstance(new, BlockBudget):
+        if not isinstance(old, BlockBudget):
             return new.lifetime is None or _more(new.lifetime, old)
         if new.calendar.to_dict() != old.calendar.to_dict() or _more(new.each, old.each):
             return True
         return old.lifetime is not None and (
             new.lifetime is None or _more(new.lifetime, old.lifetime)
         )
-    assert isinstance(new, BudgetFilter)
-    if is_blocks(old):
+    if isinstance(old, BlockBudget):
         return _more(new, old.each)
-    assert isinstance(old, BudgetFilter)
     return _more(new, old)
 
 

@@ -123,12 +123,31 @@ class OwnerKey:
             There is no such file, it holds none, or the password is missing or wrong.
         """
         with _reading(path):
-            key = form.load_pem_private_key(
-                Path(path).read_bytes(), None if password is None else password.encode()
-            )
+            body = Path(path).read_bytes()
+        return cls.from_pem(body, password, Path(path).name)
+
+    @classmethod
+    def from_pem(cls, body: bytes, password: str | None = None, name: str = "it") -> OwnerKey:
+        """The key that a text holds in the form of its file.
+
+        Parameters
+        ----------
+        body : bytes
+        password : str, optional
+        name : str
+            How an error calls the text.
+
+        Raises
+        ------
+        KeyFileError
+            It holds none, or the password is missing or wrong.
+        """
+        with _reading(name):
+            secret = None if password is None else password.encode()
+            key = form.load_pem_private_key(body, secret)
             if isinstance(key, Ed25519PrivateKey):
                 return cls(key)
-        raise KeyFileError(f"{Path(path).name} holds a key of another kind: it must be Ed25519")
+        raise KeyFileError(f"{name} holds a key of another kind: it must be Ed25519")
 
     def write(self, path: str | Path, password: str | None = None) -> None:
         """Write it to a new file that nobody else may read, under a password if one is given.

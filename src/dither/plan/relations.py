@@ -227,7 +227,9 @@ class UnitJoin(Relation):
     Each unit's rows on either side are first cut to the table's ``max_join_rows``, chosen by a
     keyed hash of the unit's own rows alone. Filters come after the join, never inside ``left``, so
     that what is cut does not depend on them; what a query in the FROM leaves out is not among the
-    rows that are cut. Where a side has at most so many rows of a unit by its form, none is cut.
+    rows that are cut, nor are rows of blocks that are not read (``Scan.blocks``): the limit holds
+    over all blocks that are read together. Where a side has at most so many rows of a unit by its
+    form, none is cut.
 
     Of these pairs those are left in which also each pair of ``on`` is equal. ``keep_all`` keeps the
     rows on the left without a match, the columns of the right NULL (a left join). Either way what

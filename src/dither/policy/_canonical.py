@@ -195,8 +195,16 @@ def request_digest(
 
 
 def policy_digest(document: Mapping[str, Any]) -> str:
-    """What stands for a policy: every field of it, whatever the order of its sections."""
-    return hashed("policy", {"form": FORM, "policy": _document(document)})
+    """What stands for a policy: every field of it, whatever the order of its sections.
+
+    Left out are ``[owner]`` and ``[budget] checkpoint``: they say who signs and what the ledger
+    must hold, change nothing of any answer, and are written anew now and then.
+    """
+    kept = {name: part for name, part in document.items() if name != "owner"}
+    budget = kept.get("budget")
+    if isinstance(budget, Mapping) and "checkpoint" in budget:
+        kept["budget"] = {name: part for name, part in budget.items() if name != "checkpoint"}
+    return hashed("policy", {"form": FORM, "policy": _document(kept)})
 
 
 def _constants(value: Any) -> Any:

@@ -46,6 +46,12 @@ from dither.policy._places import (
     read_engine,
     read_source,
 )
+from dither.policy._publishing import (
+    DeclaredOwner,
+    DeclaredReleases,
+    read_owner,
+    read_releases,
+)
 from dither.policy._readings import of_unit, read_reading, reading_of
 from dither.policy._units import (
     MOST_UNITS,
@@ -115,10 +121,14 @@ class Policy:
         By private table: whom it holds.
     engine : mapping
         The ``name`` of the engine of sources that name none, and what engines are opened with.
+    owner : DeclaredOwner
+        The owner's key, and the checkpoint that the ledger must hold.
+    releases : DeclaredReleases
+        Who may see an answer.
     folder : Path
         What relative paths start from.
     digest : str
-        SHA-256 of the policy's content.
+        SHA-256 of the policy's content, but for ``owner``: nothing of it changes an answer.
     per_block : bool
         ``budget`` is one of each block of a unit's rows.
     lifetime : BudgetFilter, optional
@@ -135,6 +145,8 @@ class Policy:
     tables: Mapping[str, DeclaredTable]
     units: Mapping[str, TableUnit]
     engine: Mapping[str, Any]
+    owner: DeclaredOwner
+    releases: DeclaredReleases
     folder: Path
     digest: str
     per_block: bool = False
@@ -217,6 +229,8 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         raise PolicyError("budget.release_delta must lie in [0, delta]")
     neighbours = spending.choice("neighbours", NEIGHBOURS, "add_remove")
     ledger = _ledger(spending, folder)
+    owner = read_owner(Reader(top.section("owner"), "owner"), spending, folder)
+    releases = read_releases(Reader(top.section("releases"), "releases"))
     per_block, lifetime = _per_block(spending, budget)
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
@@ -250,6 +264,8 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         tables=tables,
         units=held,
         engine=engine,
+        owner=owner,
+        releases=releases,
         folder=folder,
         digest=policy_digest(document),
         per_block=per_block,

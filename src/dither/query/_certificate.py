@@ -8,7 +8,7 @@ from typing import Any
 from dither.policy._canonical import form
 from dither.policy._facts import Fact
 from dither.privacy import Charge
-from dither.query._explain import UNACCOUNTED, explain, protects
+from dither.query._explain import UNACCOUNTED, blocks_text, explain, protects
 from dither.query._noise import NoisePlan
 from dither.session._certificate import MeasurementRecord, charge_dict
 
@@ -28,6 +28,7 @@ def measurement_record(
             "sql": sql,
             "plan": explain(plan, noise_plan, [fact.text for fact in facts]).to_dict(),
             "protects": protects(plan),
+            **blocks_text(plan),
             "unaccounted": UNACCOUNTED,
         },
         rows=noise_plan.rows,

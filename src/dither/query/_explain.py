@@ -49,6 +49,7 @@ __all__ = [
     "UNCOUNTED",
     "Explanation",
     "aggregate_text",
+    "blocks_text",
     "exact_text",
     "explain",
     "in_blocks",
@@ -338,6 +339,12 @@ def protects(plan: Plan) -> str:
     """Who is protected, and which tables count as neighbours."""
     who, neighbours = protected(plan)
     return "; ".join([f"{who}; neighbours {neighbours}", *(text for _, text in in_blocks(plan))])
+
+
+def blocks_text(plan: Plan) -> dict[str, str]:
+    """The same, as words of a certificate."""
+    found = "; ".join(text for _, text in in_blocks(plan))
+    return {"blocks": found} if found else {}
 
 
 def in_blocks(plan: Plan) -> list[tuple[str, str]]:

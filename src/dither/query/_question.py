@@ -301,6 +301,7 @@ class Question(UnreleasedQuestion):
         *,
         confidence: float = 0.95,
         token: str | None = None,
+        reuse: bool | None = None,
         max_groups: int | None = None,
         max_rows: int | None = None,
     ) -> Release:
@@ -318,6 +319,9 @@ class Question(UnreleasedQuestion):
         token : str, optional
             Names the request. Asked again with the same token, the stored answer comes back and
             nothing is charged.
+        reuse : bool, optional
+            Whether the newest of `published` will do, free of charge; what the policy says in
+            ``[releases]`` where left out.
         max_groups, max_rows : int, optional
             How many groups one unit may count in, and with how many rows in each, in place of the
             policy's limits; never above its caps. Larger ones cut less, and take more noise.
@@ -344,10 +348,93 @@ class Question(UnreleasedQuestion):
         """
         if max_groups is not None or max_rows is not None:
             asked = self.within(max_groups=max_groups, max_rows=max_rows)
-            return asked.release(epsilon, delta, confidence=confidence, token=token)
+            return asked.release(epsilon, delta, confidence=confidence, token=token, reuse=reuse)
         self._opened.check_open()
         request = self._request(epsilon, delta, check.confidence(confidence))
-        return self._read(request.release(token))
+        return self._read(request.release(token, reuse))
+
+    @deep()
+    def published(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        confidence: float = 0.95,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+    ) -> list[Release]:
+        """Earlier answers to this very question at this price, of this policy; free of charge.
+
+        Parameters
+        ----------
+        epsilon, delta, confidence, max_groups, max_rows
+            As for ``release``.
+
+        Returns
+        -------
+        list of Release
+            Oldest first; ``notes`` say when each was charged. An analyst sees those that were
+            released to them, or to everybody, as the policy says in ``[releases]``.
+        """
+        asked = self.within(max_groups=max_groups, max_rows=max_rows)
+        request = asked._request(epsilon, delta, check.confidence(confidence))
+        return [asked._read(one) for one in request.published()]
+
+    @deep()
+    def top_up(
+        self,
+        release: Release,
+        to_rho: Number | None = None,
+        *,
+        epsilon: Number | None = None,
+        same_data: bool = False,
+        token: str | None = None,
+    ) -> Release:
+        """Make an answer of this question more exact, for what that costs more.
+
+        An independent answer is charged, measured and averaged with the earlier one, by inverse
+        variances. The mean is as exact as one answer at ``to_rho``.
+
+        Parameters
+        ----------
+        release : Release
+            An earlier answer of this ledger to this question, with Gaussian noise: counts and sums
+            by declared keys.
+        to_rho : number, optional
+            The rho, as of zCDP, that both answers cost together; above that of ``release``.
+        epsilon : number, optional
+            In its place: the rho that this epsilon allows at the release's delta.
+        same_data : bool
+            Says that the data are as they were. Needed where certificates do not have the version
+            of the data, as without the owner's key.
+        token : str, optional
+            As for ``release``.
+
+        Returns
+        -------
+        Release
+            Its certificate is that of the second answer, and names the first.
+
+        Raises
+        ------
+        ArgumentError
+            Where it is an answer to something else, the target is no higher, or the data changed.
+        QueryError
+            Where the noise is not Gaussian, or an output is not a count or a sum.
+        BudgetError
+            Where an account cannot bear the difference. Nothing is spent.
+
+        Notes
+        -----
+        *Guarantee.* The second answer is (to_rho - rho)-zCDP for the unit and the neighbours of
+        ``explain``, and that is charged; the mean of two releases is post-processing.
+        """
+        from dither.query._top_up import topping_up
+
+        self._opened.check_open()
+        return self._read(
+            topping_up(self, release, to_rho, epsilon, same_data).release(token, False)
+        )
 
     def _request(self, epsilon: Number, delta: Number | None, confidence: float) -> Request:
         """What a release asks for."""

@@ -1,4 +1,4 @@
-"""What a release promises, in full, and how to hold it against the ledger."""
+"""What a release promises, in full: its certificate. `dither.session._verify` checks it."""
 
 from __future__ import annotations
 
@@ -11,43 +11,46 @@ from pathlib import Path
 from typing import Any
 
 from dither import __version__
-from dither import _checks as check
 from dither._format import WIDTH, cost_text, display_text
-from dither._notebook import Shown, html_table
-from dither.blocks._sets import BlockSet
-from dither.errors import ArgumentError, CertificateError, LedgerError
-from dither.ledger import Charged, Ledger
-from dither.ledger._place import LedgerSchema, read_place
+from dither._notebook import html_table
+from dither.ledger import Charged
 from dither.policy._canonical import hashed, request_digest
 from dither.privacy import Charge
+from dither.session._answer import check_answer, read_answer, save_answer
+from dither.session._code import UNKNOWN, code_version
+from dither.session._signer import Signer
 
 __all__ = [
     "Certificate",
     "MeasurementRecord",
     "RequestData",
-    "Verified",
     "certificate_data",
     "certified",
     "charge_dict",
-    "verify",
+    "digest_of",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """The version of certificates.
 
 1. Hashed the words of `explain`.
 2. Hashes data alone (``docs/decisions/0010-hashed-data.md``), and states a promise.
+3. Has the hash of the answer, the versions of the data and of the code, and may be signed.
 """
 
 TEXT = "text"
 """The field that says the same in words, and is outside of the digest."""
+
+_AFTER = ("digest", TEXT, "signature")
+"""Fields that the digest does not cover; a signature covers the first two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """The certificate of a release: plan, unit, neighbours, mechanisms, loss and ledger entry.
 
-    It holds no answer and nothing private, so it can be published beside the release.
+    It holds no answer and nothing private, so it can be published beside the release. Whoever
+    guesses the answer can test the guess by its hash: it is for whom the answer is for.
     """
 
     content: Mapping[str, Any]
@@ -66,6 +69,44 @@ class Certificate:
         target = Path(path)
         target.write_text(self.to_json() + "\n", encoding="utf-8")
         return target
+
+    def save_answer(self, found: Any, path: str | Path) -> Path:
+        """Write the answer that this is of to a file of JSON, as `dither.verify` reads it.
+
+        Of a table that is the table with its intervals; of a model, of marginals, counts and
+        distances the noisy numbers that all else follows from.
+
+        Parameters
+        ----------
+        found : what the release gave
+        path : path
+
+        Raises
+        ------
+        CertificateError
+            It is another answer.
+        ArgumentError
+            It is nothing that was released, or the file cannot be written.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> import dither as dt
+        >>> place = mkdtemp()
+        >>> policy = {
+        ...     "budget": {"epsilon": 1, "ledger": f"{place}/visits.ledger"},
+        ...     "tables": {"visits": {"source": "visits.parquet"}},
+        ... }
+        >>> with dt.open(policy, sources={"visits": pl.DataFrame({"age": [41, 27]})}) as session:
+        ...     found = session.sql("SELECT COUNT(*) AS n FROM visits").release(1)
+        >>> saved = found.certificate.save_answer(found, f"{place}/answer.json")
+        >>> dt.verify(found.certificate, f"{place}/visits.ledger", answer=saved).ok
+        True
+        """
+        if "answer" in self.content:
+            check_answer(self.content["answer"], read_answer(found))
+        return save_answer(found, path)
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<8}  {text}" for name, text in self._facts())
@@ -89,23 +130,9 @@ class Certificate:
             ("protects", str(text.get("protects", whom))),
             ("cost", cost_text(epsilon, delta)),
             ("digest", str(content.get("digest", ""))),
+            ("signer", str(content.get("signer", ""))),
         ]
         return [(name, value) for name, value in facts if value]
-
-
-@dataclass(frozen=True, slots=True)
-class Verified(Shown):
-    """What ``verify`` found to agree; ``str()`` says it in a line."""
-
-    entry: int
-    text: str
-    ok: bool = True
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -203,11 +230,42 @@ def certificate_data(
     }
 
 
-def certified(data: Mapping[str, Any], charged: Charged) -> dict[str, Any]:
-    """The certificate of a release that was charged, as plain data."""
+def certified(
+    data: Mapping[str, Any],
+    charged: Charged,
+    answer: Mapping[str, Any] | None = None,
+    versions: Mapping[str, str] | None = None,
+    signer: Signer | None = None,
+) -> dict[str, Any]:
+    """The certificate of a release that was charged, as plain data.
+
+    Parameters
+    ----------
+    data : mapping
+        As `certificate_data` made it.
+    charged : Charged
+    answer : mapping, optional
+        The hash of what was released; None of a rehearsal, in which nothing was.
+    versions : mapping of str to str, optional
+        By table: the version of its data.
+    signer : Signer, optional
+        The owner's key, where the session has it.
+    """
     entry = {"id": charged.ledger, "entry": charged.entry, "hash": charged.hash}
-    body = {**data, "ledger": data["ledger"] | entry}
-    return {**body, "digest": _digest(body)}
+    code = code_version(sources=signer is not None)
+    body = {
+        **data,
+        "ledger": data["ledger"] | entry,
+        "answer": None if answer is None else dict(answer),
+        "data": dict.fromkeys(data["tables"], UNKNOWN) | dict(versions or {}),
+        "code": code,
+    }
+    if signer is not None:
+        body["signer"] = signer.key.public.text
+    body["digest"] = digest_of(body)
+    if signer is not None:
+        body["signature"] = signer.signature(body)
+    return body
 
 
 def charge_dict(charge: Charge) -> dict[str, str | None]:
@@ -223,138 +281,6 @@ def charge_dict(charge: Charge) -> dict[str, str | None]:
     }
 
 
-def verify(
-    certificate: str | Path | Mapping[str, Any] | Certificate,
-    ledger: str | Path | LedgerSchema | Mapping[str, str] | Ledger,
-) -> Verified:
-    """Hold a certificate against the ledger that it names.
-
-    Parameters
-    ----------
-    certificate : path, mapping or Certificate
-    ledger : path, mapping or Ledger
-        Where the ledger is, as for ``Ledger.open``, or the ledger of a session.
-
-    Returns
-    -------
-    Verified
-        Its ``text`` says what was checked.
-
-    Raises
-    ------
-    CertificateError
-        Where the certificate was changed, or its ledger, entry, accounts or loss do not agree, or
-        the ledger's own chain does not hold; names the first disagreement.
-
-    Notes
-    -----
-    The ledger keeps each answer with its certificate, under its chain of hashes. So a certificate
-    that was changed in any field does not agree, even if its digest was made anew.
-    """
-    body = _content(certificate)
-    if body.get("format") != FORMAT:
-        raise CertificateError("the certificate's format is not one that this version reads")
-    claimed = body.get("digest")
-    place = read_place(ledger.place if isinstance(ledger, Ledger) else ledger)
-    try:
-        if claimed != _digest(body):
-            raise CertificateError(
-                "the certificate was changed: its digest does not match its content"
-            )
-        return _agreement(body, place)
-    except (KeyError, TypeError, AttributeError, ArgumentError, UnicodeEncodeError):
-        raise CertificateError(
-            "the certificate lacks a field that every certificate has, or has it in another form"
-        ) from None
-
-
-def _agreement(body: Mapping[str, Any], ledger: Path | LedgerSchema) -> Verified:
-    named = body["ledger"]
-    with Ledger.open(ledger, create=False) as book:
-        chain = book.verify()
-        if not chain.ok:
-            raise CertificateError(f"the ledger does not hold: {chain.describe()}")
-        if book.id != named["id"]:
-            raise CertificateError("the certificate names another ledger")
-        try:
-            entry = book.entry(named["entry"])
-        except LedgerError:
-            raise CertificateError("the ledger has no such entry") from None
-        for fact in body.get("learned", ()):
-            if book.entry(fact["entry"]).hash != fact["hash"]:
-                raise CertificateError("what the release rests on was not learned in this ledger")
-        stored = next((e.answer for e in book.entries() if e.answers == entry.number), None)
-    if entry.hash != named["hash"]:
-        raise CertificateError("the ledger's entry is not the one that the certificate names")
-    if set(entry.accounts) != set(named["accounts"]):
-        raise CertificateError("the ledger charged other accounts than the certificate says")
-    if _blocks(body) != entry.blocks:
-        raise CertificateError("the ledger charged other blocks than the certificate says")
-    if entry.request != body["request"]:
-        raise CertificateError("the ledger's entry is of another request")
-    if RequestData.in_certificate(body).digest != body["request"]:
-        raise CertificateError("the certificate's question is not the one that was charged")
-    if entry.promise is None or entry.promise.to_dict() != body["promise"]:
-        raise CertificateError("the ledger's entry promises something else than the certificate")
-    loss = Charge(**{k: _fraction(v) for k, v in body["loss"].items()})
-    if entry.charge is None or not _covers(entry.charge, loss):
-        raise CertificateError("the ledger charged less than the certificate's loss")
-    if stored is None:
-        raise CertificateError(
-            "the ledger holds no answer for the entry, so nothing says what was released under it"
-        )
-    try:
-        issued = json.loads(stored)["certificate"]
-    except ValueError:
-        raise CertificateError("the ledger's answer to the entry is not a release") from None
-    for name in {**issued, **body}:
-        if body.get(name) != issued.get(name):
-            raise CertificateError(
-                f"the certificate's {name!r} is not what was issued with the answer"
-            )
-    return Verified(
-        entry.number,
-        f"the certificate agrees with entry {entry.number} of the ledger; "
-        f"{chain.entries} entries, chain whole",
-    )
-
-
-def _blocks(body: Mapping[str, Any]) -> BlockSet | None:
-    held = body.get("blocks")
-    return None if held is None else BlockSet.from_dict(held)
-
-
-def _fraction(text: str | None) -> Any:
-    return None if text is None else check.exact("loss", text)
-
-
-def _covers(charged: Charge, loss: Charge) -> bool:
-    pairs = (
-        (charged.epsilon, loss.epsilon),
-        (charged.delta, loss.delta),
-        (charged.rho, loss.rho),
-        (charged.rho_delta, loss.rho_delta),
-    )
-    return all(c is None or (n is not None and c >= n) for c, n in pairs)
-
-
-def _content(certificate: str | Path | Mapping[str, Any] | Certificate) -> dict[str, Any]:
-    if isinstance(certificate, Certificate):
-        return certificate.to_dict()
-    if isinstance(certificate, Mapping):
-        return dict(certificate)
-    path = Path(certificate)
-    if not path.is_file():
-        raise CertificateError(f"no certificate at {str(certificate)!r}")
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError):
-        raise CertificateError("the certificate is not valid JSON") from None
-    if not isinstance(body, dict):
-        raise CertificateError("the certificate is not a JSON object")
-    return body
-
-
-def _digest(body: Mapping[str, Any]) -> str:
+def digest_of(body: Mapping[str, Any]) -> str:
     """SHA-256 of what the certificate says as data; its words may be said otherwise."""
-    return hashed("certificate", {k: v for k, v in body.items() if k not in ("digest", TEXT)})
+    return hashed("certificate", {k: v for k, v in body.items() if k not in _AFTER})

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from dither.ledger import Ledger
+from dither.ledger import Checkpoint, Ledger
 from dither.ledger._place import LedgerSchema
 
 __all__ = ["LedgerAhead"]
@@ -27,10 +27,17 @@ class LedgerAhead:
     place : Path or LedgerSchema
     check : callable
         Raises where a ledger does not agree with the policy.
+    checkpoint : Checkpoint, optional
+        What the ledger must hold.
     """
 
-    def __init__(self, place: Path | LedgerSchema, check: Callable[[Ledger], None]) -> None:
-        self._place, self._check = place, check
+    def __init__(
+        self,
+        place: Path | LedgerSchema,
+        check: Callable[[Ledger], None],
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self._place, self._check, self._checkpoint = place, check, checkpoint
         self._found: Ledger | BaseException | None = None
         self._thread: threading.Thread | None = None
         if isinstance(place, Path) and place.exists():
@@ -70,7 +77,7 @@ class LedgerAhead:
             self._found = error
 
     def _open(self, *, create: bool) -> Ledger:
-        ledger = Ledger.open(self._place, create=create)
+        ledger = Ledger.open(self._place, create=create, checkpoint=self._checkpoint)
         try:
             self._check(ledger)
         except BaseException:

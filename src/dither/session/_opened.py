@@ -15,14 +15,17 @@ from dither.blocks._sets import BlockSet
 from dither.engines import FAILED, Engine
 from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
-from dither.ledger import Balance, Charged, Ledger
+from dither.ledger import Balance, Charged, Entry, Ledger
 from dither.ledger._accounts import Balances
 from dither.ledger._block_budget import Budget
+from dither.policy._canonical import hashed
 from dither.policy._facts import Fact
 from dither.policy._policy import Policy
+from dither.policy._publishing import EVERYBODY
 from dither.privacy import Charge, Loss, Promise
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._charged import within_charge
+from dither.session._signer import Signer
 
 __all__ = [
     "DATASET",
@@ -87,12 +90,23 @@ class OpenedPolicy:
     ledger : Ledger
     caps : mapping of str to BudgetFilter
         Whose accounts bear each charge (the data set's, the analyst's), with their caps.
+    signer : Signer, optional
+        The owner's key, which signs certificates.
+    asker : str, optional
+        The analyst who asks; None where the policy tells nobody apart.
     """
 
     def __init__(
-        self, policy: Policy, engine: Engine, ledger: Ledger, caps: Mapping[str, BudgetFilter]
+        self,
+        policy: Policy,
+        engine: Engine,
+        ledger: Ledger,
+        caps: Mapping[str, BudgetFilter],
+        signer: Signer | None = None,
+        asker: str | None = None,
     ) -> None:
         self.policy = policy
+        self.signer, self.asker = signer, asker
         self.engine = within_charge(engine)
         self.ledger = ledger
         self.caps = dict(caps)
@@ -167,7 +181,49 @@ class OpenedPolicy:
         """
         if token is None:
             return None
-        return self.ledger.replay(list(self.accounts(promise.unit)), token=token, request=request)
+        accounts, name = list(self.accounts(promise.unit)), self._own(promise, token)
+        return self.ledger.replay(accounts, token=name, request=request)
+
+    def _own(self, promise: Promise, token: str) -> str:
+        """The name that the ledger has for a token of this asker, and of nobody else.
+
+        Two analysts may choose one token: neither sees by it that the other asked anything.
+        """
+        if self.asker is None:
+            return token
+        # Before tokens were their asker's own, they stood there as they are.
+        earlier = self.ledger.charged(token)
+        if earlier is not None and set(earlier.accounts) == set(self.accounts(promise.unit)):
+            return token
+        return hashed("token", {"asker": self.asker, "token": token})
+
+    def versions(self, tables: Iterable[str], ledger: str | None = None) -> dict[str, str]:
+        """By table: the version of its data, as it is now; empty without the owner's key.
+
+        Parameters
+        ----------
+        tables : iterable of str
+        ledger : str, optional
+            The ledger's identity, where it is known.
+        """
+        if self.signer is None:
+            return {}
+        sources = {name: list(self.engine.sources(name)) for name in tables}
+        return self.signer.versions(self.ledger.id if ledger is None else ledger, sources)
+
+    def published(self, promise: Promise, request: str) -> list[tuple[Entry, str]]:
+        """Earlier answers to one request that this asker may see, oldest first.
+
+        What a policy says of its audience is part of the request: so an answer is shown to whom it
+        was released to, and to nobody who came to be told later. Nothing of this reads data.
+        """
+        own = set(self.accounts(promise.unit))
+        everybody = self.policy.releases.audience == EVERYBODY
+        return [
+            (entry, answer)
+            for entry, answer in self.ledger.answers_to(request)
+            if entry.promise == promise and (everybody or set(entry.accounts) == own)
+        ]
 
     def charge(
         self,
@@ -206,7 +262,7 @@ class OpenedPolicy:
             return self.ledger.charge(
                 self.accounts(promise.unit),
                 loss,
-                token=secrets.token_hex(16) if token is None else token,
+                token=secrets.token_hex(16) if token is None else self._own(promise, token),
                 request=request,
                 note={**note, "policy": self.policy.digest},
                 tables=tables,

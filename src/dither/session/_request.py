@@ -42,6 +42,7 @@ from dither.plan.job import Job
 from dither.plan.schema import Schema
 from dither.policy._facts import Fact
 from dither.privacy import Charge, Loss, Promise
+from dither.session._answer import answer_hash
 from dither.session._certificate import (
     MeasurementRecord,
     RequestData,
@@ -50,6 +51,7 @@ from dither.session._certificate import (
 )
 from dither.session._charged import UNCHARGED, charged_blocks, reads_within
 from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
+from dither.session._signer import same_versions
 
 __all__ = [
     "AnsweredRequest",
@@ -164,8 +166,14 @@ class Request:
         """What the ledger would be charged."""
         return self.loss.charge
 
-    def release(self, token: str | None = None) -> AnsweredRequest:
+    def release(self, token: str | None = None, reuse: bool | None = None) -> AnsweredRequest:
         """Pass all steps, from the replay to the store.
+
+        Parameters
+        ----------
+        token : str, optional
+        reuse : bool, optional
+            Whether an earlier answer to the same request will do; the policy's word where left out.
 
         Raises
         ------
@@ -182,6 +190,8 @@ class Request:
         earlier = self.replay(token)
         if earlier is not None:
             return earlier
+        if self._reuses(token, reuse) and (found := self.published()):
+            return found[-1]
         certificate = self.rehearse()
         charged = self.charge(token)
         if charged.replayed:
@@ -194,6 +204,23 @@ class Request:
         """The stored answer of the same request under the same token, free of charge."""
         earlier = self.opened.replay(self.promise, token, self.data.digest)
         return None if earlier is None else self._replayed(earlier)
+
+    def _reuses(self, token: str | None, reuse: bool | None) -> bool:
+        if reuse is None:
+            # A token names a request of its own: its answer is what the first one gave.
+            return token is None and self.opened.policy.releases.reuse
+        if not isinstance(reuse, bool):
+            raise ArgumentError("reuse must be True or False")
+        if reuse and token is not None:
+            raise ArgumentError(
+                "give a token or reuse=True, not both: a token names an answer of its own"
+            )
+        return reuse
+
+    def published(self) -> list[AnsweredRequest]:
+        """Earlier answers to the same request that the asker may see, oldest first; free."""
+        found = self.opened.published(self.promise, self.data.digest)
+        return [AnsweredRequest(json.loads(answer), entry.time) for entry, answer in found]
 
     def rehearse(self) -> dict[str, Any]:
         """What the certificate will say, once the jobs were tried and an answer was written.
@@ -239,9 +266,16 @@ class Request:
     def answer(self, charged: Charged, certificate: Content) -> str:
         """Run what was charged for, and certify it; the text is what the ledger keeps."""
         with after_the_charge(), charged_blocks(self.blocks):
+            before = self._versions(charged)
             content = dict(self.run(_secret(charged)))
-            content["certificate"] = certified(certificate, charged)
+            versions = same_versions(before, self._versions(charged)) if before else {}
+            found, signer = answer_hash(content), self.opened.signer
+            content["certificate"] = certified(certificate, charged, found, versions, signer)
             return json.dumps(content)
+
+    def _versions(self, charged: Charged) -> dict[str, str]:
+        # What reads some blocks of a table must not tell whether others changed.
+        return {} if self.blocks is not None else self.opened.versions(self.tables, charged.ledger)
 
     def store(self, charged: Charged, written: str) -> AnsweredRequest:
         """Keep the answer beside its charge; where the ledger cannot, whoever asked is warned."""
@@ -423,7 +457,7 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
         """What the ledger would be charged."""
         return self.loss.charge
 
-    def release(self, *, token: str | None = None) -> Released:
+    def release(self, *, token: str | None = None, reuse: bool | None = None) -> Released:
         """Charge the ledger, measure with noise, and give what came out.
 
         Parameters
@@ -431,6 +465,9 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
         token : str, optional
             Names the request. Asked again with the same token, the stored answer comes back and
             nothing is charged.
+        reuse : bool, optional
+            Whether the newest of `published` will do, free of charge; what the policy says in
+            ``[releases]`` where left out.
 
         Raises
         ------
@@ -444,9 +481,23 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
         (epsilon, delta)-differentially private for the unit and the neighbours that ``explain``
         names.
         """
-        return self._released(token)
+        return self._released(token, reuse=reuse)
 
-    def _released(self, token: str | None, progress: Progress | None = None) -> Released:
+    def _released(
+        self, token: str | None, progress: Progress | None = None, *, reuse: bool | None = None
+    ) -> Released:
         tell = listener(progress)
         with deep():
-            return self._read(self._request(tell).release(token))
+            return self._read(self._request(tell).release(token, reuse))
+
+    def published(self) -> list[Released]:
+        """Earlier answers to this very question at this price, of this policy: oldest first, free.
+
+        Returns
+        -------
+        list
+            What releases gave, each marked as replayed. An analyst sees those that were released to
+            them, or to everybody, as the policy says in ``[releases]``.
+        """
+        with deep():
+            return [self._read(one) for one in self._request(listener(None)).published()]

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
 from dither._format import loss_text
-from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, nearest
-from dither.ledger import Ledger
+from dither.errors import (
+    ArgumentError,
+    BoundsError,
+    KeyFileError,
+    LedgerError,
+    PolicyError,
+    nearest,
+)
+from dither.ledger import Checkpoint, Ledger, OwnerKey
 from dither.ledger._accounts import Balances
 from dither.plan import aggregates as ag
 from dither.plan.lowering.lower import lower
@@ -31,12 +38,14 @@ from dither.policy._facts import (
 )
 from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
+from dither.policy._publishing import DeclaredOwner
 from dither.policy._sources import PublicKeys, connect
 from dither.privacy.accounts._budget import BudgetFilter
 from dither.session._connecting import LedgerAhead
 from dither.session._factories import factory
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
 from dither.session._request import listener
+from dither.session._signer import Signer, read_key
 from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
@@ -57,6 +66,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     sources: Mapping[str, Any] | None = None,
     engines: Mapping[str, Any] | None = None,
     progress: Callable[[float], None] | None = None,
+    key: OwnerKey | str | Path | None = None,
 ) -> Session:
     """Open a policy: connect its sources, read their schemas, open its ledger.
 
@@ -78,6 +88,9 @@ def open(  # noqa: A001 - as users write it: dt.open
         Called about twice a second with the share done, from 0 to 1, while an engine runs a
         question: on DuckDB the rows that are read, on Spark the tasks of the stages that are known.
         PostgreSQL tells nothing of it. For whoever may see the time that a question takes.
+    key : OwnerKey, path, or ``"env:NAME"``, optional
+        The owner's secret key, in place of the policy's ``[owner] key``: certificates are signed
+        with it. For the owner's own process alone.
 
     Returns
     -------
@@ -89,8 +102,14 @@ def open(  # noqa: A001 - as users write it: dt.open
         Where the policy is missing, contradictory or incomplete, or does not fit its sources.
     LedgerError
         Where the ledger cannot be used.
+    KeyFileError
+        Where the owner's key cannot be read, or is another than the policy's ``[owner] public``.
     """
     read = read_policy(policy)
+    signer = _signer(read.owner, key)
+    checkpoint = None
+    if read.owner.checkpoint is not None and read.owner.public is not None:
+        checkpoint = Checkpoint.read(read.owner.checkpoint, read.owner.public)
     for text in read.loose:
         warnings.warn(text, stacklevel=2)
     caps = {DATASET: read.budget}
@@ -109,7 +128,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
     check_sources(read.tables, read.units, read.folder, sources)
     told = None if progress is None else listener(progress)
-    ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps))
+    ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps), checkpoint)
     engine = connect(read, dict(sources or {}), dict(engines or {}), told)
     try:
         check_places(read.tables, read.units, engine)
@@ -125,7 +144,7 @@ def open(  # noqa: A001 - as users write it: dt.open
                 warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=2)
         ledger = ledger_ahead.opened()
         try:
-            session = Session(read, schema, engine, ledger, caps, analyst)
+            session = Session(read, schema, engine, ledger, caps, analyst, signer)
             session._opened.check_sources()
             session._learn_from_the_ledger()
         except BaseException:
@@ -135,6 +154,21 @@ def open(  # noqa: A001 - as users write it: dt.open
         engine.close()
         raise
     return session
+
+
+def _signer(owner: DeclaredOwner, key: OwnerKey | str | Path | None) -> Signer | None:
+    """What signs certificates; None where nobody's key is given."""
+    given = owner.key if key is None else key
+    if given is None:
+        return None
+    password = owner.password if key is None else None
+    found = read_key(given, password, "owner.key" if key is None else "key")
+    if owner.public is not None and found.public != owner.public:
+        raise KeyFileError(
+            f"the owner's key is {found.public.fingerprint}, and the policy's [owner] public is "
+            f"{owner.public.fingerprint}: name the two files of one key"
+        )
+    return Signer(found, owner.data_version)
 
 
 class Session:
@@ -151,13 +185,14 @@ class Session:
         ledger: Ledger,
         caps: Mapping[str, BudgetFilter],
         analyst: str | None,
+        signer: Signer | None = None,
     ) -> None:
         self.policy = policy
         self.schema = schema
         self.analyst = analyst
         self.ledger = ledger
         self._engine = engine
-        self._opened = OpenedPolicy(policy, engine, ledger, caps)
+        self._opened = OpenedPolicy(policy, engine, ledger, caps, signer, analyst)
         self.promises = self._opened.promises
         self._keys = PublicKeys(engine)
         self._declared = schema

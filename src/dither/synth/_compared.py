@@ -165,6 +165,7 @@ class MeasuredDistances(Printable):
     _apart: tuple[int, ...] = field(repr=False)
     _rows: int = field(repr=False)
     _deviations: tuple[float, float] = field(repr=False)
+    _content: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> MeasuredDistances:
@@ -179,6 +180,7 @@ class MeasuredDistances(Printable):
             tuple(map(int, content["apart"])),
             int(content["rows"]),
             (of_f, of_n),
+            content,
         )
 
     @property
@@ -229,10 +231,12 @@ class MeasuredDistances(Printable):
 
     def summary(self) -> str:
         """The mean by order, and the tables that are farthest off."""
+        blocks = self.certificate.content["text"].get("blocks")
         lines = [
             f"Measured with noise, {cost_text(Fraction(self.epsilon), Fraction(self.delta))}: "
             f"{count_text(len(self.columns), 'table')} of counts, of some {self._rows:,} real rows "
             f"and {self.synthetic_rows:,} synthetic ones.",
+            *(wrapped(blocks) if blocks else ()),
             "",
             f"{'':<9}{'tables':>8}{'mean':>9}  interval at {level(0.95)}",
         ]

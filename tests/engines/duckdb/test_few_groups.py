@@ -2,16 +2,20 @@
 
 import secrets
 
+import numpy as np
 import polars as pl
 import pytest
 
 import dither as dt
 from dither.engines.duckdb.dialect import DuckDBDialect
+from dither.plan.answers import Histogram
 
 QUESTIONS = (
     "SELECT g, COUNT(*) AS n, SUM(x) AS x FROM t GROUP BY g",
     "SELECT h, COUNT(*) AS n, AVG(x) AS x FROM t GROUP BY h",
     "SELECT g, h, COUNT(*) AS n, COUNT(DISTINCT u) AS units FROM t GROUP BY g, h",
+    "SELECT g, COUNT(DISTINCT x) AS different FROM t GROUP BY g",
+    "SELECT g, h, MEDIAN(x) AS x FROM t GROUP BY g, h",
 )
 
 
@@ -22,7 +26,7 @@ def table() -> pl.DataFrame:
 
 
 def answers(folder, most, keys):
-    """By question and key the exact answer: a row for each group."""
+    """By question and key the exact answer: its groups, and a column for each measurement."""
     columns = {
         "g": {"type": "integer", "values": list(range(7))},
         "h": {"type": "text"},
@@ -35,14 +39,23 @@ def answers(folder, most, keys):
     }
     found = []
     with dt.open(policy, sources={"t": table()}) as session:
-        engine = session._opened.engine
+        engine = session._engine
         for question in QUESTIONS:
             job = session.sql(question)._plan.job
             for key in keys:
                 answer = engine.run(job, session.schema, key)
-                values = [list(column) for _, column in sorted(answer.values.items())]
-                found.append(sorted(zip(map(str, answer.keys), *values, strict=True)))
+                order = sorted(range(len(answer.keys)), key=lambda i: str(answer.keys[i]))
+                values = [integers(column, order) for _, column in sorted(answer.values.items())]
+                found.append([[str(answer.keys[i]) for i in order], *values])
     return found
+
+
+def integers(column, order):
+    """A column's integers, its groups in an order."""
+    if isinstance(column, Histogram):
+        rising = column[np.array(order)]
+        return list(rising.places), list(rising.counts)
+    return [int(column[i]) for i in order]
 
 
 @pytest.mark.parametrize("most", [1, 3, 5])

@@ -136,7 +136,7 @@ def test_a_question_that_is_ended_stays_charged(tmp_path, monkeypatch):
         "tables": {"t": {}},
     }
     with dt.open(policy, sources={"t": pl.DataFrame({"a": list(range(20_000))})}) as session:
-        engine = session._opened.engine
+        engine = session._engine
         assert engine._timeout == 7
         question = session.sql("SELECT COUNT(*) AS n FROM t")
         monkeypatch.setattr(engine, "_timeout", 0.05)

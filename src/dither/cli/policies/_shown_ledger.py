@@ -195,8 +195,8 @@ def say_remaining(balance: Balance) -> str:
         if amount is not None and delta is not None:
             text = f"{name} {remaining(amount)}"
             parts.append(text + (f", δ {remaining(delta)}" if delta else ""))
-    left = "\nor ".join(parts) or "nothing"
-    return left if balance.blocks is None else f"{left}\na new {balance.blocks.budget.noun}"
+    said = "\nor ".join(parts) or "nothing"
+    return said if balance.blocks is None else f"{said}\na new {balance.blocks.budget.noun}"
 
 
 def _bar(balance: Balance) -> Text:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dither.cli._endings import Ended
+from dither.cli._files import check_targets
 from dither.cli._options import FILE, Group, policy, refuse_given
-from dither.cli._terminal import waiting
+from dither.cli._terminal import say_saved, waiting
 from dither.cli.policies._opened_ledger import opened_ledger
 from dither.cli.policies._shown_ledger import as_json as json_of
 from dither.cli.policies._shown_ledger import print_ledger
@@ -99,29 +100,71 @@ for command in (amend, grants, open_accounts, owner, upgrade):
     ledger.add_command(command)
 
 
+@ledger.command(
+    short_help="Sign what it holds now, to be published.",
+    epilog="""\b
+Examples:
+  dither ledger checkpoint visits.ledger --key owner.key --out checkpoint.json
+  dither ledger checkpoint env:LEDGER_DSN --key env:OWNER_KEY --out may.json
+""",
+)
+@click.argument("path", metavar="LEDGER", type=FILE)
+@click.option("--key", required=True, metavar="FILE", help="The owner's secret key, or env:NAME.")
+@click.option("--password", metavar="env:NAME", help="The variable that holds its password.")
+@click.option("--out", type=FILE, required=True, help="Where to write it.")
+def checkpoint(path: Path, key: str, password: str | None, out: Path) -> None:
+    """Sign what LEDGER holds now: its last entry, by number and hash, and what accounts have spent.
+
+    The whole chain is checked first. Publish what comes out. A policy that names it in [budget]
+    checkpoint opens no ledger that is older, or that went on otherwise from an earlier entry.
+    """
+    from dither.ledger import Checkpoint
+    from dither.session._signer import read_key
+
+    check_targets(other=out, option="--out")
+    if password is not None and not password.startswith("env:"):
+        raise click.UsageError("--password names a variable of the environment: env:NAME")
+    owner = read_key(key, password, "--key")
+    with _checked(), opened_ledger(path, None) as book, waiting("checking the chain"):
+        made = Checkpoint.of(book, owner)
+    made.save(out)
+    click.echo(f"{book.name}: entry {made.number}, signed by {owner.public.fingerprint}")
+    say_saved(out)
+
+
 @click.command(
-    short_help="Check a certificate against the ledger.",
+    short_help="Check a certificate: its signature, its answer, its ledger.",
     epilog="""\b
 Examples:
   dither verify cost.cert.json
   dither verify cost.cert.json --ledger visits.ledger
+  dither verify cost.cert.json --key owner.pub --answer cost.csv
 """,
 )
 @click.argument("certificate", metavar="CERT", type=FILE)
 @click.option("--ledger", type=FILE, help="The ledger.  [default: the one that the policy names]")
+@click.option("--key", metavar="FILE", help="The owner's public key: no ledger is needed then.")
+@click.option("--answer", type=FILE, help="The answer: CSV, Parquet or JSON, or a saved model.")
 @policy
-def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
-    """Check the certificate CERT against the ledger. Exit code 1 if they disagree.
+def verify(
+    certificate: Path, ledger: Path | None, key: str | None, answer: Path | None, policy: Path
+) -> None:
+    """Check the certificate CERT. Exit code 1 if something disagrees.
 
-    Checks that the certificate is unchanged, that the ledger's chain is whole, and that its entry
-    charged what the certificate says.
+    Against the ledger: that the certificate is unchanged, that the ledger's chain is whole, and
+    that its entry charged what the certificate says. With --key: that the owner signed all of it;
+    no ledger is opened unless --ledger names one. With --answer: that this is the answer that the
+    certificate was issued for.
     """
     import dither as dt
 
-    place: Path | LedgerSchema
+    place: Path | LedgerSchema | None
     if ledger is not None:
         refuse_given(("policy",), "no --ledger: it names one itself")
         place = ledger
+    elif key is not None:
+        refuse_given(("policy",), "no --key: say --ledger to check against a ledger as well")
+        place = None
     else:
         if not policy.is_file():
             raise click.UsageError(f"there is no policy {str(policy)!r}: name the --ledger")
@@ -129,7 +172,7 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
 
         place = read_policy(policy).ledger
     with _checked(), waiting("checking the chain"):
-        found = dt.verify(certificate, place)
+        found = dt.verify(certificate, place, key=key, answer=answer)
     click.echo(found.text)
     if not found.ok:
         raise click.exceptions.Exit(1)

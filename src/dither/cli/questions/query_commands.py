@@ -226,6 +226,9 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same answer comes back, free."
 )
+@click.option(
+    "--reuse", is_flag=True, help="An earlier answer to the same request will do, free of charge."
+)
 @click.option("--out", type=FILE, help="Write the answers: CSV, Parquet or JSON.")
 @plot("the answers")
 @click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
@@ -240,6 +243,7 @@ def release(
     delta: Fraction | None,
     confidence: float,
     token: str | None,
+    reuse: bool,
     out: Path | None,
     picture: Path | None,
     certificate: Path | None,
@@ -258,7 +262,9 @@ def release(
         dt.open(policy, analyst=analyst, progress=tell) as session,
     ):
         asked = ask(session, question)
-        found = asked.release(epsilon, delta, confidence=confidence, token=token)
+        found = asked.release(
+            epsilon, delta, confidence=confidence, token=token, reuse=reuse or None
+        )
     if as_json:
         click.echo(json.dumps(_release_json(found), indent=2, ensure_ascii=False))
     else:

@@ -178,11 +178,17 @@ def files_of(source: FileSource, wanted: Wanted | None = None) -> Files:
 
 
 def attach(
-    connection: DuckDBPyConnection, view: str, source: Source, *, by_file: bool = False
+    connection: DuckDBPyConnection,
+    view: str,
+    source: Source,
+    *,
+    by_file: bool = False,
+    known: Files | None = None,
 ) -> Stored:
     """Make ``view`` read the source. Runs before the connection is locked.
 
     ``by_file``: another view says of each row which file it is of, where there are several.
+    ``known``: the files that it had, where they are not to be found anew.
 
     Raises
     ------
@@ -199,8 +205,9 @@ def attach(
         )
         return _with_names(frame, "the frame")
     shown = shown_name(source.path)
-    files = files_of(source)
-    parted = source.block in files.keys
+    files = known or files_of(source)
+    # Their owner may see what is wrong with any of them.
+    parted = source.block in files.keys and not by_file
     if source.format == "arrow" and parted:
         raise PolicyError(
             f"{shown}: its folders are named by the column of blocks, {source.block!r}, and files "
@@ -219,8 +226,9 @@ def attach(
     try:
         seal = () if parted else _seal(source, files)
         now, first = _layout_at_first(connection, source, files, parted=parted)
-        # The engine looks at the first file of a list alone to see what columns there are.
-        files = files.only([first, *(i for i in range(len(files.paths)) if i != first)])
+        if parted:
+            # Jobs read views of their own, of the files of their blocks.
+            files = files.only([first])
         if source.format == "duckdb":
             rows = _database(connection, view, files.paths[0], source.table or "")
             select = DUCKDB.sql(rows.select)
@@ -248,8 +256,7 @@ def attach(
         # Bytes that are not UTF-8 are replaced in all text but the unit's.
         words = (n for n, k in found.items() if k == "VARCHAR" and n != source.unit)
         computed = frozenset(words) - set(files.keys)
-        sample = files.only([0]) if parted else files
-        route = _read_safely(connection, view, files, sample, found, now[1], source.unit, shown)
+        route = _read_safely(connection, view, files, found, now[1], source.unit, shown)
         unread = dict(route.unread) if route is not None else {}
         unit = source.unit
         if route is None and unit not in files.keys and found.get(unit or "") == "VARCHAR":
@@ -299,7 +306,6 @@ def _read_safely(
     connection: DuckDBPyConnection,
     view: str,
     files: Files,
-    sample: Files,
     types: Mapping[str, str | None],
     fields: Sequence[Sequence[Any]],
     unit: str | None,
@@ -308,7 +314,7 @@ def _read_safely(
     """Make ``view`` read Parquet files safely, where the engine's own reader alone does not."""
     kinds = {name: kind or "" for name, kind in types.items() if name not in files.keys}
     try:
-        route = parquet.arrow_route(sample, kinds, fields, unit, quoted)
+        route = parquet.arrow_route(files, kinds, fields, unit, quoted)
     except MissingLibraryError:
         raise
     except PolicyError as error:
@@ -316,7 +322,6 @@ def _read_safely(
     except Exception:
         raise PolicyError(f"{shown} cannot be read as parquet") from None
     if route is not None:
-        route = replace(route, files=files)
         select = _through_arrow(connection, view, route)
     elif unit is not None and kinds.get(unit) == "VARCHAR":
         select = parquet.direct(files, quoted(unit))
@@ -391,6 +396,7 @@ def _layout_at_first(
     failure: Exception | None = None
     for place in range(len(files.paths)):
         try:
+            files.paths[place].stat()
             _, columns = layout(execute, source, files.only([place]))
         except Exception as error:
             failure = failure or error

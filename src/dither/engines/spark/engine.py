@@ -18,14 +18,16 @@ from typing import Any
 from dither.engines import FAILED, TableSource
 from dither.engines.deadline import TIMEOUT, Deadline
 from dither.engines.spark.dialect import SPARK
+from dither.engines.spark.parted import kept, parts_of, same_columns
 from dither.engines.spark.sessions import Sessions, is_remote, open_sessions, quietly
 from dither.engines.spark.sources import Attached, attach, layout
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
+from dither.engines.writer.forms import identifier
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
 from dither.plan.job import Job
 from dither.plan.relations import scans
-from dither.plan.schema import Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
 __all__ = ["SparkEngine"]
 
@@ -87,6 +89,7 @@ class SparkEngine(SQLEngine):
         self._running = threading.Lock()
         self._closed = False
         self._rehearsed: dict[str, Sequence[str]] = {}
+        self._keys: dict[tuple[str | None, ColumnFacts], Value | None] = {}
         self._sessions: Sessions = open_sessions(
             given, master, memory_limit, threads, temp_directory
         )
@@ -116,6 +119,10 @@ class SparkEngine(SQLEngine):
     def _hold(self, job: Job, schema: Schema) -> None:
         for table in dict.fromkeys(scan.table for scan in scans(job.relation)):
             attached = self._attached[table]
+            if attached.parts is not None:
+                if not self._holds_part(table, job, schema):
+                    raise PolicyError(f"table {table!r}: {CHANGED if self._answers() else GONE}")
+                continue
             try:
                 with quietly():
                     same = layout(self._sessions, attached) == (
@@ -126,6 +133,42 @@ class SparkEngine(SQLEngine):
                 same = False
             if not same:
                 raise PolicyError(f"table {table!r}: {CHANGED if self._answers() else GONE}")
+
+    def _holds_part(self, table: str, job: Job, schema: Schema) -> bool:
+        """Whether the files of the blocks that a job reads are what they were; no other counts."""
+        attached, own = self._attached[table], schema.table(table)
+        parts, key = attached.parts or frozenset(), attached.stored.parted_by or ""
+        read = [scan.blocks for scan in scans(job.relation) if scan.table == table]
+        block, blocks = own.block, [one for one in read if one is not None]
+
+        def wanted(text: str | None) -> bool:
+            if block is None or block[0] != key or len(blocks) < len(read):
+                return True
+            found = block[1].block_of(self._as_read(text, own.column(key)))
+            return any(found in one for one in blocks)
+
+        try:
+            with quietly():
+                session = self._sessions.own
+                before = kept(parts, key, wanted)
+                now = kept(parts_of(session, attached.roots), key, wanted)
+                columns = dict(attached.stored.layout)
+                return before == now and same_columns(
+                    session, attached.roots[0], attached.form, [p[0] for p in now], columns, key
+                )
+        except Exception:
+            return False
+
+    def _as_read(self, text: str | None, facts: ColumnFacts) -> Value | None:
+        """A text of a folder's key, read as the rows of its files read it."""
+        if (text, facts) not in self._keys:
+            key = self.dialect.text(text) if text is not None else self.dialect.null(Kind.TEXT)
+            typed = self.dialect.sql(self.dialect.read(identifier("k"), "string", facts))
+            value = self.dialect.sql(self.dialect.cleaned(identifier("t"), facts))
+            rows = f"SELECT {typed} AS t FROM (SELECT {self.dialect.sql(key)} AS k)"
+            ((found,),) = self._sessions.own.sql(f"SELECT {value} FROM ({rows})").collect()
+            self._keys[text, facts] = self.dialect.value_of(found, facts.kind)
+        return self._keys[text, facts]
 
     def _answers(self) -> bool:
         """Whether Spark itself is still there."""

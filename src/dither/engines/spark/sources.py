@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from dither.engines import TableSource
 from dither.engines.identity import of_files
 from dither.engines.spark.dialect import SPARK
+from dither.engines.spark.parted import Part, parts_of, read_parted
 from dither.engines.spark.plans import Read, read_plan
 from dither.engines.spark.sessions import Sessions, is_remote
 from dither.engines.writer.rows import Stored
@@ -60,6 +61,10 @@ class Attached:
         What is one for all names of the same rows.
     name : str, optional
         The table's name, where it has columns that may change.
+    parts : frozenset, optional
+        The files below, where their folders are named by the column of blocks.
+    form : str
+        What these are.
     """
 
     stored: Stored
@@ -67,6 +72,8 @@ class Attached:
     roots: tuple[str, ...]
     places: frozenset[str]
     name: str | None = None
+    parts: frozenset[Part] | None = None
+    form: str = "parquet"
 
     @property
     def sources(self) -> dict[str, str]:
@@ -96,7 +103,7 @@ def attach(sessions: Sessions, number: int, name: str, table: TableSource) -> At
     """
     where = f"tables.{name}.source"
     view = f"dither_source_{number}"
-    frame, found, catalog = _frame(sessions, table, where)
+    frame, found, catalog, key = _frame(sessions, table, where)
     shown = f"{where}" if not isinstance(table.source, str) else f"{where} {table.source!r}"
     if found is None:
         plan = frame._jdf.queryExecution().analyzed()
@@ -110,6 +117,13 @@ def attach(sessions: Sessions, number: int, name: str, table: TableSource) -> At
         frame.createOrReplaceTempView(view)
     fields = list(frame.schema.fields)
     stored = _stored(view, fields, computed, shown)
+    if key is not None:
+        parts = parts_of(sessions.own, found.roots)
+        stored = replace(stored, parted_by=key)
+        attached = Attached(
+            stored, None, found.roots, frozenset(found.places), catalog, parts, _form(table)
+        )
+        return _with_twin(sessions.own, attached, f"dither_empty_{number}")
     listing = _listing(sessions.own, found.roots)
     attached = Attached(stored, listing, found.roots, frozenset(found.places), catalog)
     return _with_twin(sessions.own, attached, f"dither_empty_{number}")
@@ -117,8 +131,10 @@ def attach(sessions: Sessions, number: int, name: str, table: TableSource) -> At
 
 def _frame(
     sessions: Sessions, table: TableSource, where: str
-) -> tuple[Any, Read | None, str | None]:
-    """The frame of a source; what it reads, where its plan is not to be asked; its table's name."""
+) -> tuple[Any, Read | None, str | None, str | None]:
+    """The frame of a source; what it reads, where its plan is not to be asked; its table's name;
+    the column of blocks, where its folders are named by that.
+    """
     source = table.source
     if not isinstance(source, str):
         if is_remote(source):
@@ -128,16 +144,15 @@ def _frame(
             )
         if source.sparkSession.sparkContext.applicationId != _application(sessions):
             raise PolicyError(f"{where}: the frame belongs to another Spark than the session")
-        return source, None, None
+        return source, None, None, None
     try:
         if table.format != "table" or "/" in source:
-            form = "orc" if table.format == "orc" else "parquet"
-            frame = _of_files(sessions.own, source, form, where)
+            frame, key = _of_files(sessions.own, source, _form(table), where, table.block)
             remote = Read((source,), {source}) if is_remote(sessions.own) else None
-            return frame, remote, None
+            return frame, remote, None, key
         if is_remote(sessions.own):
-            return *_listed_table(sessions, source, where), source
-        return sessions.users.table(source), None, source
+            return *_listed_table(sessions, source, where), source, None
+        return sessions.users.table(source), None, source, None
     except PolicyError:
         raise
     except Exception as error:
@@ -159,14 +174,23 @@ def _application(sessions: Sessions) -> str | None:
     return None if is_remote(sessions.own) else str(sessions.own.sparkContext.applicationId)
 
 
-def _of_files(session: Any, path: str, form: str, where: str) -> Any:
+def _form(table: TableSource) -> str:
+    return "orc" if table.format == "orc" else "parquet"
+
+
+def _of_files(
+    session: Any, path: str, form: str, where: str, block: str | None
+) -> tuple[Any, str | None]:
     if not path.startswith("/") and "://" not in path and not re.match(r"\w+:/", path):
         raise PolicyError(
             f"{where}: {path!r} must be the whole path, such as /data/visits.parquet or "
             "s3a://bucket/visits: where Spark runs, the policy's folder is not known"
         )
+    parted = None if block is None else read_parted(session, path, form, block)
+    if parted is not None:
+        return parted, block
     # Footers are read, and files whose columns do not fit together are refused.
-    return session.read.format(form).option("mergeSchema", "true").load(path)
+    return session.read.format(form).option("mergeSchema", "true").load(path), None
 
 
 def _listed_table(sessions: Sessions, name: str, where: str) -> tuple[Any, Read]:

@@ -64,7 +64,8 @@ def _between(
     beyond: Value | None,
 ) -> exp.Expression:
     """From one value on, and below another."""
-    kind, parts = facts.kind, []
+    kind = facts.kind
+    parts: list[exp.Expression] = []
     if first is None and kind.temporal:
         first = FIRST_DAY
     if first is not None:

@@ -14,11 +14,10 @@ from math import prod
 
 from sqlglot import exp
 
-from dither.engines.writer.beyond import first_of_each
+from dither.engines.writer.beyond import first_of_each, rows_in_first_groups
 from dither.engines.writer.dialect import LARGEST, Seeds
 from dither.engines.writer.forms import (
     binary,
-    call,
     case,
     identifier,
     is_not_null,
@@ -235,15 +234,15 @@ class GroupedQuery:
         hashed = self._dialect.keyed_hash(self._seeds, group)
         return [hashed, *self._key_columns()]
 
-    def _ranked(self, rows: exp.Select, name: str) -> exp.Select:
-        """The rows in the groups of each unit, or of each and set, whose hash is smallest."""
-        numbered = exp.Window(
-            this=call("DENSE_RANK"),
-            partition_by=[identifier(UNIT), *self._set_column()],
-            order=exp.Order(expressions=self._group_order()),
-        )
-        named_rows = subquery(rows, name)
-        return self._dialect.ranked([exp.Star()], named_rows, numbered, self._most_groups, "rank")
+    def _ranked(self, rows: exp.Select, name: str, *, all_ranked: bool = False) -> exp.Select:
+        """The rows in the groups of each unit, or of each and set, whose hash is smallest.
+
+        ``all_ranked`` says that nobody's groups are counted first, whatever the dialect says.
+        """
+        within, order = [UNIT, *([SET] if self._job.sets else [])], self._group_order()
+        most = self._most_groups
+        groups = None if all_ranked else self._keys
+        return rows_in_first_groups(self._dialect, rows, name, within, groups, most, order)
 
     def _first_groups(self, parts: exp.Select, columns: Sequence[str]) -> exp.Select:
         """As ``_ranked``, of parts of which each unit has one in each of its groups."""
@@ -300,7 +299,9 @@ class DistinctQuery(GroupedQuery):
         values = selected(by, subquery(rows, "rows")).group_by(*(c.copy() for c in by), copy=False)
         if self._chooses_groups:
             # Before values that are NULL go: in which groups a unit counts is the same for all.
-            values = self._ranked(values, "values")
+            # Counted first, it took a sixth less where nobody has more, and a quarter more where
+            # many have.
+            values = self._ranked(values, "values", all_ranked=True)
         known = selected([exp.Star()], subquery(values, "chosen"))
         known = known.where(*(is_not_null(v.copy()) for v in values_of), copy=False)
         hashed = self._dialect.keyed_hash(self._seeds, [c.copy() for c in by])

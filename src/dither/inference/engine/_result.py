@@ -35,6 +35,7 @@ from dither.inference.engine._simulation import Seed, SimulatedDraws
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
     from dither.session._certificate import Certificate
@@ -76,6 +77,8 @@ class PrivateResult(Printable, ABC):
         What a release of a table promises, and where the ledger has it.
     people : bool
         Whether what is counted are people who may have several rows each.
+    released : polars.DataFrame or None
+        The noisy sums of a table that it was read from; its certificate has their hash.
     """
 
     title: str
@@ -84,6 +87,7 @@ class PrivateResult(Printable, ABC):
     notes: tuple[str, ...]
     certificate: Certificate | None = field(default=None, kw_only=True)
     people: bool = field(default=False, kw_only=True)
+    released: pl.DataFrame | None = field(default=None, kw_only=True, repr=False)
 
     @abstractmethod
     def _lines(self) -> list[str]:
@@ -126,6 +130,8 @@ class PrivateResult(Printable, ABC):
         lines = [*self._lines(), f"Cost: {self.cost}."]
         if self.certificate is not None:
             lines[-1] += f" Ledger entry {self.certificate.content['ledger']['entry']}."
+            if told := self.certificate.content["text"].get("blocks"):
+                lines.append(f"Blocks: {told}.")
         if self.assumptions:
             lines.append(f"Assumes: {'; '.join(self.assumptions)}.")
         lines += [f"Note: {note}" for note in self.notes]

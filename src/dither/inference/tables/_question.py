@@ -169,7 +169,9 @@ class InferenceQuestion(PricedQuestion[Any]):
         released = self._question._read(answered)
         found = self._design.read(st.sums_of(released, self._scales), self._laws, self.loss)
         people = self._question._plan.table.unit is not None
-        return replace(found, certificate=released.certificate, people=people)
+        return replace(
+            found, certificate=released.certificate, people=people, released=released.frame
+        )
 
 
 @dataclass(frozen=True)

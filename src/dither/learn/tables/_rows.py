@@ -152,7 +152,13 @@ class RowsQuestion(CellQuestion[LearnedModel]):
 
     # --- the release ------------------------------------------------------------------------------
 
-    def release(self, *, token: str | None = None, progress: Told | None = None) -> LearnedModel:
+    def release(
+        self,
+        *,
+        token: str | None = None,
+        reuse: bool | None = None,
+        progress: Told | None = None,
+    ) -> LearnedModel:
         """Charge the ledger, train, and give the model.
 
         Parameters
@@ -160,6 +166,9 @@ class RowsQuestion(CellQuestion[LearnedModel]):
         token : str, optional
             Names the request. Asked again with it, the stored model comes back, and nothing is
             charged.
+        reuse : bool, optional
+            Whether the newest of `published` will do, free of charge; what the policy says in
+            ``[releases]`` where left out.
         progress : callable, optional
             Told after each round, or tree, how many are done.
 
@@ -170,7 +179,7 @@ class RowsQuestion(CellQuestion[LearnedModel]):
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        return self._released(token, progress)
+        return self._released(token, progress, reuse=reuse)
 
     def _asked(self) -> dict[str, Any]:
         return {"what": self._noun} | self._said()[0]

@@ -16,8 +16,8 @@ from typing import Any
 
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, DitherError
-from dither.ledger._accounts import AccountState, is_blocks, read_budget
-from dither.ledger._block_budget import Budget, admits
+from dither.ledger._accounts import AccountState, read_budget
+from dither.ledger._block_budget import BlockBudget, Budget, admits
 from dither.ledger._changes import carried
 from dither.ledger._entries import (
     FIRST,
@@ -241,7 +241,7 @@ class Walk:
         states: list[BlockState | None] = []
         hashes = []
         for account in accounts:
-            if account.state is None or not is_blocks(account.caps):
+            if account.state is None or not isinstance(account.caps, BlockBudget):
                 states.append(None)
                 continue
             state, after = account.state.plus(read, charge)
@@ -355,9 +355,12 @@ class Walk:
             raise Bad(self.count, f"it opens account {name!r} anew, or changes none")
         caps, before = read_budget(record.budget), account.caps
         state = None
-        if is_blocks(caps):
+        if isinstance(caps, BlockBudget):
             state = account.state
-            same = is_blocks(before) and before.calendar.to_dict() == caps.calendar.to_dict()
+            same = (
+                isinstance(before, BlockBudget)
+                and before.calendar.to_dict() == caps.calendar.to_dict()
+            )
             if record.kind == "account":
                 state = NO_SPENDING
             elif not same or state is None:
@@ -371,7 +374,7 @@ class Walk:
         """Charge the blocks that an entry reads, and hold them against their caps."""
         caps = account.caps
         read = record.read_blocks()
-        if read is None or account.state is None or not is_blocks(caps):
+        if read is None or account.state is None or not isinstance(caps, BlockBudget):
             raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
         account.state, after = account.state.plus(read, charge)
         if not all(admits(caps.each, total) for total in after):
@@ -409,7 +412,7 @@ class Walk:
         caps = account.caps
         if number is None or caps is None:
             return
-        whole = caps.lifetime if is_blocks(caps) else caps
+        whole = caps.lifetime if isinstance(caps, BlockBudget) else caps
         if whole is not None and not admits(whole, account.spent):
             raise Bad(number, f"it charges more to account {name!r} than its caps bear")
 

@@ -25,32 +25,22 @@ a row where its predicate is true, and what it names is traced to the columns of
 
 *S follows from literals alone.* What is not understood may be true of any row.
 
-Predicates are read in three-valued logic: of each two sets are kept, of the values for which it may
-be true and for which it may be false, so that NOT exchanges them, and AND and OR combine them. What
-is a predicate on the column of blocks alone is known exactly: it is true on the one set, false on
-the other, NULL elsewhere. Values are kept as whole numbers in their order (days, microseconds,
-doubles by their bits), so that these sets are ranges, and become blocks once, in the end.
+``conditions`` reads predicates, and ``points`` says which blocks their values are in.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import operator
-import struct
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from fractions import Fraction
-from math import ceil, floor
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from dither.blocks._calendar import Calendar
-from dither.blocks._sets import NO_BLOCKS, NULL, OTHERS, BlockSet
+from dither.blocks._sets import BlockSet
 from dither.errors import QueryError
 from dither.plan import expressions as ex
-from dither.plan.facts.contradictions import constant_of
+from dither.plan.facts.conditions import Conditions
+from dither.plan.facts.points import Points
 from dither.plan.facts.units import column_names
-from dither.plan.facts.values import Scope
 from dither.plan.relations import (
     Derived,
     Filter,
@@ -65,26 +55,15 @@ from dither.plan.relations import (
     scans,
     visible,
 )
-from dither.plan.schema import Kind, Schema, Table, Value
+from dither.plan.schema import Schema, Table
 
 __all__ = ["in_blocks", "may_be_true", "read_blocks", "reading"]
-
-Values = BlockSet
-"""Values of a column as whole numbers in their order; ``NULL`` is one of them."""
-
-EVERY = BlockSet.of_range(None, None)
-"""All values but NULL."""
-
-ANYTHING = EVERY | BlockSet.of_names(NULL)
 
 ANY_CALENDAR = Calendar(every="day")
 """Tables without a column of blocks are named, and no calendar is asked."""
 
 MOST_RANGES = 400
 """A set of more ranges is taken for what lies between its ends: it must be written as SQL."""
-
-YEARS = range(1900, 2200)
-"""Where a month without a year is told apart."""
 
 UNKNOWN = ex.Column("\x00", "\x00")
 """Stands for whatever is not understood: no alias holds NUL."""
@@ -204,7 +183,7 @@ def _never_padded(join: UnitJoin, above: tuple[Part, ...]) -> bool:
         return True
     alias = join.right.alias
     padded = _mapped(ex.And(above), lambda c: ex.Literal(None) if c.table == alias else UNKNOWN)
-    return not _Truth().of(padded)[0]
+    return not Conditions().of(padded)[0]
 
 
 def _renamed(above: Iterable[Part], alias: str, made: Mapping[str, Part]) -> tuple[Part, ...]:
@@ -229,7 +208,7 @@ def _mapped(node: Part, made: Callable[[ex.Column], Part]) -> Part:
         other = _mapped_in(value, made)
         if other is not value:
             changed[field.name] = other
-    return replace(node, **changed) if changed else node  # type: ignore[arg-type]
+    return replace(node, **changed) if changed else node
 
 
 def _mapped_in(value: Any, made: Callable[[ex.Column], Part]) -> Any:
@@ -276,389 +255,8 @@ def may_be_true(predicate: Part, column: ex.Column, table: Table) -> BlockSet:
     assert table.block is not None
     name, calendar = table.block
     points = Points(table.column(name).kind, calendar)
-    true, _ = _Truth(column, points).of(predicate)
+    true, _ = Conditions(column, points).of(predicate)
     found = points.blocks(true)
     if len(found.ranges) > MOST_RANGES:
         found |= BlockSet.of_range(found.ranges[0][0], found.ranges[-1][1])
     return found
-
-
-# --- predicates -----------------------------------------------------------------------------------
-
-Truths = tuple[Values, Values]
-"""Where a predicate may be true, and where it may be false."""
-
-UNSURE: Truths = ANYTHING, ANYTHING
-
-OPPOSITE = {"<>": "=", "<": ">=", "<=": ">"}
-TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-class _Truth:
-    """Reads predicates on one column; without a column all that is known are constants."""
-
-    def __init__(self, column: ex.Column | None = None, points: Points | None = None) -> None:
-        self._column, self._points = column, points
-
-    def of(self, node: Part) -> Truths:
-        """The values for which a predicate may be true, and for which it may be false."""
-        match node:
-            case ex.Literal(value=value):
-                return _if(value is True), _if(value is False)
-            case ex.Not(operand=operand):
-                true, false = self.of(operand)
-                return false, true
-            case ex.And(operands=operands):
-                return _all([self.of(one) for one in operands])
-            case ex.Or(operands=operands):
-                # NOT (NOT a AND NOT b), which is so of NULL too.
-                false, true = _all([self.of(one)[::-1] for one in operands])
-                return true, false
-            case ex.Between(operand=operand, low=low, high=high):
-                ends = ex.Compare(">=", operand, low), ex.Compare("<=", operand, high)
-                return self.of(ex.And(ends))
-            case ex.IsNull(operand=operand):
-                return self._is_null(operand)
-            case ex.InList(operand=operand, values=values):
-                return self._among(operand, values)
-            case ex.Compare(op=op, left=left, right=right):
-                if _is_nothing(left) or _is_nothing(right):
-                    return NO_BLOCKS, NO_BLOCKS
-                value = _constant(right)
-                if value is None:
-                    op, left, value = TURNED[op], right, _constant(left)
-                if value is not None:
-                    return self._compared(op, left, value)
-        return UNSURE
-
-    def _is_null(self, operand: Part) -> Truths:
-        if _is_nothing(operand):
-            return ANYTHING, NO_BLOCKS
-        if self._column is not None and operand == self._column:
-            return BlockSet.of_names(NULL), EVERY
-        return UNSURE
-
-    def _among(self, operand: Part, values: Sequence[Value]) -> Truths:
-        if _is_nothing(operand):
-            return NO_BLOCKS, NO_BLOCKS
-        each = [self._compared("=", operand, value) for value in values]
-        ranges = tuple(held for true, _ in each for held in true.ranges)
-        true = BlockSet(ranges, frozenset().union(*(true.named for true, _ in each)))
-        if all(not meet(*one) for one in each):
-            return true, complement(true)
-        false = ANYTHING
-        for _, other in each:
-            false = meet(false, other)
-        return true, false
-
-    def _compared(self, op: str, operand: Part, value: Value) -> Truths:
-        """A comparison with a constant, of the column or of what follows from it."""
-        points = self._points
-        if points is None:
-            return UNSURE
-        if isinstance(operand, ex.DatePart) and operand.operand == self._column:
-            found = points.in_months(op, operand.part, value)
-            if found is not None:
-                return found
-        if op in OPPOSITE:
-            true, false = self._compared(OPPOSITE[op], operand, value)
-            return false, true
-        at, beyond = (self._from(operand, value, strict=strict) for strict in (False, True))
-        if at is None or beyond is None:
-            same = points.same(value) if op == "=" and operand == self._column else None
-            return UNSURE if same is None else same
-        true = {">=": at, ">": beyond, "=": meet(at, complement(beyond))}[op]
-        return true, complement(true)
-
-    def _from(self, operand: Part, value: Value, *, strict: bool) -> Values | None:
-        """Where an expression is at least a value, or above it; ``None`` if it is not understood.
-
-        What is truncated, and a year, never fall as the column rises. So they are at least a value
-        where their operand is at least the start of some period.
-        """
-        assert self._points is not None
-        if operand == self._column:
-            return self._points.beginning(value, strict=strict)
-        match operand:
-            case ex.DateTruncate(part=part, operand=inner) if part not in ex.TIMES:
-                start = _start(value, part, strict=strict)
-            case ex.Call(function="cast", operands=(inner,), options=("date",)):
-                start = _start(value, "day", strict=strict)
-            case ex.DatePart(part="year", operand=inner):
-                start = _first_of_year(value, strict=strict)
-            case _:
-                return None
-        if start is None or not self._points.kind.temporal:
-            return None
-        return NO_BLOCKS if start is NEVER else self._from(inner, start, strict=False)
-
-
-def _if(known: bool) -> Values:
-    return ANYTHING if known else NO_BLOCKS
-
-
-def _all(each: Iterable[Truths]) -> Truths:
-    """AND: true where all are, false where any is."""
-    true, false = ANYTHING, NO_BLOCKS
-    for one, other in each:
-        true, false = meet(true, one), false | other
-    return true, false
-
-
-def _constant(node: Part) -> Value | None:
-    """What is written as a constant, or one that every engine computes alike."""
-    if isinstance(node, ex.Literal):
-        return node.value
-    if any(True for _ in ex.columns(node)):
-        return None
-    found = constant_of(node, Scope({}))
-    return None if isinstance(found, Fraction) and found.denominator != 1 else found
-
-
-def _is_nothing(node: Part) -> bool:
-    """Whether an expression is NULL whatever the row holds."""
-    match node:
-        case ex.Literal(value=value):
-            return value is None
-        case ex.DateTruncate(operand=operand) | ex.DatePart(operand=operand):
-            return _is_nothing(operand)
-        case ex.Call(function="cast", operands=(operand,)):
-            return _is_nothing(operand)
-        case ex.Arithmetic(left=left, right=right):
-            return _is_nothing(left) or _is_nothing(right)
-    return False
-
-
-def complement(values: Values) -> Values:
-    """All other values but NULL."""
-    found: list[tuple[int | None, int | None]] = []
-    start: int | None = None
-    for low, high in values.ranges:
-        if low is not None:
-            found.append((start, low - 1))
-        if high is None:
-            return BlockSet(tuple(found))
-        start = high + 1
-    return BlockSet((*found, (start, None)))
-
-
-def meet(one: Values, other: Values) -> Values:
-    """What is in both; in one pass, since a set may have very many ranges."""
-    found: list[tuple[int | None, int | None]] = []
-    i = j = 0
-    while i < len(one.ranges) and j < len(other.ranges):
-        (low, high), (first, last) = one.ranges[i], other.ranges[j]
-        start = first if low is None else low if first is None else max(low, first)
-        end = last if high is None else high if last is None else min(high, last)
-        if start is None or end is None or start <= end:
-            found.append((start, end))
-        if high is None or (last is not None and last <= high):
-            j += 1
-        else:
-            i += 1
-    return BlockSet(tuple(found), one.named & other.named)
-
-
-# --- values as whole numbers ----------------------------------------------------------------------
-
-NEVER: Any = object()
-"""The start of a period that no date is in."""
-
-EPOCH = dt.datetime(1, 1, 1)
-MICROSECOND = dt.timedelta(microseconds=1)
-A_DAY = 86_400 * 10**6
-
-LARGEST_EXACT = 2**53
-"""Engines compare an integer and a real as doubles, which hold all integers up to here."""
-
-PERIODS = {"month": 1, "quarter": 3}
-MONTHS = 12
-
-
-@dataclass(frozen=True)
-class Points:
-    """The values of a column as whole numbers in their order, and the blocks that they are in.
-
-    A date is its number of days, a timestamp of microseconds, a double its bits with the sign that
-    order wants. A text has the place of its value in the calendar's list; all others share one.
-    """
-
-    kind: Kind
-    calendar: Calendar
-
-    def beginning(self, value: Value, *, strict: bool) -> Values | None:
-        """The values that are at least a constant, or above it; ``None`` if that is not known."""
-        match self.kind:
-            case Kind.DATE if isinstance(value, dt.date):
-                day, midnight = _moment(value)
-                first = day.toordinal() + (strict or not midnight)
-            case Kind.TIMESTAMP if isinstance(value, dt.date):
-                first = _microseconds(value) + strict
-            case Kind.INTEGER if isinstance(value, int | Fraction) and not isinstance(value, bool):
-                if isinstance(value, Fraction) and abs(value) > LARGEST_EXACT:
-                    return None
-                first = floor(value) + 1 if strict else ceil(value)
-            case Kind.REAL if isinstance(value, int | Fraction) and not isinstance(value, bool):
-                try:
-                    first = _bits(float(value)) + strict
-                except OverflowError:
-                    return None
-            case _:
-                return None
-        return BlockSet.of_range(first, None)
-
-    def same(self, value: Value) -> Truths | None:
-        """Where a column of texts equals a constant."""
-        listed = self.calendar.values
-        if self.kind is not Kind.TEXT or listed is None or not isinstance(value, str):
-            return None
-        if value in listed:
-            place = listed.index(value)
-            true = BlockSet.of_range(place, place)
-            return true, complement(true)
-        # Of the other values one is meant.
-        return BlockSet.of_range(len(listed), len(listed)), EVERY
-
-    def in_months(self, op: str, part: str, value: Value) -> Truths | None:
-        """Where a month or quarter compares so with a number, without a year."""
-        if part not in PERIODS or not self.kind.temporal or isinstance(value, bool):
-            return None
-        if not isinstance(value, int | Fraction):
-            return None
-        length = PERIODS[part]
-        found = []
-        for number in range(1, MONTHS // length + 1):
-            if COMPARED[op](number, value):
-                for year in YEARS:
-                    first = dt.date(year, (number - 1) * length + 1, 1)
-                    found.append((self._point(first), self._point(_next(first, part)) - 1))
-        known = BlockSet(tuple(found))
-        ends = self._point(dt.date(YEARS[0], 1, 1)), self._point(dt.date(YEARS[-1] + 1, 1, 1))
-        return known | BlockSet(((None, ends[0] - 1), (ends[1], None))), complement(known)
-
-    def _point(self, day: dt.date) -> int:
-        return day.toordinal() if self.kind is Kind.DATE else _microseconds(day)
-
-    def blocks(self, values: Values) -> BlockSet:
-        """The blocks that values are in."""
-        named = values.named & {NULL}
-        calendar = self.calendar
-        if calendar.values is not None:
-            return self._listed(values, calendar.values) | BlockSet((), named)
-        if calendar.edges is not None:
-            edges = [self._edge(edge) for edge in calendar.edges]
-
-            def block(point: int | None, last: int) -> int | None:
-                return last if point is None else bisect_right(edges, point)
-
-            ranges = [(block(a, 0), block(b, len(edges))) for a, b in values.ranges]
-            return BlockSet(tuple(ranges), named)
-        first, last = dt.date.min.toordinal(), dt.date.max.toordinal()
-        found: list[tuple[int | None, int | None]] = []
-        for low, high in values.ranges:
-            start, end = self._day(low, first), self._day(high, last)
-            if end >= first and start <= last:
-                found.append(
-                    (
-                        None if start <= first else self._of_day(start),
-                        None if end >= last else self._of_day(end),
-                    )
-                )
-        return BlockSet(tuple(found), named)
-
-    def _day(self, point: int | None, end: int) -> int:
-        """The number of a day."""
-        if point is None:
-            return end
-        return point if self.kind is Kind.DATE else point // A_DAY + 1
-
-    def _of_day(self, number: int) -> int:
-        block = self.calendar.block_of(dt.date.fromordinal(number))
-        assert isinstance(block, int)
-        return block
-
-    def _edge(self, edge: Value) -> int:
-        found = self.beginning(edge, strict=False)
-        assert found is not None
-        first = found.ranges[0][0]
-        assert first is not None
-        return first
-
-    def _listed(self, values: Values, listed: Sequence[Value]) -> BlockSet:
-        if self.kind is Kind.TEXT:
-            places = range(len(listed))
-            others = len(listed) in values
-        else:
-            places = [int(value) for value in listed]  # type: ignore[assignment,arg-type]
-            inside = sum(place in values for place in places)
-            size = sum(1 if None in held else held[1] - held[0] + 1 for held in values.ranges)  # type: ignore[operator]
-            others = values.endless or size > inside
-        found = BlockSet(tuple((i, i) for i, place in enumerate(places) if place in values))
-        return found | BlockSet.of_names(OTHERS) if others else found
-
-
-def _moment(value: dt.date) -> tuple[dt.date, bool]:
-    """A day, and whether a moment is its first."""
-    if not isinstance(value, dt.datetime):
-        return value, True
-    return value.date(), value.time() == dt.time()
-
-
-def _microseconds(value: dt.date) -> int:
-    if isinstance(value, dt.datetime):
-        return (value.replace(tzinfo=None) - EPOCH) // MICROSECOND
-    return (value.toordinal() - 1) * A_DAY
-
-
-def _bits(value: float) -> int:
-    """A double as a whole number in the order of doubles; both zeros are 0."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
-    return int(bits) if bits >= 0 else -(int(bits) + 2**63)
-
-
-def _start(value: Value, part: str, *, strict: bool) -> Any:
-    """The first start of a period that is at least a constant, or above it."""
-    if not isinstance(value, dt.date):
-        return None
-    day, midnight = _moment(value)
-    match part:
-        case "year":
-            own = day.replace(month=1, day=1)
-        case "quarter":
-            own = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "month":
-            own = day.replace(day=1)
-        case "week":
-            own = day - dt.timedelta(days=day.weekday())
-        case _:
-            own = day
-    return own if own == day and midnight and not strict else _next(own, part)
-
-
-def _next(start: dt.date, part: str) -> Any:
-    """The start of the next period."""
-    try:
-        match part:
-            case "year":
-                return start.replace(year=start.year + 1)
-            case "quarter" | "month":
-                month = start.month - 1 + PERIODS[part]
-                return dt.date(start.year + month // MONTHS, month % MONTHS + 1, 1)
-        return start + dt.timedelta(days=7 if part == "week" else 1)
-    except (ValueError, OverflowError):
-        return NEVER
-
-
-def _first_of_year(value: Value, *, strict: bool) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        return None
-    year = floor(value) + 1 if strict else ceil(value)
-    return NEVER if year > dt.MAXYEAR else dt.date(max(year, dt.MINYEAR), 1, 1)

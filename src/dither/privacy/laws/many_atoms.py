@@ -1,29 +1,30 @@
 """Many losses of few values each at once: sums over kinds in arrays, and bounds where they fade.
 
 A schedule of discrete noise makes thousands of kinds that run once each. On a line Re t = c a kind
-of tilted chances w_j at losses L_j has M(c + iu)/M(c) = Σ w_j·e^{iu·L_j}. Of any two losses a and b
-that are g apart ::
-
-    |Σ w_j·e^{iu·L_j}|² = 1 - Σ_{i,j} w_i·w_j·(1 - cos(u·(L_i - L_j)))
-                       <= 1 - 2·w_a·w_b·(1 - cos(u·g))
-
-so that the logarithm of the modulus of all together is at most -Σ_k n_k·w_a·w_b·(1 - cos(u·g_k)), a
-sum of cosines that all nodes share in two levels. Where that is below -46 nothing else is asked,
-and only what is left, next to u = 0 and where many kinds come round at once, is summed kind by
-kind.
+of tilted chances w_j at losses L_j has M(c + iu)/M(c) = Σ w_j·e^{iu·L_j}. The logarithm of the
+modulus of all together is at most a sum of cosines (`term.paired`), which all nodes share in two
+levels. Where that is below -46 nothing else is asked, and only what is left, next to u = 0 and
+where many kinds come round at once, is summed kind by kind.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 
 from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.discrete_gaussian import LatticeGaussian
+from dither.privacy.laws.discrete_gaussians import LEAST_V, DiscreteGaussiansTerm
+from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.response import ResponseTerm
-from dither.privacy.laws.term import EPS, Array, Complex, Term, transform
+from dither.privacy.laws.sampled.laplaces import LARGEST, SampledLaplacesTerm
+from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.mixture import SampledTerm
+from dither.privacy.laws.term import EPS, FADED, UNKNOWN, Array, Complex, Term, paired
 
 __all__ = ["ManyAtomsTerm", "joined"]
 
@@ -33,13 +34,6 @@ _KINDS = 8
 
 _VALUES = 64
 """Losses of one kind up to which it is."""
-
-_FADED = -46.0
-"""A logarithm of a modulus that a node need not be known beyond: of 10^5 of them 1e-15 is left."""
-
-_UNKNOWN = 1.1
-"""The slack of a number z of which |z| <= e^b is known, where e^b stands for it: log 3, and as much
-again as M(c) itself is off by, less than a thousandth."""
 
 _LEAST = -600.0
 """Logarithms of products of numbers of at most 1 that are doubles with all of their digits."""
@@ -136,10 +130,10 @@ class ManyAtomsTerm(Term):
             for block, (_, top, rest, _) in zip(self._blocks, tilted, strict=True)
             for x in (block.counts * (top + rest)).tolist()
         )
-        value, slack = np.zeros(len(u), dtype=complex), np.full(len(u), _UNKNOWN)
+        value, slack = np.zeros(len(u), dtype=complex), np.full(len(u), UNKNOWN)
         bound = self._bound(c, tilted, u)
         value.real[:] = bound
-        asked = np.flatnonzero(bound > _FADED)
+        asked = np.flatnonzero(bound > FADED)
         rows = max(1, _HELD // self._values)
         for first in range(0, len(asked), rows):
             some = asked[first : first + rows]
@@ -220,28 +214,20 @@ class ManyAtomsTerm(Term):
             for b, (_, top, _, _) in zip(self._blocks, tilted, strict=True)
         ]
         # Chances are off by four times the first, twice in a product; the second is what
-        # `_UNKNOWN` allows for.
+        # `UNKNOWN` allows for.
         if max(rough) > 1e-10 or self.blur(c) > 1e-3:
             return nothing
         found = list(self._pairs([weight for _, _, _, weight in tilted]))
         if not found:
             return nothing
         pairs, gaps, off = (np.concatenate(column) for column in zip(*found, strict=True))
-        spread = float(pairs.sum())
-        # Even with all cosines at their least the bound would not reach what is asked of it.
-        if spread < -_FADED:
-            return nothing
-        near = transform(gaps, pairs, u).real
-        # Ten times the 8e-10 of chances, and of 10^5 products and their sums some 1e-11.
-        lost = 1e-8 * spread + u * float((pairs * off).sum())
-        result: Array = np.minimum(near - spread + lost, 0.0)
-        return result
+        return paired(pairs, gaps, off, u)
 
     def cost(self, c: float, u: float) -> float:
         """A product of matrices, and each kind where a sum of cosines is seldom so large."""
         found = [pairs for pairs, _, _ in self._pairs([b.tilted(c)[3] for b in self._blocks])]
         pairs = np.concatenate([*found, np.zeros(1)])
-        away = float(pairs.sum()) + _FADED
+        away = float(pairs.sum()) + FADED
         deviation = math.sqrt(float((pairs**2).sum()) / 2)
         share = math.erfc(away / (deviation * math.sqrt(2))) / 2 if away > 0 else 1.0
         return 1 + self._kinds / 25 + share * self._values
@@ -253,11 +239,46 @@ def _roundings(summands: int) -> float:
 
 
 def joined(terms: Sequence[Term]) -> list[Term]:
-    """The terms, of which those of few losses are one where they are many."""
+    """The terms, of which those of few losses, or of one law, are one where they are many."""
+    return list(_joined(tuple(terms)))
+
+
+# Several contours of the same terms are made one after the other, and terms keep what they know.
+@lru_cache(maxsize=4)
+def _joined(given: tuple[Term, ...]) -> tuple[Term, ...]:
+    terms = list(given)
     few = [t for t in terms if type(t) in {AtomTerm, ResponseTerm} and isinstance(t, AtomTerm)]
     # Laws that leave mass out have moments of their own, which a sum of atoms would miss.
     few = [t for t in few if len(t.losses) <= _VALUES and t.lost == 0 and t.moment is None]
-    if len(few) < _KINDS:
-        return list(terms)
-    taken = {id(t) for t in few}
-    return [*(t for t in terms if id(t) not in taken), ManyAtomsTerm(few)]
+    lattices = [t for t in terms if isinstance(t, LatticeGaussian) and t.law.v >= LEAST_V]
+    makers: list[tuple[Sequence[Term], Callable[[], Term]]] = [
+        (few, lambda: ManyAtomsTerm(few)),
+        (
+            lattices,
+            lambda: DiscreteGaussiansTerm([t.law for t in lattices], [t.count for t in lattices]),
+        ),
+        *((some, partial(_laplaces, some, way)) for way, some in _sampled_laplaces(terms)),
+    ]
+    for some, make in makers:
+        if len(some) >= _KINDS:
+            taken = {id(t) for t in some}
+            terms = [*(t for t in terms if id(t) not in taken), make()]
+    return tuple(terms)
+
+
+def _sampled_laplaces(terms: Sequence[Term]) -> list[tuple[bool, list[SampledLineTerm]]]:
+    """Those on Poisson samples, of units removed and of units added."""
+    found: dict[bool, list[SampledLineTerm]] = {True: [], False: []}
+    for term in terms:
+        if isinstance(term, SampledLineTerm) and isinstance(term.inner, SampledTerm):
+            base = term.base
+            if isinstance(base, LaplaceTerm) and float(base.epsilons[0]) <= LARGEST:
+                found[term.inner.removal].append(term)
+    return list(found.items())
+
+
+def _laplaces(terms: Sequence[SampledLineTerm], removal: bool) -> SampledLaplacesTerm:
+    bases = [term.base for term in terms]
+    epsilons = [float(base.epsilons[0]) for base in bases if isinstance(base, LaplaceTerm)]
+    rates, counts = [t.rate for t in terms], [float(t.count) for t in terms]
+    return SampledLaplacesTerm(np.array(epsilons), np.array(rates), np.array(counts), removal)

@@ -48,7 +48,7 @@ from dither.plan.lowering.recipes import (
     VarianceRecipe,
 )
 
-__all__ = ["GroupEstimates", "Measured", "encoded", "estimate", "refined"]
+__all__ = ["GroupEstimates", "Measured", "around_linear", "encoded", "estimate", "refined"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -135,6 +135,13 @@ def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -
     noises = [(float(c), measured.noises[i]) for i, c in recipe.terms]
     terms = [(c, noise) for c, noise in noises if noise is not None]
     width = half_width(terms, confidence) if terms else np.zeros(1)
+    return around_linear(recipe, value, width, clip)
+
+
+def around_linear(
+    recipe: Linear, value: Floats, width: Floats | float, clip: bool = True
+) -> GroupEstimates:
+    """The interval of such a half-width about values, as far as the truth can lie."""
     lower, upper = value - width, value + width
     if clip and (recipe.lower, recipe.upper) != (None, None):
         # The value is left as it is, so that sums over groups stay unbiased; its interval is that

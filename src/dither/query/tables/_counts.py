@@ -29,7 +29,7 @@ from dither.policy._canonical import form
 from dither.policy._facts import used_by
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._explain import UNACCOUNTED, in_blocks, protected, protects
+from dither.query._explain import UNACCOUNTED, blocks_text, in_blocks, protected, protects
 from dither.query._explained_rows import explained_rows
 from dither.query._noise import promise_of, row_of
 from dither.query._question import Question
@@ -212,7 +212,7 @@ class TablesQuestion:
             )
         for fact in self._facts:
             found += fact.cut(rows=self.max_rows)
-        return found + self.domain.notes()
+        return [*found, *blocks_text(self._plan).values(), *self.domain.notes()]
 
     def nodes(self) -> tuple[Node, Node, Node]:
         """For an explanation: who is protected, what is read, and the cells of the columns."""
@@ -357,6 +357,7 @@ class TablesQuestion:
             "sql": title,
             "plan": Node("tables of counts", tuple(("", n) for n in self.notes())).to_dict(),
             "protects": protects(self._plan),
+            **blocks_text(self._plan),
             "unaccounted": UNACCOUNTED,
         }
         return MeasurementRecord(

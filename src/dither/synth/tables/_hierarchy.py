@@ -211,7 +211,13 @@ class HierarchyQuestion(CellQuestion[HierarchyCounts]):
         cost = cost_text(charge.epsilon, charge.delta)
         return HierarchyPreview(tuple(found), cells, inside, cost)
 
-    def release(self, *, token: str | None = None, progress: Tell | None = None) -> HierarchyCounts:
+    def release(
+        self,
+        *,
+        token: str | None = None,
+        reuse: bool | None = None,
+        progress: Tell | None = None,
+    ) -> HierarchyCounts:
         """Charge the ledger, count, add noise, and make counts that add up.
 
         Parameters
@@ -219,6 +225,9 @@ class HierarchyQuestion(CellQuestion[HierarchyCounts]):
         token : str, optional
             Names the request. Asked again with the same token, the stored answer comes back and
             nothing is charged.
+        reuse : bool, optional
+            Whether the newest of `published` will do, free of charge; what the policy says in
+            ``[releases]`` where left out.
         progress : callable, optional
             Told what is being done, and after how many seconds.
 
@@ -233,7 +242,7 @@ class HierarchyQuestion(CellQuestion[HierarchyCounts]):
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        return self._released(token, progress)
+        return self._released(token, progress, reuse=reuse)
 
     def _measure(self, exact: Counts, tell: Progress) -> dict[str, Any]:
         plan, (clique,), started = self._plan, self._wanted(), time.monotonic()

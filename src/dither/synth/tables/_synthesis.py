@@ -309,7 +309,11 @@ class Synthesis(CellQuestion[SyntheticModel]):
     # --- the release ------------------------------------------------------------------------------
 
     def release(
-        self, *, token: str | None = None, progress: Callable[[SynthProgress], None] | None = None
+        self,
+        *,
+        token: str | None = None,
+        reuse: bool | None = None,
+        progress: Callable[[SynthProgress], None] | None = None,
     ) -> SyntheticModel:
         """Charge the ledger, measure, and give the model.
 
@@ -318,6 +322,9 @@ class Synthesis(CellQuestion[SyntheticModel]):
         token : str, optional
             Names the request. Asked again with it, the stored model comes back, and nothing is
             charged.
+        reuse : bool, optional
+            Whether the newest of `published` will do, free of charge; what the policy says in
+            ``[releases]`` where left out.
         progress : callable, optional
             Told how far it is, after every table.
 
@@ -328,7 +335,7 @@ class Synthesis(CellQuestion[SyntheticModel]):
         EngineError
             Where anything fails after the charge. The charge stays.
         """
-        return self._released(token, progress)
+        return self._released(token, progress, reuse=reuse)
 
     def _asked(self) -> dict[str, Any]:
         return {
