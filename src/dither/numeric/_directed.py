@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dither.errors import ArgumentError
@@ -335,6 +336,8 @@ def _sqrt(x: Fraction, bits: int) -> tuple[int, int, bool]:
     return root, x.denominator << shift, root * root == scaled
 
 
+# Kept once, as whoever asks for one end most often asks for the other.
+@lru_cache(maxsize=1)
 def _interval(function: str, x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     # mpmath's functional layer takes its precision as an argument; the `iv` context would keep it
     # in a global that other threads may change.

@@ -54,6 +54,7 @@ from dither.privacy.laws.many_atoms import joined
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled.gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
+from dither.privacy.laws.sampled.laplaces import SampledLaplacesTerm
 from dither.privacy.laws.sampled.line import SampledLineTerm
 from dither.privacy.laws.sampled.mixture import FixedSizeTerm
 from dither.privacy.laws.sampled.replaced import ReplacedGaussianTerm
@@ -108,11 +109,15 @@ class Chernoff:
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
         reach = min((t.reach for t in moments), default=1e7)
-        slow = SampledGaussianTerm | SampledGaussiansTerm
+        slow = SampledGaussianTerm | SampledGaussiansTerm | SampledLaplacesTerm
         # A finer search asks for more moments, which are dear where each is a quadrature.
-        fine = not any(isinstance(t, slow) for t in moments)
+        fine = not any(isinstance(t, slow) for t in self._terms)
         self.tilt = best_tilt(
-            self.moment, log_delta=log_delta, epsilon=epsilon, reach=reach, fine=fine
+            lambda c: sum((t.sketch(c) for t in self._terms), np.zeros_like(c)),
+            log_delta=log_delta,
+            epsilon=epsilon,
+            reach=reach,
+            fine=fine,
         )
         self.c, self.start = self.tilt
         if epsilon is not None:
@@ -207,6 +212,12 @@ def engine(
             if listed.certified:
                 return listed
     if all(t.smooth for t in terms):
+        kinds_of_one = terms[0] if len(terms) == 1 else None
+        capped = None
+        if isinstance(kinds_of_one, SampledGaussiansTerm) and kinds_of_one.sparse:
+            capped = capped_kinds(kinds_of_one, log_delta, epsilon)
+            if capped is not None and _width(capped, capped.start) <= _NARROW:
+                return capped
         laws = laws_of(terms)
         # Doubles get little time where balls could follow.
         dearest = CHEAP if laws else DEAREST
@@ -220,8 +231,11 @@ def engine(
             balls = balled(laws, log_delta, epsilon, found, place)
             if balls is not None:
                 return balls
-        elif len(terms) == 1 and isinstance(terms[0], SampledGaussiansTerm):
-            capped = capped_kinds(terms[0], log_delta, epsilon)
+        elif isinstance(kinds_of_one, SampledGaussiansTerm):
+            # Sums of so many round by more than those of a few.
+            if found is not None and found.high - found.low <= _NARROW:
+                return found.contour
+            capped = capped or capped_kinds(kinds_of_one, log_delta, epsilon)
             # The narrower of both, judged where the contour was asked.
             if capped is not None and not (
                 found is not None and _width(capped, found.at) > found.high - found.low
@@ -257,6 +271,9 @@ def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:
 
 _PROOFS = (1e-2, 1e-4, 1e-6)
 """What a line in balls may lose of delta where it is to prove a bound."""
+
+_NARROW = 1e-6
+"""A width of log(delta) from which many kinds are asked in no other way."""
 
 NOTHING = -800.0
 """A log(delta) that no double holds."""

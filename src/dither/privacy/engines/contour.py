@@ -70,8 +70,11 @@ _FADED = 9.5
 """Deviations after which a Gaussian factor is below the tolerance, with room to spare."""
 
 
-_NOTHING = -100.0
+_NOTHING = -50.0
 """Logarithms of parts of the largest node's modulus from which nodes are left out, and charged."""
+
+_ASKED = 2
+"""Tilts on either side of which aliases are bounded: two, so that one holds nearer and further."""
 
 _ROW = 64
 """Summands of one plain sum; sums of rows are then added without error."""
@@ -127,8 +130,9 @@ class Contour:
         self.certified = False
         self.smoothing = 0.0
         reach = min(t.reach for t in self.terms)
+        # Any tilt will do, so that one of what the moments are about is enough.
         c, value = tilt or best_tilt(
-            self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach
+            self._sketch, log_delta=log_delta, epsilon=epsilon, reach=reach
         )
         if log_delta is not None:
             self.start, size = value, log_delta
@@ -230,6 +234,12 @@ class Contour:
             total = total + term.log_moment(c)
         return total
 
+    def _sketch(self, c: Array) -> Array:
+        total = np.zeros_like(c)
+        for term in self.terms:
+            total = total + term.sketch(c)
+        return total
+
     def _choose_period(self, spread: float, log_size: float) -> bool:
         """The smallest period P whose aliases are below the tolerance, if there is one."""
         c = self.c
@@ -247,17 +257,33 @@ class Contour:
         high = self._moment(upper) + log_kappa(upper)
         # Here and below `LOOSE` takes 1e-12 at least. That also holds what exponents of up to 745
         # lose in a product and two sums; beyond, nothing is left of an alias or of what is cut.
-        # Each at its own tilt: that errors grow with the tilt is proved of no law.
-        blurs = [[self._blur(tilt) for tilt in tilts.tolist()] for tilts in (lower, upper)]
-        self._low = low + LOOSE * (1e-3 + np.abs(low)) + np.array([0.0, *blurs[0]])
-        self._high = high + LOOSE * (1e-3 + np.abs(high)) + np.array(blurs[1])
+        self._low = low + LOOSE * (1e-3 + np.abs(low))
+        self._high = high + LOOSE * (1e-3 + np.abs(high))
         wanted = log_size + math.log(_TOLERANCE)
-        period = 4.0 * spread
-        # Longer periods push aliases away and cost nodes; past some length another line is tried.
-        while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / c:
-            period *= 1.08
+        period = self._long_enough(4.0 * spread, spread, wanted)
+        # Each tilt by itself proves something: what its moment errs by is asked of the best alone.
+        # That errors grow with the tilt is proved of no law.
+        left, right = self._alias_ends(self.start, period)
+        for ends, tilts, values in (
+            (left, self._lower, self._low),
+            (right, self._upper, self._high),
+        ):
+            best = np.argsort(ends)[:_ASKED]
+            others = np.ones(len(tilts), dtype=bool)
+            others[best] = False
+            values[others] = np.inf
+            for i in best.tolist():
+                values[i] += self._blur(float(tilts[i])) if tilts[i] > 0 else 0.0
+        period = self._long_enough(period, spread, wanted)
         self.period, self.step = period, 2 * math.pi / period
         return self._log_alias(self.start, period) <= wanted
+
+    def _long_enough(self, period: float, spread: float, wanted: float) -> float:
+        """The first period that is, in steps; past some length another line is tried."""
+        while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / self.c:
+            # Longer periods push aliases away and cost nodes.
+            period *= 1.08
+        return period
 
     def _log_alias(self, epsilon: float, period: float) -> float:
         """log of a bound of Σ_{j != 0} delta(epsilon + jP)·e^{cjP}.
@@ -265,13 +291,17 @@ class Contour:
         delta(x) <= exp(low - c'·x) for every tilt c' on either side (c' = 0 says delta <= 1);
         the geometric sums over j are at most twice their first terms once these are below half.
         """
+        left, right = self._alias_ends(epsilon, period)
+        return float(np.logaddexp(right.min(), left.min())) + math.log(2.0)
+
+    def _alias_ends(self, epsilon: float, period: float) -> tuple[Array, Array]:
+        """What each tilt on either side says of the first alias there."""
         c = self.c
         right = self._high - self._upper * epsilon - (self._upper - c) * period
         # e^-0.7 is below a half, which twice the first term asks for.
         right = np.where((self._upper - c) * period > 0.7, right, np.inf)
         left = self._low - self._lower * epsilon - (c - self._lower) * period
-        left = np.where((c - self._lower) * period > 0.7, left, np.inf)
-        return float(np.logaddexp(right.min(), left.min())) + math.log(2.0)
+        return np.where((c - self._lower) * period > 0.7, left, np.inf), right
 
     def _choose_end(self, moment: float, log_size: float, most: int) -> int | None:
         """The first node count whose truncation is proved to be below the tolerance."""
@@ -307,7 +337,7 @@ class Contour:
         # Less the largest, which the scale holds: what underflows is below e^-700 of it.
         value = np.exp(z - top)
         turned = 6 * EPS * (np.abs(self.t) * abs(epsilon) + abs(self.base))
-        wrong = np.abs(value) * np.expm1(np.minimum(self.slack + turned, 700.0))
+        wrong = np.abs(value) * np.expm1(np.minimum(self.slack + turned, 600.0))
         scale = top + math.log(self.step / math.pi)
         total = _added(value.real)
         # The first is itself a sum of products of positive numbers, by far less than 10^6 of EPS.

@@ -26,7 +26,7 @@ from dither.privacy.laws.part import Part
 from dither.privacy.laws.rationals import printed
 from dither.privacy.laws.term import EPS, Array, Complex, Term
 
-__all__ = ["FARTHEST", "DiscreteGaussianLaw", "DiscreteGaussianNoise"]
+__all__ = ["FARTHEST", "DiscreteGaussianLaw", "DiscreteGaussianNoise", "LatticeGaussian"]
 
 
 _EXPONENT = 660.0
@@ -190,7 +190,7 @@ class DiscreteGaussianLaw:
         """The pair as atoms on a lattice."""
         x, losses = self.places()
         p, q = self.masses(x)
-        return _Lattice(
+        return LatticeGaussian(
             self,
             losses,
             p,
@@ -206,7 +206,7 @@ class DiscreteGaussianLaw:
         )
 
 
-class _Lattice(AtomTerm):
+class LatticeGaussian(AtomTerm):
     """The atoms, with the Gaussian's generating function where theta tells nothing.
 
     By Poisson summation theta(ts)/theta(0) is (1 + 2·Σ_k e^{-2·pi²·v·k²}·cos(2·pi·k·ts)) over its
@@ -216,6 +216,7 @@ class _Lattice(AtomTerm):
 
     def __init__(self, law: DiscreteGaussianLaw, *atoms: Any, **known: Any) -> None:
         super().__init__(*atoms, **known)
+        self.law = law
         self._rate = law.shift**2 / (2 * law.v)
         self._plain = math.pi * law.v / (2 * law.shift) if law.v > 4 and law.shift > 0 else -1.0
 

@@ -12,7 +12,17 @@ from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import shifted_noise
 from dither.privacy.laws.part import Dominated, Part, PureNoise, ScaledNoise
 from dither.privacy.laws.rationals import printing_at_least, rounded, written
-from dither.privacy.laws.term import EPS, Array, Complex, LawCells, Term, faded
+from dither.privacy.laws.term import (
+    EPS,
+    UNKNOWN,
+    Array,
+    Complex,
+    LawCells,
+    Term,
+    faded,
+    left,
+    paired,
+)
 
 __all__ = ["FINEST", "DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
 
@@ -92,7 +102,17 @@ class LaplaceTerm(Term):
         return float(self.moment_error(np.array([c]))[0])
 
     def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
-        """The same at c + iu, less its value at c; the bracket errs by at most 32 roundings."""
+        """The same at c + iu until the atoms alone have faded; a bound of it from there on."""
+        whole = float(self.log_moment(np.array([c]))[0])
+        value, slack = np.zeros(len(u), dtype=complex), np.full(len(u), UNKNOWN)
+        value.real[:] = self._bound(c, u)
+        head = left(value.real)
+        if head:
+            value[:head], slack[:head] = self._found(c, u[:head])
+        return whole, value, slack
+
+    def _found(self, c: float, u: Array) -> tuple[Complex, Array]:
+        """Less its value at c; the bracket errs by at most 32 roundings."""
         e, t = self.epsilons[:, None], (c + 1j * u)[None, :]
         bracket = 1 + t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1)
         base = np.log1p(c * np.expm1(-e * (2 * c + 1)) / (2 * c + 1))
@@ -101,20 +121,31 @@ class LaplaceTerm(Term):
             4 + e * np.abs(t)
         )
         k = self.counts[:, None]
-        whole = float(self.log_moment(np.array([c]))[0])
-        return whole, (k * value).sum(axis=0), (k * slack).sum(axis=0)
+        return (k * value).sum(axis=0), (k * slack).sum(axis=0)
+
+    def _pairs(self, c: float) -> Array:
+        """Repetitions times the tilted chances of both atoms, which are at ±epsilon."""
+        each = [self._one(e, c) for e in self.epsilons.tolist()]
+        result: Array = self.counts / 4 * np.exp(-self.epsilons - 2 * np.array(each))
+        return result
+
+    def _bound(self, c: float, u: Array) -> Array:
+        """At least the logarithm of the modulus of all, where it may be tiny."""
+        # What chances are off by: exponents of up to c·epsilon; and what `UNKNOWN` allows for.
+        if float(self.epsilons.max()) * c > 1e4 or self.blur(c) > 5e-4:
+            return np.zeros(len(u))
+        return paired(self._pairs(c), 2 * self.epsilons, 4 * EPS * self.epsilons, u)
 
     def fade(self, c: float, u: Array) -> Array:
         """The density rises with L, so each level set is an interval that ends at +epsilon."""
-        total = np.zeros_like(u)
-        for e, k in zip(self.epsilons.tolist(), self.counts.tolist(), strict=True):
-            ends = np.linspace(-e, e, _STEPS + 1)[:-1]
-            log_m = float(self._one(e, c))
-            height = 0.25 * np.exp(-e / 2 + (c + 0.5) * ends - log_m)
-            # Under a rising step function lie uniform laws that all end at +epsilon.
-            masses = np.diff(height, prepend=0.0) * (e - ends)
-            total += k * faded(masses, e - ends, u)
-        return total
+        e = self.epsilons[:, None]
+        ends = e * np.linspace(-1, 1, _STEPS + 1)[:-1]
+        log_m = np.array([[self._one(x, c)] for x in self.epsilons.tolist()])
+        height = 0.25 * np.exp(-e / 2 + (c + 0.5) * ends - log_m)
+        # Under a rising step function lie uniform laws that all end at +epsilon.
+        masses = np.diff(height, prepend=0.0, axis=1) * (e - ends)
+        result: Array = self.counts @ faded(masses, e - ends, u)
+        return result
 
     @staticmethod
     def _one(e: float, c: float) -> float:
@@ -130,8 +161,11 @@ class LaplaceTerm(Term):
         return math.fsum(each.tolist()) * (1 + 8 * EPS)
 
     def cost(self, c: float, u: float) -> float:
-        """One a scale."""
-        return float(len(self.epsilons))
+        """One a scale, or next to nothing where the atoms fade."""
+        pairs = self._pairs(c)
+        away, deviation = float(pairs.sum()), math.sqrt(float((pairs**2).sum()) / 2)
+        share = 0.01 if away - 7 * deviation > 30 else 1.0
+        return share * len(pairs) + 0.04 * len(pairs)
 
     def singles(self) -> list[tuple[Term, int]]:
         """One term a scale."""

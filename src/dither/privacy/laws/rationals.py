@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 from dither.numeric import exp_lower, exp_upper, log_lower, log_upper, sqrt_upper
 
@@ -115,6 +116,8 @@ def mixed_away(loss: Ends | None, g: Fraction) -> Ends | None:
     return -_mixed(-low, g)[1], -_mixed(-high, g)[0]
 
 
+# Most often both ends are of one loss.
+@lru_cache(maxsize=1)
 def _mixed(x: Fraction, g: Fraction) -> Ends:
     if x == 0 or g == 1:
         return x, x

@@ -11,16 +11,21 @@ import numpy.typing as npt
 
 __all__ = [
     "EPS",
+    "FADED",
     "SHORT",
+    "UNKNOWN",
     "Array",
     "Complex",
     "LawCells",
     "Term",
     "erfc",
+    "faded",
     "layers_of",
+    "left",
     "log_of",
     "log_tail",
     "normal_mass",
+    "paired",
     "transform",
     "turned",
 ]
@@ -32,6 +37,16 @@ Complex = npt.NDArray[Any]
 EPS = 2.0**-52
 """The spacing of doubles at 1; one rounding errs by at most half of it."""
 
+
+FADED = -46.0
+"""A logarithm of a modulus that a node need not be known beyond: of 10^5 of them 1e-15 is left."""
+
+UNKNOWN = 1.1
+"""The slack of a number z of which |z| <= e^b is known, where e^b stands for it: log 3, and as much
+again as M(c) itself is off by, less than a thousandth."""
+
+_LEFT = 1e-9
+"""What nodes may add up to, in parts of the first one, of which a bound of each is enough."""
 
 SHORT = 128
 """Summands of one matrix product, so that its rounding is charged as that of a short sum."""
@@ -100,6 +115,10 @@ class Term:
     def log_moment(self, c: Array) -> Array:
         """log E[e^{cL}; L < infinity] at real c > 0, with an error that `blur` bounds."""
         raise NotImplementedError
+
+    def sketch(self, c: Array) -> Array:
+        """About `log_moment`, of which nothing is asked but that it be quick."""
+        return self.log_moment(c)
 
     def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
         """log M(c), log of M(c + iu)/M(c) (on any branch), and a slack, rounding included.
@@ -189,6 +208,40 @@ def transform(losses: Array, weights: Array, u: Array) -> Complex:
         value += _product(coarse[:, piece], fine[:, piece].T)
     found: Complex = value.ravel()[: len(u)]
     return found
+
+
+def paired(pairs: Array, gaps: Array, off: Array, u: Array) -> Array:
+    """At least the logarithm of the modulus of Π E[e^{iuL}], u = 0, s, 2s, ..., of laws with atoms.
+
+    Of any two atoms of chances w_a and w_b that are g apart ::
+
+        |E e^{iuL}|² = 1 - Σ_{i,j} w_i·w_j·(1 - cos(u·(L_i - L_j)))
+                    <= 1 - 2·w_a·w_b·(1 - cos(u·g))
+
+    Parameters
+    ----------
+    pairs : array, shape (n,)
+        w_a·w_b of each law, times its repetitions: to 8e-10 of themselves.
+    gaps, off : array, shape (n,)
+        How far the two are apart, and what that errs by.
+    """
+    spread = float(pairs.sum())
+    # Even with all cosines at their least the bound would not reach what is asked of it.
+    if spread < -FADED / 2:
+        return np.zeros(len(u))
+    near = transform(gaps, pairs, u).real
+    # Ten times the 8e-10 of chances, and of 10^5 products and their sums some 1e-11.
+    lost = 1e-8 * spread + u * float((pairs * off).sum())
+    result: Array = np.minimum(near - spread + lost, 0.0)
+    return result
+
+
+def left(bound: Array) -> int:
+    """How many nodes come before those whose moduli add up to next to nothing.
+
+    ``bound`` is at least the logarithm of each one's modulus, in parts of M(c).
+    """
+    return int((np.cumsum(np.exp(bound[::-1]))[::-1] > _LEFT).sum())
 
 
 def turned(losses: Array, weights: Array, u: Array) -> Complex:
@@ -344,15 +397,22 @@ _SIDE_LOBE = 0.21724
 
 
 def faded(masses: Array, widths: Array, u: Array) -> Array:
-    """log of a bound of sup_{w >= u} |E e^{iwL}| for a law that contains these uniform laws."""
+    """log of a bound of sup_{w >= u} |E e^{iwL}| for laws that contain these uniform laws.
+
+    Masses and widths have the laws' shape, and at last that of one law's parts; so has the result,
+    with u at last.
+    """
     # 1e-9 only keeps a quotient finite, whose value there is not asked for.
-    v = 0.5 * u[:, None] * widths[None, :]
+    v = 0.5 * u[:, None] * widths[..., None, :]
     # Not below the largest side lobe: the bound is of all w >= u, and must not rise again.
-    lobe = np.maximum(np.sinc(v / np.pi), _SIDE_LOBE)
+    near = np.minimum(v, np.pi)
+    lobe = np.maximum(np.sin(near) / np.maximum(near, 1e-9), _SIDE_LOBE)
+    lobe = np.where(near < 1e-4, 1.0, lobe)
     far = np.minimum(1.0 / np.maximum(v, 1e-9), _SIDE_LOBE)
     top = np.where(v < np.pi, lobe, far)
     # A lobe errs by 4·EPS, which next to 1 is much of what is lost; and masses, whose exponents are
     # below 745, by some 1e-13 of themselves. Less than all is lost, so that a logarithm is left.
-    lost = ((1.0 - top) * masses[None, :]).sum(axis=1) * (1 - 1e-9) - 4 * EPS * masses.sum()
+    lost = np.einsum("...uk,...k->...u", 1.0 - top, masses) * (1 - 1e-9)
+    lost = lost - 4 * EPS * masses.sum(axis=-1)[..., None]
     result: Array = np.log1p(-np.clip(lost, 0.0, 1 - 1e-12))
     return result

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm, turned_kinds
+from dither.privacy.laws.sampled.gaussians import SampledGaussiansTerm
 from dither.privacy.laws.sampled.panels import (
-    POINTS,
     RULE_ERROR,
     panel_edges,
     panel_error,
     panel_nodes,
 )
-from dither.privacy.laws.term import EPS, SHORT, Array, Complex, erfc, log_of
+from dither.privacy.laws.sampled.spectra import logs_of_kinds
+from dither.privacy.laws.term import EPS, SHORT, Array, Complex, erfc
 
 __all__ = ["CappedGaussiansTerm"]
 
@@ -29,10 +29,10 @@ __all__ = ["CappedGaussiansTerm"]
 _LOWEST = -10.0
 """Where panels begin; there integrands rise at a rate of at least 10."""
 
-_ALIKE = 0.15
-"""By how much a·z of the places of a block may differ: losses there by a fifth or so."""
+_ALIKE = 0.25
+"""By how much a·z of the places of a block may differ: losses there by a quarter or so."""
 
-_BLOCK = 32
+_BLOCK = 64
 
 _STEEPEST = 250.0
 """The largest tilt, times the largest loss."""
@@ -63,7 +63,9 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
         self.rates, self.counts = term.rates[order], term.counts[order]
         self.removal = term.removal
         self.reach = _STEEPEST / largest
+        self._largest = largest
         self._known: dict[float, tuple[Array, Array]] = {}
+        self._faded = {}
         self._cuts: list[slice] = []
         first = 0
         while first < len(place):
@@ -89,6 +91,9 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
         """The place, or one from which integrands fall at a rate of at least 10."""
         # Nodes end at the place, or sooner where what follows is charged by its fall.
         return min(float(self.places[kinds.start]), super()._end(kinds, c))
+
+    def _of(self, noise_multipliers: Array, rates: Array, counts: Array) -> SampledGaussiansTerm:
+        return CappedGaussiansTerm(super()._of(noise_multipliers, rates, counts), self._largest)
 
     def beyond(self) -> tuple[Array, Array]:
         """The masses beyond the places under the normal law at 0, and under the one at a.
@@ -173,7 +178,9 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
                 each[:, kept],
                 error[:, kept],
             )
-            change = turned_kinds(ratio if self.removal else -ratio, weight, u)
+            found, modulus, missed = logs_of_kinds(
+                ratio if self.removal else -ratio, weight, u, counts
+            )
             # As of one kind: each summand w·(e^{iul} - 1) errs as its weight and its angle do.
             each = 2 * each + EPS * (2 * min(len(z), SHORT) + 2 * len(z) + 24)
             far = 4 * (weight * each).sum(axis=1)[:, None]
@@ -181,22 +188,13 @@ class CappedGaussiansTerm(SampledGaussiansTerm):
             turn = (weight * error).sum(axis=1)[:, None]
             wrong = panel_error(a, g, c, most, self.removal, edges, known - doubt)
             lost = np.minimum(far + turn * u, steep * u) + (2 * rest + 4 * wrong)[:, None]
-            modulus = np.maximum(np.abs(1.0 + change), 1e-300)
-            found = log_of(change)
-            unsure = doubt[:, None] + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)
+            lost = lost + missed
+            unsure = doubt[:, None] + np.log1p(lost / np.maximum(modulus, 1e-300))
             # Sums over kinds add one rounding each.
             unsure += EPS * (8 + len(self.a)) * (np.abs(found) + np.abs(known)[:, None])
             value += (counts[:, None] * found).sum(axis=0)
             slack += (counts[:, None] * unsure).sum(axis=0)
         return self._total(bases), value, slack, bases, errors
-
-    def cost(self, c: float, u: float) -> float:
-        """Nodes of all kinds."""
-        total = 0
-        for kinds, a, g, _ in self._blocks():
-            edges = panel_edges(a, g, u + 1 + c, _LOWEST, self._end(kinds, c))
-            total += len(a) * POINTS * len(edges)
-        return total / 25
 
     def fade(self, c: float, u: Array) -> Array:
         """By level sets."""

@@ -13,14 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.laws.sampled.gaussian import TOO_LITTLE_NOISE, SampledGaussianTerm
-from dither.privacy.laws.term import EPS, SHORT, Array, Complex, Term, erfc, faded, log_of
+from dither.privacy.laws.sampled.spectra import layers_of_kinds, logs_of_kinds
+from dither.privacy.laws.term import EPS, SHORT, Array, Complex, Term, erfc, faded
 
-__all__ = ["SampledGaussiansTerm", "turned_kinds"]
+__all__ = ["SampledGaussiansTerm"]
 
 
 _BLOCK = 64
@@ -35,15 +37,17 @@ _NODES = 1_000_000
 _LARGEST = 600.0
 """Exponents that are taken as they are."""
 
+_SKETCHED = 32
+"""Kinds that stand for all where a moment is only about what it is."""
+
+_SPARSE = 1.0
+"""Units expected in all samples up to which rare large losses are looked at first."""
+
 _TURNED = 24
 """Kinds of which a fade is bounded by moving their integrals, too."""
 
-_PRODUCT = 1 << 15
-"""Multiplications of one product of matrices."""
-
 _CELLS = 241
-_LEVELS = 24
-"""Cells of a density that a fade is taken of, and its level sets."""
+"""Cells of a density that a fade is taken of."""
 
 _GUARD = 1e-9
 """What a density is lowered by, for the rounding of exponents of up to 700: some 1e-13 of it."""
@@ -96,6 +100,7 @@ class SampledGaussiansTerm(Term):
         # As of one kind, for the one of least noise: its losses are the largest.
         self.reach = 60.0 / top + 200.0 * min(1.0, 9.0 / top**2)
         self._kept: dict[float, list[_Sums]] = {}
+        self._faded: dict[tuple[float, int, float], Array] = {}
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array, Array]]:
         """Kinds of like noise: where they are, their a and rates as columns, and their counts."""
@@ -217,6 +222,23 @@ class SampledGaussiansTerm(Term):
         """The sum over kinds, by quadrature at real points."""
         return np.array([self._total(self._moments(x)[0]) for x in c.tolist()])
 
+    def sketch(self, c: Array) -> Array:
+        """That of some kinds, in proportion."""
+        return self._some.log_moment(c)
+
+    @cached_property
+    def _some(self) -> SampledGaussiansTerm:
+        n = len(self.a)
+        if n <= 2 * _SKETCHED:
+            return self
+        # From the middle of each share: the first and the last kinds may be far from the others.
+        some = ((np.arange(_SKETCHED) + 0.5) * n / _SKETCHED).astype(int)
+        counts = self.counts[some] * (self.counts.sum() / self.counts[some].sum())
+        return self._of(self.noise_multipliers[some], self.rates[some], counts)
+
+    def _of(self, noise_multipliers: Array, rates: Array, counts: Array) -> SampledGaussiansTerm:
+        return SampledGaussiansTerm(noise_multipliers, rates, counts, self.removal)
+
     def blur(self, c: float) -> float:
         """The errors of all, twice."""
         base, error = self._moments(c)
@@ -237,7 +259,7 @@ class SampledGaussiansTerm(Term):
             kept = ((sums.logs - sums.top) > -60.0).any(axis=0)
             z, ratio, error = nodes.z[kept], nodes.ratio[:, kept], nodes.error[:, kept]
             weight = np.exp(sums.logs[:, kept] - sums.top) / sums.whole[:, None]
-            change = turned_kinds(ratio if self.removal else -ratio, weight, u)
+            logs, modulus, off = logs_of_kinds(ratio if self.removal else -ratio, weight, u, counts)
             # As of one kind: each summand w·(e^{iul} - 1) errs as its weight and its angle do.
             short = min(len(z), SHORT) + len(z)
             each = abs(self._power(c)) * error + EPS * (2 * z * z + np.abs(sums.logs[:, kept]) + 4)
@@ -246,10 +268,8 @@ class SampledGaussiansTerm(Term):
             steep = (weight * (each * np.abs(ratio) + error)).sum(axis=1)[:, None]
             turn = (weight * error).sum(axis=1)[:, None]
             cut = 2 * (sums.cut + len(nodes.z) * math.exp(-60.0)) + 4 * nodes.quadrature
-            lost = np.minimum(blunt + turn * u, steep * u) + cut[:, None]
-            modulus = np.maximum(np.abs(1.0 + change), 1e-300)
-            logs = log_of(change)
-            wrong = sums.error[:, None] + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)
+            lost = np.minimum(blunt + turn * u, steep * u) + cut[:, None] + off
+            wrong = sums.error[:, None] + np.log1p(lost / np.maximum(modulus, 1e-300))
             # Sums over kinds add one rounding each.
             wrong += EPS * (8 + len(self.a)) * (np.abs(logs) + np.abs(sums.base)[:, None])
             value += (counts[:, None] * logs).sum(axis=0)
@@ -257,16 +277,12 @@ class SampledGaussiansTerm(Term):
         return base, value, slack
 
     def cost(self, c: float, u: float) -> float:
-        """Nodes of all kinds."""
-        total = 0.0
-        for _, a, g, counts in self._blocks():
-            h, _, low, high = self._rule(a, g, c, u, float(counts.max()))
-            total += len(a) * (high - low) / h
-        return total / 25
+        """A transform and a logarithm of each kind."""
+        return 8.0 * len(self.a)
 
     def fade(self, c: float, u: Array) -> Array:
         """Of each kind the bound by level sets; of some the better of two."""
-        each = self._near(c, u)
+        each = self._near(c, u).copy()
         some = np.unique(np.linspace(0, len(self.a) - 1, _TURNED).astype(int))
         base, error = self._moments(c)
         for i in some.tolist():
@@ -285,6 +301,14 @@ class SampledGaussiansTerm(Term):
         return result
 
     def _near(self, c: float, u: Array) -> Array:
+        """`_level`, kept: a closer bound asks for it again."""
+        key = c, len(u), float(u[-1])
+        if key not in self._faded:
+            self._faded.clear()
+            self._faded[key] = self._level(c, u)
+        return self._faded[key]
+
+    def _level(self, c: float, u: Array) -> Array:
         """By uniform laws under the tilted density of L of each kind, phi·e^{power·l}/l'.
 
         On a cell phi is least at an end (its log is concave), l is increasing and l' too, so the
@@ -305,9 +329,9 @@ class SampledGaussiansTerm(Term):
                 density = np.exp(np.minimum(least + tilt - whole - np.log(slope), 690.0))
             # A density of 0 is a lower bound where no other is known.
             density[~(slope > 1e-290)] = 0.0
-            masses, widths = _layers(density * (1 - _GUARD), ratio)
-            found += [faded(m, w, u) for m, w in zip(masses, widths, strict=True)]
-        return np.array(found)
+            masses, widths = layers_of_kinds(density * (1 - _GUARD), ratio)
+            found.append(faded(masses, widths, u))
+        return np.concatenate(found)
 
     def _end(self, kinds: slice, c: float) -> float:
         """A place up to which a block's densities are looked at."""
@@ -322,6 +346,11 @@ class SampledGaussiansTerm(Term):
         # 1 - erfc loses digits of small shifts: at most a rounding of 1 each.
         lost = 2 * EPS * float((self.counts * self.rates).sum())
         return math.fsum(each.tolist()) * (1 + 16 * EPS) + lost
+
+    @property
+    def sparse(self) -> bool:
+        """Whether a line of all losses would be long."""
+        return float((self.counts * self.rates).sum()) <= _SPARSE
 
     @property
     def most_mean(self) -> float:
@@ -359,52 +388,3 @@ class SampledGaussiansTerm(Term):
     def mean(self) -> float:
         """The sum."""
         return math.fsum(term.mean() for term, _ in self.singles())
-
-
-def _less_one(angle: Array) -> Complex:
-    """e^{i·angle} - 1."""
-    half = np.sin(angle / 2)
-    result: Complex = -2 * half * half + 1j * np.sin(angle)
-    return result
-
-
-def turned_kinds(losses: Array, weights: Array, u: Array) -> Complex:
-    """Σ weights·(e^{i·u·losses} - 1) of each kind, u = 0, s, 2s, ...: `term.turned` in blocks."""
-    block = max(1, math.isqrt(len(u)))
-    step = float(u[1]) if len(u) > 1 else 0.0
-    fine = (step * np.arange(block))[None, :, None]
-    coarse = (step * block * np.arange(-(-len(u) // block)))[None, :, None]
-    value = np.zeros((len(losses), coarse.shape[1], block), dtype=complex)
-    # Products that one thread does by itself: see `term`.
-    rows = max(1, _PRODUCT // (min(SHORT, losses.shape[1]) * block))
-    for first in range(0, losses.shape[1], SHORT):
-        loss = losses[:, None, first : first + SHORT]
-        weight = weights[:, None, first : first + SHORT]
-        own = _less_one(fine * loss) * weight
-        outer = _less_one(coarse * loss)
-        right = np.ascontiguousarray((own + weight).transpose(0, 2, 1))
-        value += own.sum(axis=2)[:, None, :]
-        for i in range(0, outer.shape[1], rows):
-            value[:, i : i + rows] += outer[:, i : i + rows] @ right
-    found: Complex = value.reshape(len(losses), -1)[:, : len(u)]
-    return found
-
-
-def _layers(density: Array, edges: Array) -> tuple[Array, Array]:
-    """`term.layers_of` of each kind: masses and widths of uniform laws under step functions."""
-    n, cells = density.shape
-    place = np.arange(cells)[None, :]
-    top = density.argmax(axis=1)[:, None]
-    peak = density.max(axis=1)
-    peak = np.where((peak > 0) & np.isfinite(peak), peak, 0.0)
-    masses, widths, before = [], [], np.zeros(n)
-    rows = np.arange(n)
-    for level in (peak[:, None] * 2.0 ** (-0.5 * np.arange(_LEVELS, -1, -1))).T:
-        low = density < level[:, None]
-        left = np.where(low & (place < top), place + 1, 0).max(axis=1)
-        right = np.where(low & (place >= top), place, cells).min(axis=1)
-        width = edges[rows, right] - edges[rows, left]
-        masses.append((level - before) * width)
-        widths.append(width)
-        before = level
-    return np.array(masses).T, np.array(widths).T
