@@ -763,6 +763,20 @@ def test_the_server_writes_json_as_python_does(owned: Ledger) -> None:
             assert found == (json.dumps(one),)
 
 
+@pytest.mark.parametrize(
+    "caps", [{"delta": "0", "epsilon": "1", "window": "7"}, {"delta": "0", "epsilon": "9"}, {}]
+)
+def test_caps_that_the_server_does_not_know_admit_nothing(
+    owned: Ledger, caps: Mapping[str, str]
+) -> None:
+    """Of another form, or whose numbers the owner never kept there."""
+    import psycopg
+
+    with administrator(owned) as admin, pytest.raises(psycopg.Error) as refused:
+        admin.execute(f"SELECT {quoted(owned)}.admits(%s, 0, 0, 0, 0)", [json.dumps(caps)])
+    assert refused.value.sqlstate == "DTH05"
+
+
 CHANGED = {
     "GRANT EXECUTE ON FUNCTION {s}.append TO PUBLIC": "functions",
     "GRANT EXECUTE ON FUNCTION {s}.append TO ann": "functions",

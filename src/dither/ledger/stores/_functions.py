@@ -19,6 +19,7 @@ take for something else is refused.
 
 from __future__ import annotations
 
+from dither.ledger._accounts import QUOTAS
 from dither.ledger._entries import DOMAINS, FORMAT, HASHED, MORE, MOST_SOURCES
 
 __all__ = ["CALLED", "HELPERS", "REFUSALS"]
@@ -32,6 +33,8 @@ REFUSALS = {
     "malformed": "DTH07",
 }
 """The SQLSTATE of each kind of refusal."""
+
+_QUOTAS = "|".join(name.removesuffix(":") for name in QUOTAS)
 
 _DIGITS = 1018
 """So many digits a number may have; no amount of the ledger has more."""
@@ -147,6 +150,8 @@ END""",
         f"""
 DECLARE c {{schema}}.caps;
 BEGIN
+-- Caps of a form that these functions do not know are not half understood.
+IF held - ARRAY['epsilon', 'delta'] <> '{{}}' THEN {_refuse("closed", "caps unknown")} END IF;
 SELECT * INTO c FROM {{schema}}.caps AS k
 WHERE k.epsilon = held ->> 'epsilon' AND k.delta = held ->> 'delta';
 IF NOT FOUND THEN {_refuse("closed", "caps unknown")} END IF;
@@ -351,8 +356,8 @@ IF ('dataset:' || unit) <> ALL (accounts) THEN
 END IF;
 IF EXISTS (
     SELECT FROM unnest(accounts) AS a WHERE a <> 'dataset:' || unit AND (
-        a !~ '^(analyst|group|purpose):' OR right(a, length(unit) + 1) <> ':' || unit
-        OR (NOT everybody AND a !~ '^purpose:'
+        a !~ '^({_QUOTAS}):' OR right(a, length(unit) + 1) <> ':' || unit
+        OR (NOT everybody AND a ~ '^(analyst|group):'
             AND left(a, -length(unit) - 1) <> ALL (own))
     )
 ) THEN {_refuse("caller", "an account of somebody else")} END IF;
@@ -479,6 +484,9 @@ FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
         || coalesce(total[3]::text, 'infinite') || '","rho_delta":"' || total[4] || '"}}');
     caps := setter.budget::jsonb;
     IF caps ? 'blocks' THEN
+        IF caps - ARRAY['blocks', 'each', 'lifetime'] <> '{{}}' THEN
+            {_refuse("closed", "caps unknown")}
+        END IF;
         IF read IS NULL THEN {_refuse("malformed", "no blocks are named")} END IF;
         SELECT s.text INTO STRICT held FROM {{schema}}.states AS s WHERE s.account = one;
         SELECT s.state, s.totals INTO STRICT state, reached
