@@ -18,6 +18,7 @@ SECTIONS = {
         "policy",
         "bounds",
         "ledger",
+        "time",
         "engines/choosing",
         "engines/files",
         "csv",
@@ -56,8 +57,10 @@ SECTIONS = {
         "attacks/gradients",
         "attacks/audit",
     ],
-    "Theory": [
+    "Guarantee and theory": [
         "guarantee",
+        "threats",
+        "certificates",
         "ideas/attacker",
         "ideas/composition",
         "ideas/filters",

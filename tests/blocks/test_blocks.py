@@ -110,3 +110,27 @@ def test_no_block_begins_after_today() -> None:
 def test_what_is_no_set_of_blocks_is_refused(stored: dict[str, object]) -> None:
     with pytest.raises(ArgumentError, match="set of blocks"):
         BlockSet.from_dict(stored)
+
+
+@pytest.mark.parametrize(
+    "calendar",
+    [
+        *(Calendar(every=every) for every in ("day", "week", "month", "quarter", "year")),
+        Calendar(edges=(dt.date(2024, 1, 1), dt.date(2025, 2, 3))),
+        Calendar(edges=(dt.datetime(2024, 1, 1, 3),)),
+        Calendar(edges=(Fraction(-3), Fraction(1, 2), Fraction(20240101))),
+        Calendar(values=("a", "b")),
+    ],
+)
+def test_a_calendar_is_read_back(calendar: Calendar) -> None:
+    """From what `to_dict` writes; anything else is refused."""
+    assert Calendar.from_dict(calendar.to_dict()) == calendar
+    for broken in (
+        {},
+        {"every": "hour"},
+        {"edges": []},
+        {"edges": ["x"]},
+        {"every": "day", "x": 1},
+    ):
+        with pytest.raises(ArgumentError):
+            Calendar.from_dict(broken)

@@ -16,7 +16,7 @@ from dither.blocks._sets import NULL, OTHERS, BlockSet
 from dither.errors import ArgumentError, BudgetError, LedgerCorruptError, LedgerError, TokenError
 from dither.ledger import UNIT, BlockBudget, Ledger
 from dither.ledger import _states as states_of
-from dither.ledger._block_budget import admits
+from dither.ledger._block_budget import limits, within
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import NO_SPENDING, BlockState, Units, charge_of, units_of
 from dither.privacy import Charge, Promise
@@ -204,6 +204,30 @@ def test_other_blocks_begin_with_all_that_was_spent(place: Path | LedgerSchema) 
         assert found.ok, found.describe()
 
 
+def test_a_clock_that_is_set_back_forgets_no_block(
+    place: Path | LedgerSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks have begun by the day of the newest entry, whatever the clock says since."""
+    with Ledger.open(place) as ledger:
+        ledger.ensure_account("visits", BudgetFilter(Fraction(1)), PATIENT)
+        ledger.charge(["visits"], TENTH, token="a", request="ab" * 32, note={})
+        newest = ledger.entries()[-1].time
+
+        class Clock(dt.datetime):
+            @classmethod
+            def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:  # type: ignore[override]
+                return newest - dt.timedelta(hours=20)
+
+        monkeypatch.setattr("dither.ledger._entries.datetime", Clock)
+        days = BlockBudget(Calendar(every="day"), BUDGET.each)
+        ledger.amend("visits", days, "by day")
+        blocks = ledger.balance("visits").blocks
+        assert blocks is not None
+        assert blocks.of(newest.date().toordinal()).epsilon == Fraction(1, 10)
+        assert blocks.of(newest.date().toordinal() + 1).epsilon == 0
+        assert ledger.verify().ok
+
+
 def test_a_lifetime_below_a_block_is_refused() -> None:
     """No block could spend what it has."""
     with pytest.raises(ArgumentError, match="lifetime must be at least"):
@@ -266,7 +290,7 @@ def play(draws: random.Random, each: BudgetFilter, whole: BudgetFilter | None) -
             Fraction(draws.randint(0, 2), 1999),
         ).rounded_up(UNIT)
         after, totals = state.plus(read, units_of(charge))
-        passes = all(admits(each, units) for units in totals) and (
+        passes = all(within(limits(each), units) for units in totals) and (
             whole is None or whole.admits(total + charge)
         )
         inside = [block for block in blocks if block in read]

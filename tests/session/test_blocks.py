@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +23,9 @@ from dither.errors import (
     QueryError,
 )
 from dither.plan.relations import scans
+from dither.plan.schema import Schema
 from dither.query._builder import TableQuery
+from dither.session import _session as sessions
 from dither.session._certificate import digest_of as _digest
 from dither.session._session import Session
 
@@ -264,6 +267,24 @@ def test_a_replay_costs_nothing_in_any_month(opened: Session) -> None:
     assert again.replayed
     assert again.frame.equals(told.frame)
     assert len(charged(opened)) == 2
+
+
+def test_another_month_makes_another_question_of_the_same_text(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reads all that has begun reads more by then: an earlier answer is not its answer."""
+    text = "SELECT COUNT(*) AS n FROM visits"
+    before = opened.sql(text)._request(Fraction(1), None, 0.95).data.digest
+    assert opened.sql(text)._request(Fraction(1), None, 0.95).data.digest == before
+    march = opened.sql(f"{text} WHERE {IN_MARCH}")._request(Fraction(1), None, 0.95).data.digest
+
+    def later(schema: Schema) -> Schema:
+        return replace(schema, today=dt.date(2999, 1, 1))
+
+    monkeypatch.setattr(sessions, "_today", later)
+    assert opened.sql(text)._request(Fraction(1), None, 0.95).data.digest != before
+    again = opened.sql(f"{text} WHERE {IN_MARCH}")._request(Fraction(1), None, 0.95).data.digest
+    assert again == march
 
 
 def test_a_certificate_of_other_blocks_does_not_agree(opened: Session) -> None:

@@ -6,6 +6,6 @@ whatever they hold: blocks in a row are numbered, so that a set is a few ranges.
 """
 
 from dither.blocks._calendar import Calendar
-from dither.blocks._sets import BlockSet
+from dither.blocks._sets import BlockSet as BlockSet
 
-__all__ = ["BlockSet", "Calendar"]
+__all__ = ["Calendar"]

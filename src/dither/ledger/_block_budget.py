@@ -13,7 +13,7 @@ from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet, Range, name_of
 from dither.errors import ArgumentError
 from dither.ledger._entries import UNIT
-from dither.ledger._states import BlockState, Units, charge_of, units_of
+from dither.ledger._states import BlockState, Units, added, charge_of, units_of
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
@@ -21,11 +21,12 @@ __all__ = [
     "BlockBudget",
     "BlockSpending",
     "Budget",
-    "admits",
+    "Limits",
     "least",
+    "limits",
     "read_caps",
     "said_left",
-    "whole",
+    "within",
 ]
 
 _LISTED = 4
@@ -163,8 +164,12 @@ def read_caps(stored: Mapping[str, Any]) -> Budget:
     return BudgetFilter.from_dict(dict(stored))
 
 
+Limits = tuple[int, int, int, int]
+"""Caps in whole numbers of ``UNIT``: epsilon, its delta, rho, its delta."""
+
+
 @lru_cache(maxsize=1024)
-def whole(caps: BudgetFilter) -> tuple[int, int, int, int]:
+def limits(caps: BudgetFilter) -> Limits:
     """Caps rounded down to whole numbers of ``UNIT``: such an amount fits iff it is not above.
 
     An amount is n units, and n·UNIT <= cap iff n <= cap/UNIT iff n <= floor(cap/UNIT).
@@ -178,9 +183,9 @@ def whole(caps: BudgetFilter) -> tuple[int, int, int, int]:
     )
 
 
-def admits(caps: BudgetFilter, total: Units) -> bool:
+def within(caps: Limits, total: Units) -> bool:
     """`BudgetFilter.admits` on whole numbers of ``UNIT``, which is quick."""
-    cap, delta, rho, rho_delta = whole(caps)
+    cap, delta, rho, rho_delta = caps
     return (total[0] is not None and total[0] <= cap and total[1] <= delta) or (
         total[2] is not None and total[2] <= rho and total[3] <= rho_delta
     )
@@ -239,7 +244,8 @@ class BlockSpending:
         """Whether every block of a set, and the lifetime, can bear a charge."""
         _, totals = self.state.plus(blocks, units_of(charge))
         whole = self.budget.lifetime
-        return all(admits(self.budget.each, total) for total in totals) and (
+        each = limits(self.budget.each)
+        return all(within(each, total) for total in totals) and (
             whole is None or whole.admits(self.total + charge.rounded_up(UNIT))
         )
 
@@ -252,10 +258,10 @@ class BlockSpending:
     def refusal(self, charge: Charge, blocks: BlockSet) -> str:
         """Which blocks cannot bear a charge, and what would fit."""
         budget, units = self.budget, units_of(charge)
+        each = limits(budget.each)
         short: list[tuple[Range | str, Units]] = []
         for held, spent in self.state.within(blocks):
-            _, totals = BlockState((), (spent,)).plus(BlockSet.of_range(0, 0), units)
-            if not all(admits(budget.each, total) for total in totals):
+            if not within(each, added(spent, units)):
                 short.append((held, spent))
         said = list(self._said(short))
         if len(said) > _LISTED:

@@ -22,7 +22,7 @@ from dither.ledger._accounts import (
     same_caps,
 )
 from dither.ledger._block_budget import BlockBudget, Budget
-from dither.ledger._entries import Tables, canonical
+from dither.ledger._entries import Tables, canonical, dated
 from dither.ledger._owner import LedgerOwner, may_set, owner_note, read_owner, signer
 from dither.ledger._shown import ShownLedger
 from dither.privacy._charge import Charge
@@ -184,7 +184,7 @@ class ChangedLedger(ShownLedger):
             if isinstance(budget, BlockBudget):
                 state = account.state
                 if state is None or not _same_blocks(account.budget_text, text):
-                    until = read_until or dt.datetime.now(dt.UTC).date()
+                    until = read_until or _today(writing.at.time)
                     note["read_until"] = until.isoformat()
                     state = carried(account, budget.calendar, until, writing.at.tables)
                 spending[name] = state
@@ -199,6 +199,11 @@ class ChangedLedger(ShownLedger):
                 spending=spending,
                 key=signs,
             )
+
+
+def _today(last: str) -> dt.date:
+    """The day by the clock, or that of the newest entry where the clock was set back."""
+    return dt.datetime.fromisoformat(dated(last)).date()
 
 
 def budget_json(name: str, budget: Budget) -> str:

@@ -40,7 +40,7 @@ from dither.ledger._accounts import (
     same_caps,
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
-from dither.ledger._block_budget import BlockBudget, admits
+from dither.ledger._block_budget import BlockBudget, limits, within
 from dither.ledger._changes import ChangedLedger, budget_json, opened
 from dither.ledger._entries import (
     FORMAT,
@@ -649,7 +649,8 @@ class Ledger(ChangedLedger):
                 units = units or units_of(charge)
                 assert account.state is not None
                 spending[name], after = account.state.plus(blocks, units)
-                bears = all(admits(caps.each, total) for total in after)
+                each = limits(caps.each)
+                bears = all(within(each, total) for total in after)
                 whole = caps.lifetime
             else:
                 whole = caps

@@ -199,13 +199,17 @@ class BlockState:
         in ``amounts``; there each amount stands once, in the order in which stretches, and then
         names in alphabetical order, have them first.
         """
-        names = sorted(self.named)
-        amounts = dict.fromkeys(self.spent)
-        amounts.update(dict.fromkeys(self.named[name] for name in names))
-        places = {units: str(place) for place, units in enumerate(amounts)}
-        named = ",".join(f"{json.dumps(name)}:{places[self.named[name]]}" for name in names)
-        which = ",".join([places[units] for units in self.spent])
-        said = ",".join(map(_said, amounts))
+        places: dict[Units, int] = {}
+        place = places.setdefault
+        # What a new amount gets is the number of those before it.
+        which = str([place(units, len(places)) for units in self.spent])[1:-1].replace(" ", "")
+        named = ",".join(
+            [
+                f"{json.dumps(name)}:{place(self.named[name], len(places))}"
+                for name in sorted(self.named)
+            ]
+        )
+        said = ",".join(map(_said, places))
         return (
             f'{{"amounts":[{said}],"named":{{{named}}},'
             f'"starts":[{_said_bounds(self.bounds)}],"which":[{which}]}}'

@@ -175,12 +175,16 @@ def request_digest(
     promise: Mapping[str, str],
     policy: str,
     learned: Sequence[Mapping[str, Any]] = (),
+    blocks: Mapping[str, Any] | None = None,
 ) -> str:
     """What a token stands for: a question in its form, its parameters, its promise, its policy.
 
-    Facts that were ``learned`` stand there too, where it rests on any.
+    Facts that were ``learned`` stand there too, where it rests on any, and so do the blocks that it
+    reads: the same text reads more of them once another month has begun.
     """
-    rests = {"learned": [dict(fact) for fact in learned]} if learned else {}
+    rests: dict[str, Any] = {"learned": [dict(fact) for fact in learned]} if learned else {}
+    if blocks is not None:
+        rests["blocks"] = dict(blocks)
     return hashed(
         "request",
         rests

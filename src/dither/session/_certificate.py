@@ -147,12 +147,20 @@ class RequestData:
     promise: Mapping[str, str]
     policy: str
     learned: Sequence[Mapping[str, Any]] = ()
+    blocks: Mapping[str, Any] | None = None
 
     @classmethod
     def in_certificate(cls, body: Mapping[str, Any]) -> RequestData:
         """The request that a certificate is of."""
         learned = tuple(body.get("learned", ()))
-        return cls(body["question"], body["requested"], body["promise"], body["policy"], learned)
+        return cls(
+            body["question"],
+            body["requested"],
+            body["promise"],
+            body["policy"],
+            learned,
+            body.get("blocks"),
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -163,6 +171,7 @@ class RequestData:
             promise=self.promise,
             policy=self.policy,
             learned=self.learned,
+            blocks=self.blocks,
         )
 
 
@@ -202,11 +211,10 @@ def certificate_data(
     charge: Charge,
     tables: Mapping[str, str],
     accounts: Iterable[str],
-    blocks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that a certificate says but for its ledger entry: ``certified`` adds that."""
     learned = {"learned": [dict(fact) for fact in data.learned]} if data.learned else {}
-    read = {} if blocks is None else {"blocks": dict(blocks)}
+    read = {} if data.blocks is None else {"blocks": dict(data.blocks)}
     return {
         **learned,
         **read,

@@ -159,7 +159,8 @@ class Request:
         """What was asked for, as data that is hashed."""
         learned = tuple(fact.to_dict() for fact in self.facts)
         promise, policy = self.promise.to_dict(), self.opened.policy.digest
-        return RequestData(self.question, self.requested, promise, policy, learned)
+        blocks = self.opened.blocks_data(self.promise.unit, self.blocks)
+        return RequestData(self.question, self.requested, promise, policy, learned, blocks)
 
     @property
     def price(self) -> Charge:
@@ -240,7 +241,6 @@ class Request:
                 charge=self.price,
                 tables=self.tables,
                 accounts=self.opened.accounts(self.promise.unit),
-                blocks=self.opened.blocks_data(self.promise.unit, self.blocks),
             )
             content = self.rehearsal(certified(certificate, REHEARSED))
             json.dumps(content, ensure_ascii=False).encode("utf-8")

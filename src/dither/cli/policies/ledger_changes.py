@@ -177,7 +177,7 @@ def open_accounts(policy: Path, key: Path | None, password: str | None) -> None:
 Examples:
   dither ledger owner visits.ledger --key owner.key
   dither ledger owner visits.ledger --key owner.key --to successor.pub
-  dither ledger owner visits.ledger --key new.key --recovered "the card is lost"
+  dither ledger owner visits.ledger --key new.key --recovered "card lost"
 """,
 )
 @click.argument("path", metavar="LEDGER", type=FILE)

@@ -117,12 +117,12 @@ def make_functions(connection: Connection, of: str) -> None:
 
 def keep_caps(connection: Connection, budget: Mapping[str, Any]) -> None:
     """Keep what caps admit, for the functions to hold charges against."""
-    from dither.ledger._block_budget import whole
+    from dither.ledger._block_budget import limits
     from dither.privacy.accounts._budget import BudgetFilter
 
     pairs = [budget] if "blocks" not in budget else [budget["each"], budget["lifetime"]]
     for pair in filter(None, pairs):
-        row = dict(zip(_MOST, whole(BudgetFilter.from_dict(dict(pair))), strict=True))
+        row = dict(zip(_MOST, limits(BudgetFilter.from_dict(dict(pair))), strict=True))
         held = insert_new(caps).values(epsilon=pair["epsilon"], delta=pair["delta"], **row)
         connection.execute(held.on_conflict_do_nothing())
 
@@ -132,7 +132,7 @@ _MOST = ("most_epsilon", "most_delta", "most_rho", "most_rho_delta")
 
 def fault_of_functions(connection: Connection, schema: str) -> str | None:
     """Whether the functions and the caps that they read are as they were made."""
-    from dither.ledger._block_budget import whole
+    from dither.ledger._block_budget import limits
     from dither.privacy.accounts._budget import BudgetFilter
 
     made, of = {**HELPERS, **CALLED}, quoted(schema)
@@ -144,7 +144,7 @@ def fault_of_functions(connection: Connection, schema: str) -> str | None:
         return "the functions through which it is charged were changed, or are open to everybody"
     for row in connection.execute(select(caps)):
         held: BudgetFilter = BudgetFilter.from_dict({"epsilon": row.epsilon, "delta": row.delta})
-        if tuple(int(getattr(row, name)) for name in _MOST) != whole(held):
+        if tuple(int(getattr(row, name)) for name in _MOST) != limits(held):
             return "what its functions take for the caps is not what the caps are"
     return None
 

@@ -17,7 +17,7 @@ from typing import Any
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, DitherError
 from dither.ledger._accounts import AccountState, read_budget
-from dither.ledger._block_budget import BlockBudget, Budget, admits
+from dither.ledger._block_budget import BlockBudget, Budget, Limits, limits, within
 from dither.ledger._changes import carried
 from dither.ledger._entries import (
     FIRST,
@@ -70,6 +70,7 @@ class _Account:
         "budget",
         "caps",
         "charged",
+        "each",
         "name",
         "promise",
         "promise_text",
@@ -86,6 +87,8 @@ class _Account:
         self.promise_text: str | None = None
         self.spent: Units = NOTHING
         self.state: BlockState | None = None
+        self.each: Limits | None = None
+        """What a block of it may spend."""
         self.charged: int | None = None
         """The last charge that was not held against caps yet."""
         self.written: int | None = None
@@ -245,7 +248,8 @@ class Walk:
                 states.append(None)
                 continue
             state, after = account.state.plus(read, charge)
-            if not all(admits(account.caps.each, total) for total in after):
+            each = account.each
+            if each is None or not all(within(each, total) for total in after):
                 return None
             states.append(state)
             hashes.append(f'{account.name}:"{digest(state.text())}"')
@@ -369,6 +373,7 @@ class Walk:
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
+        account.each = limits(caps.each) if isinstance(caps, BlockBudget) else None
 
     def _blocks(self, account: _Account, name: str, record: Record, charge: Units) -> None:
         """Charge the blocks that an entry reads, and hold them against their caps."""
@@ -377,7 +382,7 @@ class Walk:
         if read is None or account.state is None or not isinstance(caps, BlockBudget):
             raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
         account.state, after = account.state.plus(read, charge)
-        if not all(admits(caps.each, total) for total in after):
+        if not all(within(limits(caps.each), total) for total in after):
             raise Bad(
                 self.count, f"it charges more to a block of account {name!r} than its caps bear"
             )
@@ -413,7 +418,7 @@ class Walk:
         if number is None or caps is None:
             return
         whole = caps.lifetime if isinstance(caps, BlockBudget) else caps
-        if whole is not None and not admits(whole, account.spent):
+        if whole is not None and not within(limits(whole), account.spent):
             raise Bad(number, f"it charges more to account {name!r} than its caps bear")
 
 
