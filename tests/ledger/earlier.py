@@ -9,6 +9,8 @@ from pathlib import Path
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema
 from dither.ledger.stores import _guards as guards
+from dither.ledger.stores._askers import quoted
+from dither.ledger.stores._functions import CALLED, HELPERS
 from dither.ledger.stores._sqlite import APPLICATION
 from ledger.stores import administrator
 
@@ -26,10 +28,11 @@ def earlier(place: Path | LedgerSchema) -> None:
         return
     # The tables of the newest format, taken back to what they were.
     with Ledger.open(place) as book, administrator(book) as to:
-        schema = guards._quoted(place.schema)
+        schema = quoted(place.schema)
         to.execute("SET session_replication_role = replica")
-        to.execute("DROP TABLE states")
-        to.execute("DROP FUNCTION next_state")
+        for function in reversed(["next_state", *HELPERS, *CALLED]):
+            to.execute(f"DROP FUNCTION {function} CASCADE")
+        to.execute("DROP TABLE states, caps, askers")
         for table in ("entries", "touches", "head"):
             to.execute(f"DELETE FROM {table}")
         for column in ("blocks", "signature"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,15 @@ from dither.ledger._entries import (
     tables_json,
     tables_of,
 )
-from dither.ledger.stores._store import columns_of, earlier_entries, entries, head, states, touches
+from dither.ledger.stores._store import (
+    asking_role,
+    columns_of,
+    earlier_entries,
+    entries,
+    head,
+    states,
+    touches,
+)
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
@@ -194,6 +203,9 @@ def append(
 
     ``spending`` is what the blocks of each account have spent with it; ``key`` signs it.
     """
+    asking = asking_role(connection)
+    if asking is not None and kind == "charge":
+        note = {**note, "role": asking}
     texts = {name: state.text() for name, state in (spending or {}).items()}
     spent = {name: Amounts.of(total) for name, total in totals.items()}
     amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
@@ -215,6 +227,14 @@ def append(
     record = Record(**values).sealed()
     if key is not None:
         record = record.signed(key)
+    if asking is not None:
+        from dither.ledger.stores._askers import append_by_function
+
+        read = None if blocks is None else canonical(blocks.to_dict())
+        written = read_record(connection, append_by_function(connection, record, read))
+        if replace(record, time=written.time).sealed() != written:
+            raise _broken("the server's functions write something else than was asked for")
+        return written
     connection.execute(entries.insert(), asdict(record))
     if totals:
         sets = record.budget is not None
@@ -227,6 +247,10 @@ def append(
         if not connection.execute(_NEW_STATE, {"of": name, **new}).rowcount:
             connection.execute(states.insert(), {"account": name, **new})
     connection.execute(_ADVANCE, {"count": at.count + 1, "hash": record.hash})
+    if record.budget is not None and connection.dialect.name == "postgresql":
+        from dither.ledger.stores._askers import keep_caps
+
+        keep_caps(connection, json.loads(record.budget))
     return record
 
 

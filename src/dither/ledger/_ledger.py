@@ -73,7 +73,14 @@ from dither.ledger.quotas._reserving import (
     opened_reservations,
 )
 from dither.ledger.stores._opening import opened_store
-from dither.ledger.stores._store import Store, columns_of, entries, format_of, touches
+from dither.ledger.stores._store import (
+    Store,
+    asking_role,
+    columns_of,
+    entries,
+    format_of,
+    touches,
+)
 from dither.ledger.verification._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
@@ -648,6 +655,12 @@ class Ledger(ReservingLedger):
         return account
 
     def _refuse_to_open(self, connection: Connection, name: str) -> None:
+        if (role := asking_role(connection)) is not None:
+            raise LedgerError(
+                f"account {name!r} is not open, and the role {role!r} may charge accounts and open "
+                "none: the role that owns the ledger's tables opens them, with `dither ledger open "
+                "POLICY`; nothing was charged"
+            )
         if read_owner(connection) is not None:
             raise LedgerError(
                 f"account {name!r} is not open, and {self.name} has an owner, who opens accounts: "

@@ -248,13 +248,11 @@ def _note(entry: Entry) -> str:
     note = {} if entry.kind == "genesis" else entry.note
     if entry.kind == "account" and entry.promise is not None:
         return "a quota" if _of_quotas(entry) else f"protects {entry.promise.describe()}"
-    # A question comes first and without its name; line breaks would tear the list.
-    parts = [str(note[name]) for name in ("query", "reason") if name in note]
-    parts += [
-        f"{name} {_short(str(value))}"
-        for name, value in note.items()
-        if name not in ("query", "reason")
-    ]
+    # Which role of a server asked, and its question, come first; line breaks would tear the list.
+    first = ("role", "query", "reason")
+    parts = [f"role {note['role']}"] if "role" in note else []
+    parts += [str(note[name]) for name in first[1:] if name in note]
+    parts += [f"{name} {_short(str(value))}" for name, value in note.items() if name not in first]
     return " ".join("; ".join(parts).split())
 
 

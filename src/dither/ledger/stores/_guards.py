@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from sqlalchemy import Column, Connection, Integer, Table, text
+from sqlalchemy import Column, Connection, Integer, Table, select, text
 
 from dither.errors import LedgerCorruptError
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema
+from dither.ledger.stores._askers import (
+    askers,
+    caps,
+    fault_of_functions,
+    keep_caps,
+    make_functions,
+    quoted,
+)
 from dither.ledger.stores._store import FORMAT, entries, format_of, head, metadata, states
 
 __all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make", "upgrade"]
@@ -46,7 +55,14 @@ EARLIER_FUNCTIONS = {
 
 # A state changes with the entry that is being written, which touches the account and holds its
 # hash; and no entry is the last that holds the hash of another state than what is there.
+# Whatever was granted: entries come from the owner, or from functions that run as the owner.
 FUNCTIONS = EARLIER_FUNCTIONS | {
+    "next_entry": (
+        "BEGIN IF NOT EXISTS (SELECT FROM {schema}.head AS h WHERE h.id = 1 "
+        "AND h.count = NEW.number AND h.hash = NEW.previous) OR NOT pg_has_role((SELECT c.relowner "
+        "FROM pg_catalog.pg_class AS c WHERE c.oid = TG_RELID), 'USAGE') "
+        f"THEN {_REFUSED} END IF; RETURN NEW; END"
+    ),
     "next_state": (
         "BEGIN IF TG_OP = 'UPDATE' AND NEW.account IS DISTINCT FROM OLD.account "
         "OR NOT EXISTS (SELECT FROM {schema}.head AS h "
@@ -83,6 +99,7 @@ EARLIER_TRIGGERS = {
 TRIGGERS = EARLIER_TRIGGERS | {
     ("states", "INSERT OR UPDATE"): ("ROW", "next_state"),
     ("states", "DELETE OR TRUNCATE"): _REFUSE,
+    ("caps", "UPDATE OR DELETE OR TRUNCATE"): _REFUSE,
 }
 _BITS = {"ROW": 1, "BEFORE": 2, "INSERT": 4, "DELETE": 8, "UPDATE": 16, "TRUNCATE": 32}
 
@@ -117,9 +134,13 @@ EARLIER_KEYS = {
     ("touches", "p", "account entry"),
     ("head", "p", "id"),
 }
-KEYS = EARLIER_KEYS | {("states", "p", "account")}
+KEYS = EARLIER_KEYS | {
+    ("states", "p", "account"),
+    ("caps", "p", "epsilon delta"),
+    ("askers", "p", "role quota"),
+}
 EARLIER_NAMES = ["entries", "head", "ledger", "touches"]
-NAMES = [*EARLIER_NAMES, "states"]
+NAMES = [*EARLIER_NAMES, "states", "caps", "askers"]
 
 
 def has_tables(connection: Connection, place: LedgerSchema) -> bool:
@@ -142,10 +163,10 @@ def has_tables(connection: Connection, place: LedgerSchema) -> bool:
 
 def make(connection: Connection, schema: str) -> None:
     """Make all of it, the schema too where it is not there, inside the running transaction."""
-    quoted = _quoted(schema)
+    of = quoted(schema)
     there = text("SELECT FROM pg_namespace WHERE nspname = :schema")
     if connection.execute(there, {"schema": schema}).first() is None:
-        _run(connection, f"CREATE SCHEMA {quoted}")
+        _run(connection, f"CREATE SCHEMA {of}")
     metadata.create_all(connection, checkfirst=False)
     connection.execute(ledger.insert().values(format=FORMAT))
     connection.execute(head.insert().values(id=1, count=0, hash=FIRST))
@@ -154,21 +175,22 @@ def make(connection: Connection, schema: str) -> None:
 
 def upgrade(connection: Connection, schema: str) -> None:
     """Bring the tables of format 2 to the newest, inside the running transaction."""
-    quoted = _quoted(schema)
+    of = quoted(schema)
     for column in ("blocks", "signature"):
-        _run(connection, f'ALTER TABLE {quoted}.entries ADD COLUMN {column} text COLLATE "C"')
+        _run(connection, f'ALTER TABLE {of}.entries ADD COLUMN {column} text COLLATE "C"')
     for index in entries.indexes:
         index.create(connection)
-    states.create(connection)
+    for table in (states, caps, askers):
+        table.create(connection)
     # The version is guarded as well; nobody else sees the table before the transaction ends.
-    _run(connection, f"ALTER TABLE {quoted}.ledger DISABLE TRIGGER USER")
+    _run(connection, f"ALTER TABLE {of}.ledger DISABLE TRIGGER USER")
     connection.execute(ledger.update().values(format=FORMAT))
-    _run(connection, f"ALTER TABLE {quoted}.ledger ENABLE TRIGGER USER")
-    changed = {
-        name: body for name, body in FUNCTIONS.items() if EARLIER_FUNCTIONS.get(name) != body
-    }
+    _run(connection, f"ALTER TABLE {of}.ledger ENABLE TRIGGER USER")
     triggers = {key: held for key, held in TRIGGERS.items() if key not in EARLIER_TRIGGERS}
-    _guard(connection, schema, changed, triggers)
+    _guard(connection, schema, FUNCTIONS, triggers)
+    held = select(entries.c["budget"]).where(entries.c["budget"].is_not(None)).distinct()
+    for budget in connection.execute(held).scalars():
+        keep_caps(connection, json.loads(budget))
 
 
 def _guard(
@@ -177,35 +199,30 @@ def _guard(
     functions: Mapping[str, str],
     triggers: Mapping[tuple[str, str], tuple[str, str]],
 ) -> None:
-    quoted = _quoted(schema)
+    of = quoted(schema)
     for name, body in _bodies(schema, functions).items():
         _run(
             connection,
-            f"CREATE OR REPLACE FUNCTION {quoted}.{name}() RETURNS trigger LANGUAGE plpgsql "
-            f"SET search_path = pg_catalog AS $dither${body}$dither$",
+            f"CREATE OR REPLACE FUNCTION {of}.{name}() RETURNS trigger LANGUAGE plpgsql "
+            f"SET search_path = pg_catalog, pg_temp AS $dither${body}$dither$",
         )
     for (table, events), (row, name) in triggers.items():
         number = list(TRIGGERS).index((table, events))
         _run(
             connection,
-            f"CREATE TRIGGER guard_{number} BEFORE {events} ON {quoted}.{table} "
-            f"FOR EACH {row} EXECUTE FUNCTION {quoted}.{name}()",
+            f"CREATE TRIGGER guard_{number} BEFORE {events} ON {of}.{table} "
+            f"FOR EACH {row} EXECUTE FUNCTION {of}.{name}()",
         )
+    make_functions(connection, of)
 
 
 def _run(connection: Connection, statement: str) -> None:
     connection.exec_driver_sql(statement.replace("%", "%%"))
 
 
-def _quoted(schema: str) -> str:
-    # SQLAlchemy's own doubles every % as well, which a body that is compared must not have.
-    doubled = schema.replace('"', '""')
-    return f'"{doubled}"'
-
-
 def _bodies(schema: str, functions: Mapping[str, str] = FUNCTIONS) -> Mapping[str, str]:
-    quoted = _quoted(schema)
-    return {name: body.replace("{schema}", quoted) for name, body in functions.items()}
+    of = quoted(schema)
+    return {name: body.replace("{schema}", of) for name, body in functions.items()}
 
 
 def _kind(row: str, events: str) -> int:
@@ -231,14 +248,17 @@ def fault(connection: Connection, schema: str) -> str | None:
         (table, _kind(row, events), name, bodies[name], True)
         for (table, events), (row, name) in triggers.items()
     )
+    path = ["search_path=pg_catalog, pg_temp"]
     found = sorted(
         (
             *row[:4],
             row.tgenabled in ("O", "A")
             and row.lanname == "plpgsql"
-            and row.proconfig == ["search_path=pg_catalog"]
+            and row.proconfig == (path if newest else ["search_path=pg_catalog"])
             and row.plain,
         )
         for row in connection.execute(_GUARDS, at)
     )
-    return None if found == expected else "the triggers that keep it append-only were changed"
+    if found != expected:
+        return "the triggers that keep it append-only were changed"
+    return fault_of_functions(connection, schema) if newest else None

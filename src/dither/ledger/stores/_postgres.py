@@ -50,8 +50,9 @@ from sqlalchemy.pool import QueuePool
 
 from dither._environment import Secret, secret
 from dither._postgres import Unreachable, check_driver, connect
-from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
+from dither.errors import DitherError, LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._place import LedgerSchema
+from dither.ledger.stores._askers import quoted, refusal
 from dither.ledger.stores._guards import (
     APPEND_ONLY,
     RESTORE,
@@ -88,6 +89,12 @@ SELECT set_config(
 _SETTINGS = text("SELECT current_setting('fsync'), current_setting('server_encoding')")
 _ONE_CREATOR = text("SELECT pg_advisory_xact_lock(hashtextextended('dither ' || :schema, 0))")
 _FORMAT = select(ledger.c["format"])
+# The role that a transaction asks as, where it is no member of the one that owns the tables.
+_ROLE = text("""
+SELECT CASE WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN session_user::text END
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND c.relname = 'entries'
+""")
 # Locks the head until the transaction ends.
 _AT = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
 _LOCKED = _AT.with_for_update()
@@ -236,8 +243,15 @@ class ServerStore(Store):
         connection.execution_options(ledger_format=version)
         if not writes:
             return None
+        schema = self._place.schema
+        role = connection.execute(_ROLE, {"schema": schema}).scalar_one()
+        connection.execution_options(ledger_role=role)
         _check_server(connection, self.name)
-        return _at(connection, _LOCKED)
+        if role is None:
+            return _at(connection, _LOCKED)
+        of = quoted(schema).replace("%", "%%")
+        row = connection.exec_driver_sql(f"SELECT * FROM {of}.locked()").one()
+        return None if row[0] is None else (row[0], row[1])
 
     def _begin(self, connection: Connection, level: str) -> None:
         wait = round(self.timeout * 1000)
@@ -367,8 +381,10 @@ def _in_words(name: str) -> Iterator[None]:
         raise _translated(error, name) from None
 
 
-def _translated(error: DBAPIError, name: str) -> LedgerError:
+def _translated(error: DBAPIError, name: str) -> DitherError:
     state = getattr(error.orig, "sqlstate", None) or ""
+    if refused := refusal(state, name):
+        return refused
     if error.connection_invalidated or state[:3] in ("08", "57P") or state[:2] == "08":
         return LedgerError(
             f"the connection to {name} broke; nothing was written by this call: try again"
@@ -382,10 +398,9 @@ def _translated(error: DBAPIError, name: str) -> LedgerError:
         )
     if state == "42501":
         return LedgerError(
-            f"the role that {name} connects as lacks a right: it needs USAGE on the schema, SELECT "
-            "and INSERT on its tables entries, touches and states, UPDATE on states and head, and "
-            "SELECT on head and ledger; and CREATE on the database to begin a ledger. See "
-            "docs/ledger.md"
+            f"the role that {name} connects as lacks a right: `dither ledger grants LEDGER ROLE` "
+            "prints what the owner of the ledger's tables runs to let it ask, or read; to begin a "
+            "ledger takes CREATE on the database. See docs/ledger.md"
         )
     if state in ("25006", "0A000"):
         return LedgerError(

@@ -42,6 +42,7 @@ from dither.ledger._entries import FORMAT, READABLE, UNREADABLE
 __all__ = [
     "FORMAT",
     "Store",
+    "asking_role",
     "check_version",
     "columns_of",
     "earlier_entries",
@@ -271,6 +272,15 @@ def check_version(version: int, name: str, *, writes: bool) -> None:
 def format_of(connection: Connection) -> int:
     """The format of the ledger that a transaction of a store is on."""
     return int(connection.get_execution_options().get("ledger_format", FORMAT))
+
+
+def asking_role(connection: Connection) -> str | None:
+    """The role that a transaction which writes asks as: one that may charge, and nothing else.
+
+    ``None`` in a file, and for whoever owns the tables.
+    """
+    found: str | None = connection.get_execution_options().get("ledger_role")
+    return found
 
 
 def columns_of(connection: Connection) -> Table:

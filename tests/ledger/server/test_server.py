@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from dither.ledger._place import LedgerSchema, read_place
 from dither.ledger.stores._store import FORMAT
 from dither.privacy import Charge, Promise
 from ledger.stores import administrator, new_schema, tamper
-from postgres_server import PASSWORD, Database, Server, literal
+from postgres_server import PASSWORD, Database, Server
 
 PATIENT = Promise("patient")
 TENTH = Charge.pure(Fraction(1, 10), PATIENT)
@@ -49,33 +49,6 @@ def quoted(book: Ledger) -> str:
     """The schema of a ledger, as SQL writes it."""
     assert isinstance(book.place, LedgerSchema)
     return '"' + book.place.schema.replace('"', '""') + '"'
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
-
-
-def grant(book: Ledger, role: str) -> None:
-    """Run what the page of the ledger grants to those who ask."""
-    text = PAGE.read_text(encoding="utf-8")
-    block = text.partition("```sql\nCREATE ROLE")[2].partition("```")[0]
-    lines = block.replace("dither", quoted(book)).replace("analyst", role).split("\n")[1:]
-    with administrator(book) as raw:
-        if raw.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).rowcount == 0:
-            raw.execute(f"CREATE ROLE {role} LOGIN PASSWORD {literal(PASSWORD)}")
-        # Tests' databases let in nobody who is not named; others let in everybody.
-        raw.execute(f"GRANT CONNECT ON DATABASE {raw.info.dbname} TO {role}")
-        for line in filter(None, lines):
-            raw.execute(line)
-
-
-@pytest.fixture
-def charging(book: Ledger, ledgers: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    """The same ledger, opened by a role that may charge and nothing more."""
-    grant(book, "charger")
-    monkeypatch.setenv("CHARGER_DSN", ledgers.server.dsn(ledgers.name, "charger"))
-    assert isinstance(book.place, LedgerSchema)
-    with Ledger.open(LedgerSchema("env:CHARGER_DSN", book.place.schema), create=False) as ledger:
-        yield ledger
 
 
 def test_a_new_ledger_holds_its_version_and_identity(book: Ledger) -> None:
@@ -128,32 +101,6 @@ def test_creators_at_once_share_one_ledger(place: LedgerSchema) -> None:
     assert len(set(found)) == 1
     with Ledger.open(place) as ledger:
         assert [entry.kind for entry in ledger.entries()] == ["genesis"]
-
-
-def test_a_role_that_may_charge_may_nothing_else(charging: Ledger, ledgers: Database) -> None:
-    """It charges, answers, replays and verifies; the server refuses it everything else."""
-    import psycopg
-
-    entry = spend(charging)
-    charging.store_answer(entry, "an answer")
-    again = charging.charge(["visits"], TENTH, token="z", request="ab" * 32, note={})
-    assert (again.replayed, again.answer) == (True, "an answer")
-    assert charging.verify().ok
-    s = quoted(charging)
-    with ledgers.server.connect(ledgers.name, "charger") as raw:
-        for statement in (
-            f"UPDATE {s}.entries SET note = ''",
-            f"DELETE FROM {s}.entries",
-            f"TRUNCATE {s}.entries CASCADE",
-            f"DELETE FROM {s}.head",
-            f"ALTER TABLE {s}.entries DISABLE TRIGGER ALL",
-            f"DROP SCHEMA {s} CASCADE",
-            f"CREATE TABLE {s}.other ()",
-            "SET session_replication_role = replica",
-        ):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                raw.execute(statement)
-    assert charging.verify().ok
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,564 @@
+"""The functions of a PostgreSQL ledger, through which those who ask charge it, and nothing else.
+
+A role that asks may read the tables, and call ``locked``, ``append_charge`` and ``append_answer``.
+They run as the owner of the tables (``SECURITY DEFINER``), and trust nothing of their caller; what
+they call themselves nobody else may call. What
+is asked for comes in as arguments: which accounts, how much, under which promise, of which tables
+and blocks. All else they work out again by themselves, in exact numbers, from what stands in the
+ledger: the entry's number, time, totals, blocks' states and hash. So there is nothing to forge; and
+what a caller could say wrongly is held against the ledger and refused.
+
+What a session may set for itself changes nothing within them: names are looked up in ``pg_catalog``
+first and among temporary tables last, every table is named with its schema, text is compared and
+sorted byte by byte, and no literal has a backslash, which a setting could give another meaning.
+
+Of an argument in JSON only the one canonical text is taken. ``canonical`` writes it anew from what
+was parsed, so that a key given twice, a number with a point, or an escape that another reader might
+take for something else is refused.
+"""
+
+from __future__ import annotations
+
+from dither.ledger._accounts import QUOTAS
+from dither.ledger._entries import DOMAINS, FORMAT, HASHED, MORE, MOST_SOURCES
+
+__all__ = ["CALLED", "HELPERS", "REFUSALS"]
+
+REFUSALS = {
+    "budget": "DTH02",
+    "promise": "DTH03",
+    "token": "DTH04",
+    "closed": "DTH05",
+    "caller": "DTH06",
+    "malformed": "DTH07",
+}
+"""The SQLSTATE of each kind of refusal."""
+
+_QUOTAS = "|".join(name.removesuffix(":") for name in QUOTAS)
+
+_DIGITS = 1018
+"""So many digits a number may have; no amount of the ledger has more."""
+
+
+def _refuse(kind: str, said: str) -> str:
+    return f"RAISE EXCEPTION '{said}' USING ERRCODE = '{REFUSALS[kind]}';"
+
+
+_PLAIN_COLUMNS = ("number", "answers")
+_HASHED_TEXT = " || ',' || ".join(
+    f"""'"{name}":' || """
+    + (
+        f"coalesce((e).{name}::text, 'null')"
+        if name in _PLAIN_COLUMNS
+        else f"{{schema}}.said((e).{name})"
+    )
+    for name in HASHED[FORMAT]
+)
+
+# Name, arguments, what is returned, language and volatility, body; {schema} is quoted.
+HELPERS: dict[str, tuple[str, str, str, str]] = {
+    # A text in JSON as Python writes it: ASCII, everything else escaped.
+    "said": (
+        "value text",
+        "text",
+        "plpgsql IMMUTABLE",
+        """
+BEGIN
+IF value IS NULL THEN RETURN 'null';
+ELSIF value COLLATE "C" ~ '^[ -~]*$' THEN
+    RETURN '"' || replace(replace(value, chr(92), chr(92) || chr(92)), '"', chr(92) || '"') || '"';
+END IF;
+RETURN '"' || (
+    SELECT string_agg(CASE
+        WHEN c IN ('"', chr(92)) THEN chr(92) || c
+        WHEN n BETWEEN 32 AND 126 THEN c
+        WHEN n = 8 THEN chr(92) || 'b' WHEN n = 9 THEN chr(92) || 't'
+        WHEN n = 10 THEN chr(92) || 'n' WHEN n = 12 THEN chr(92) || 'f'
+        WHEN n = 13 THEN chr(92) || 'r'
+        WHEN n < 65536 THEN chr(92) || 'u' || lpad(to_hex(n), 4, '0')
+        ELSE chr(92) || 'u' || to_hex(55296 + ((n - 65536) >> 10))
+            || chr(92) || 'u' || to_hex(56320 + ((n - 65536) & 1023))
+        END, '' ORDER BY place)
+    FROM (
+        SELECT c, ascii(c) AS n, place
+        FROM regexp_split_to_table(value, '') WITH ORDINALITY AS x(c, place)
+    ) AS characters
+) || '"';
+END""",
+    ),
+    # Whether a text is a whole number of at least 0, and not too long to be read.
+    "whole": (
+        "value text",
+        "boolean",
+        "plpgsql IMMUTABLE",
+        f"""
+BEGIN
+RETURN coalesce(value ~ '^(0|[1-9][0-9]*)$' AND length(value) <= {_DIGITS}, false);
+END""",
+    ),
+    # The one text of what was parsed; whole numbers alone, and nothing too deep to be read again.
+    "canonical": (
+        "held jsonb, depth integer",
+        "text",
+        "plpgsql IMMUTABLE",
+        f"""
+DECLARE
+    kind text := jsonb_typeof(held);
+    found text;
+BEGIN
+IF depth > 100 THEN {_refuse("malformed", "too deep")} END IF;
+IF kind = 'object' THEN
+    SELECT string_agg({{schema}}.said(e.key) || ':'
+        || CASE jsonb_typeof(e.value) WHEN 'string' THEN {{schema}}.said(e.value #>> '{{}}')
+           ELSE {{schema}}.canonical(e.value, depth + 1) END, ',' ORDER BY e.key COLLATE "C")
+    INTO found FROM jsonb_each(held) AS e;
+    RETURN '{{' || coalesce(found, '') || '}}';
+ELSIF kind = 'array' THEN
+    SELECT string_agg(
+        CASE jsonb_typeof(e.value) WHEN 'string' THEN {{schema}}.said(e.value #>> '{{}}')
+        ELSE {{schema}}.canonical(e.value, depth + 1) END, ',' ORDER BY e.place)
+    INTO found FROM jsonb_array_elements(held) WITH ORDINALITY AS e(value, place);
+    RETURN '[' || coalesce(found, '') || ']';
+ELSIF kind = 'string' THEN RETURN {{schema}}.said(held #>> '{{}}');
+ELSIF kind = 'number' AND NOT {{schema}}.whole(ltrim(held::text, '-')) THEN
+    {_refuse("malformed", "no whole number")}
+END IF;
+RETURN held::text;
+END""",
+    ),
+    # An argument in JSON, if it is the one text of an object.
+    "parsed": (
+        "given text, longest integer",
+        "jsonb",
+        "plpgsql IMMUTABLE",
+        f"""
+DECLARE held jsonb;
+BEGIN
+IF given IS NULL OR octet_length(given) > longest THEN {_refuse("malformed", "too long")} END IF;
+held := given::jsonb;
+IF jsonb_typeof(held) <> 'object' OR {{schema}}.canonical(held, 0) IS DISTINCT FROM given THEN
+    {_refuse("malformed", "not canonical")}
+END IF;
+RETURN held;
+END""",
+    ),
+    # Whether caps admit a total: rule "basic" or rule "zcdp" of `BudgetFilter`, in whole units.
+    "admits": (
+        "held jsonb, epsilon numeric, delta numeric, rho numeric, rho_delta numeric",
+        "boolean",
+        "plpgsql STABLE",
+        f"""
+DECLARE c {{schema}}.caps;
+BEGIN
+-- Caps of a form that these functions do not know are not half understood.
+IF held - ARRAY['epsilon', 'delta'] <> '{{}}' THEN {_refuse("closed", "caps unknown")} END IF;
+SELECT * INTO c FROM {{schema}}.caps AS k
+WHERE k.epsilon = held ->> 'epsilon' AND k.delta = held ->> 'delta';
+IF NOT FOUND THEN {_refuse("closed", "caps unknown")} END IF;
+RETURN coalesce(epsilon <= c.most_epsilon AND delta <= c.most_delta, false)
+    OR coalesce(rho <= c.most_rho AND rho_delta <= c.most_rho_delta, false);
+END""",
+    ),
+    # Amounts of a block, more by a charge.
+    "grown": (
+        "held jsonb, epsilon numeric, delta numeric, rho numeric, rho_delta numeric",
+        "text",
+        "sql IMMUTABLE",
+        """
+SELECT '[' || coalesce(((held ->> 0)::numeric + epsilon)::text, 'null')
+    || ',' || ((held ->> 1)::numeric + delta)::text
+    || ',' || coalesce(((held ->> 2)::numeric + rho)::text, 'null')
+    || ',' || ((held ->> 3)::numeric + rho_delta)::text || ']'""",
+    ),
+    # What the blocks of an account have spent once each of a set was charged: `BlockState.plus`
+    # and `BlockState.text`; and what those of the set have spent then.
+    "spread": (
+        "held jsonb, blocks jsonb, epsilon numeric, delta numeric, rho numeric, "
+        "rho_delta numeric, OUT state text, OUT totals text[]",
+        "",
+        "sql STABLE",
+        """
+WITH amount AS MATERIALIZED (
+    SELECT a.place - 1 AS which, replace(a.value::text, ' ', '') AS was,
+        {schema}.grown(a.value, epsilon, delta, rho, rho_delta) AS now
+    FROM jsonb_array_elements(held -> 'amounts') WITH ORDINALITY AS a(value, place)
+), stretch AS MATERIALIZED (
+    SELECT (s.value #>> '{}')::bigint AS at, w.value::bigint AS which, s.place
+    FROM jsonb_array_elements(held -> 'starts') WITH ORDINALITY AS s(value, place)
+    JOIN jsonb_array_elements_text(held -> 'which') WITH ORDINALITY AS w(value, place)
+    ON w.place = s.place
+), edge AS (
+    SELECT at, place, 0 AS turn FROM stretch
+    UNION ALL SELECT (r ->> 0)::bigint, NULL, 1 FROM jsonb_array_elements(blocks -> 'ranges') AS r
+    UNION ALL SELECT (r ->> 1)::bigint + 1, NULL, -1
+    FROM jsonb_array_elements(blocks -> 'ranges') AS r WHERE r ->> 1 IS NOT NULL
+), cut AS (
+    SELECT at, max(place) AS place, sum(turn) AS turn FROM edge GROUP BY at
+), run AS (
+    SELECT at, max(place) OVER w AS place, sum(turn) OVER w > 0 AS inside
+    FROM cut WINDOW w AS (ORDER BY at NULLS FIRST)
+), after AS MATERIALIZED (
+    SELECT r.at, r.inside, CASE WHEN r.inside THEN a.now ELSE a.was END AS spent
+    FROM run AS r JOIN stretch AS s ON s.place = r.place JOIN amount AS a ON a.which = s.which
+), kept AS MATERIALIZED (
+    SELECT at, spent FROM (
+        SELECT at, spent, lag(spent) OVER (ORDER BY at NULLS FIRST) AS before FROM after
+    ) AS x WHERE before IS NULL OR before <> spent
+), named AS MATERIALIZED (
+    SELECT coalesce(o.key, n.key) COLLATE "C" AS name, n.key IS NOT NULL AS inside, CASE
+        WHEN n.key IS NULL THEN a.was
+        ELSE coalesce(a.now, {schema}.grown('[0,0,0,0]', epsilon, delta, rho, rho_delta))
+        END AS spent
+    FROM jsonb_each_text(held -> 'named') AS o(key, which)
+    FULL JOIN jsonb_array_elements_text(blocks -> 'named') AS n(key) ON n.key = o.key
+    LEFT JOIN amount AS a ON a.which = o.which::bigint
+), place AS MATERIALIZED (
+    SELECT spent, row_number() OVER (ORDER BY min(at)) - 1 AS which FROM (
+        SELECT spent, row_number() OVER (ORDER BY at NULLS FIRST) AS at FROM kept
+        UNION ALL
+        SELECT spent, (SELECT count(*) FROM kept) + row_number() OVER (ORDER BY name) FROM named
+    ) AS x GROUP BY spent
+)
+SELECT '{"amounts":[' || (SELECT string_agg(spent, ',' ORDER BY which) FROM place)
+    || '],"named":{' || coalesce((
+        SELECT string_agg({schema}.said(n.name) || ':' || p.which, ',' ORDER BY n.name)
+        FROM named AS n JOIN place AS p ON p.spent = n.spent
+    ), '') || '},"starts":['
+    || (SELECT string_agg(coalesce(at::text, 'null'), ',' ORDER BY at NULLS FIRST) FROM kept)
+    || '],"which":[' || (
+        SELECT string_agg(p.which::text, ',' ORDER BY k.at NULLS FIRST)
+        FROM kept AS k JOIN place AS p ON p.spent = k.spent
+    ) || ']}', ARRAY(
+        SELECT spent FROM after WHERE inside UNION SELECT spent FROM named WHERE inside
+    )""",
+    ),
+    # A set of blocks, if it is written in its one way: `BlockSet.to_dict`, canonical. It may have
+    # many ranges, of which `parsed` would take long.
+    "blocks_of": (
+        "given text",
+        "jsonb",
+        "plpgsql IMMUTABLE",
+        f"""
+DECLARE held jsonb;
+BEGIN
+IF given IS NULL THEN RETURN NULL; END IF;
+IF octet_length(given) > 10000000 THEN {_refuse("malformed", "too long")} END IF;
+held := given::jsonb;
+IF jsonb_typeof(held) <> 'object' OR jsonb_typeof(held -> 'ranges') IS DISTINCT FROM 'array'
+    OR jsonb_typeof(held -> 'named') IS DISTINCT FROM 'array'
+    OR EXISTS (
+        SELECT FROM jsonb_array_elements(held -> 'ranges') AS r
+        WHERE jsonb_typeof(r) <> 'array' OR jsonb_array_length(r) <> 2
+            OR jsonb_typeof(r -> 0) NOT IN ('number', 'null')
+            OR jsonb_typeof(r -> 1) NOT IN ('number', 'null')
+            OR concat(r ->> 0, r ->> 1) !~ '^[-0-9]+$' AND (r ->> 0, r ->> 1) IS DISTINCT FROM
+                (NULL, NULL)
+            OR length(r ->> 0) > 15 OR length(r ->> 1) > 15
+    )
+    OR EXISTS (
+        SELECT FROM jsonb_array_elements(held -> 'named') AS n
+        WHERE jsonb_typeof(n) <> 'string' OR length(n #>> '{{}}') > 1000
+    )
+THEN {_refuse("malformed", "no set of blocks")} END IF;
+IF given IS DISTINCT FROM '{{"named":[' || (
+        SELECT coalesce(string_agg({{schema}}.said(n), ',' ORDER BY place), '')
+        FROM jsonb_array_elements_text(held -> 'named') WITH ORDINALITY AS x(n, place)
+    ) || '],"ranges":[' || (
+        SELECT coalesce(string_agg(
+            '[' || coalesce(r ->> 0, 'null') || ',' || coalesce(r ->> 1, 'null') || ']', ','
+            ORDER BY place), '')
+        FROM jsonb_array_elements(held -> 'ranges') WITH ORDINALITY AS x(r, place)
+    ) || ']}}'
+    OR EXISTS (
+        SELECT FROM (
+            SELECT low, high, lag(high) OVER w AS before, row_number() OVER w = 1 AS first,
+                lead(low) OVER w AS next, count(*) OVER () = row_number() OVER w AS last
+            FROM (
+                SELECT (r ->> 0)::bigint AS low, (r ->> 1)::bigint AS high, place
+                FROM jsonb_array_elements(held -> 'ranges') WITH ORDINALITY AS x(r, place)
+            ) AS x WINDOW w AS (ORDER BY place)
+        ) AS x
+        WHERE low > high OR low IS NULL AND NOT first OR high IS NULL AND NOT last
+            OR low <= before + 1
+    ) OR EXISTS (
+        SELECT FROM (
+            SELECT n, lag(n) OVER (ORDER BY place) AS before
+            FROM jsonb_array_elements_text(held -> 'named') WITH ORDINALITY AS x(n, place)
+        ) AS x
+        WHERE before COLLATE "C" >= n COLLATE "C"
+    )
+THEN {_refuse("malformed", "no set of blocks")} END IF;
+RETURN held;
+END""",
+    ),
+    # Refuses tables that a charge may not be bound to: `ReadTables.bound`, and `Walk._bound`.
+    "check_tables": (
+        "earlier jsonb, later jsonb, promised jsonb",
+        "void",
+        "plpgsql IMMUTABLE",
+        f"""
+DECLARE t record; held jsonb;
+BEGIN
+IF EXISTS (
+    SELECT FROM jsonb_each(earlier) AS b
+    WHERE later -> b.key -> 'promise' IS DISTINCT FROM b.value -> 'promise'
+        OR later -> b.key -> 'by' IS DISTINCT FROM b.value -> 'by'
+) THEN {_refuse("promise", "a table is moved")} END IF;
+FOR t IN
+    SELECT l.key, l.value, coalesce(l.value -> 'sources', '{{}}') AS sources
+    FROM jsonb_each(later) AS l WHERE earlier -> l.key IS DISTINCT FROM l.value
+LOOP
+    IF t.value -> 'promise' IS DISTINCT FROM promised THEN
+        {_refuse("promise", "a table of another promise")}
+    END IF;
+    IF t.value - ARRAY['promise', 'by', 'sources'] <> '{{}}' OR length(t.key) NOT BETWEEN 1 AND 1000
+        OR jsonb_typeof(t.value -> 'by') IS DISTINCT FROM 'string'
+        OR length(t.value ->> 'by') NOT BETWEEN 1 AND 1000
+        OR jsonb_typeof(t.sources) <> 'object' OR t.value -> 'sources' = '{{}}'
+        OR EXISTS (
+            SELECT FROM jsonb_each(t.sources) AS s WHERE jsonb_typeof(s.value) <> 'string'
+                OR length(s.key) > 10000 OR length(s.value #>> '{{}}') > 10000
+        )
+        OR (SELECT count(*) FROM jsonb_object_keys(t.sources)) > {MOST_SOURCES + 1}
+    THEN {_refuse("malformed", "no bound table")} END IF;
+    held := coalesce(earlier -> t.key -> 'sources', '{{}}');
+    -- What was known of it stays known, but for the oldest of very many.
+    IF EXISTS (SELECT FROM jsonb_object_keys(held) AS k WHERE NOT t.sources ? k) AND NOT (
+        t.sources ? '{MORE}'
+        AND (SELECT count(*) FROM jsonb_object_keys(t.sources)) = {MOST_SOURCES + 1}
+    ) THEN {_refuse("promise", "a source is forgotten")} END IF;
+    IF EXISTS (
+        SELECT FROM jsonb_each(earlier) AS o
+        CROSS JOIN LATERAL jsonb_object_keys(coalesce(o.value -> 'sources', '{{}}')) AS k
+        WHERE o.key <> t.key AND t.sources ? k AND NOT held ? k
+            AND k NOT IN ('{MORE}', 'frame')
+            AND (o.value -> 'promise', o.value -> 'by') IS DISTINCT FROM
+                (t.value -> 'promise', t.value -> 'by')
+    ) THEN {_refuse("promise", "rows of another account")} END IF;
+END LOOP;
+END""",
+    ),
+    # Refuses accounts that the caller may not charge, or may not leave out.
+    "check_caller": (
+        "accounts text[], unit text",
+        "void",
+        "plpgsql STABLE",
+        f"""
+DECLARE
+    own text[];
+    everybody boolean;
+BEGIN
+SELECT array_agg(a.quota), bool_or(a.quota = '*') INTO own, everybody
+FROM {{schema}}.askers AS a WHERE a.role = session_user::text;
+IF own IS NULL OR unit IS NULL THEN {_refuse("caller", "not an asker")} END IF;
+IF ('dataset:' || unit) <> ALL (accounts) THEN
+    {_refuse("caller", "the account of the data set is left out")}
+END IF;
+IF EXISTS (
+    SELECT FROM unnest(accounts) AS a WHERE a <> 'dataset:' || unit AND (
+        a !~ '^({_QUOTAS}):' OR right(a, length(unit) + 1) <> ':' || unit
+        OR (NOT everybody AND a ~ '^(analyst|group):'
+            AND left(a, -length(unit) - 1) <> ALL (own))
+    )
+) THEN {_refuse("caller", "an account of somebody else")} END IF;
+IF EXISTS (
+    SELECT FROM unnest(own) AS q WHERE q <> '*' AND (q || ':' || unit) <> ALL (accounts)
+        AND EXISTS (
+            SELECT FROM {{schema}}.touches AS t WHERE t.account = q || ':' || unit AND t.sets_budget
+        )
+) OR (
+    NOT EXISTS (SELECT FROM unnest(accounts) AS a WHERE a ~ '^analyst:')
+    AND EXISTS (
+        SELECT FROM {{schema}}.touches AS t WHERE t.account >= 'analyst:' AND t.account < 'analyst;'
+            AND t.sets_budget AND right(t.account, length(unit) + 1) = ':' || unit
+    )
+) THEN {_refuse("caller", "the quota of the caller is left out")} END IF;
+END""",
+    ),
+    # Writes the next entry; the index, states and the head are its caller's.
+    "append": (
+        "e {schema}.entries",
+        "text",
+        "plpgsql VOLATILE",
+        f"""
+BEGIN
+e.hash := encode(sha256(convert_to(
+    '{DOMAINS[FORMAT].decode().rstrip()}' || chr(10) || '{{' || {_HASHED_TEXT} || '}}',
+    'UTF8')), 'hex');
+INSERT INTO {{schema}}.entries SELECT (e).*;
+RETURN e.hash;
+END""",
+    ),
+}
+"""By name: arguments, result, language and body of what the functions call, as their owner."""
+
+CALLED: dict[str, tuple[str, str, str, str]] = {
+    "locked": (
+        'OUT "count" bigint, OUT hash text',
+        "",
+        "plpgsql VOLATILE",
+        """
+BEGIN
+SELECT h.count, h.hash INTO "count", hash FROM {schema}.head AS h WHERE h.id = 1 FOR UPDATE;
+END""",
+    ),
+    "append_charge": (
+        "accounts text[], epsilon text, delta text, rho text, rho_delta text, promise text, "
+        'tables text, note text, blocks text, token text, request text, OUT "number" bigint, '
+        "OUT hash text",
+        "",
+        "plpgsql VOLATILE",
+        f"""
+#variable_conflict error
+DECLARE
+    before {{schema}}.entries;
+    e {{schema}}.entries;
+    setter {{schema}}.entries;
+    promised jsonb := {{schema}}.parsed(promise, 10000);
+    later jsonb := {{schema}}.parsed(tables, 10000000);
+    noted jsonb := {{schema}}.parsed(note, 10000000);
+    read jsonb := {{schema}}.blocks_of(blocks);
+    added numeric[];
+    total numeric[];
+    spent jsonb;
+    caps jsonb;
+    one text;
+    last bigint;
+    clock timestamptz := clock_timestamp();
+    state text;
+    held text;
+    reached text[];
+    totals text[] := '{{}}';
+    hashes text[] := '{{}}';
+    states text[] := '{{}}';
+    whose text[] := '{{}}';
+BEGIN
+SELECT h.count, h.hash INTO e.number, e.previous FROM {{schema}}.head AS h WHERE h.id = 1
+FOR UPDATE;
+SELECT * INTO STRICT before FROM {{schema}}.entries AS x WHERE x.number = e.number - 1;
+IF before.hash IS DISTINCT FROM e.previous THEN
+    {_refuse("malformed", "the chain is broken")}
+END IF;
+
+IF NOT {{schema}}.whole(coalesce(nullif(epsilon, 'infinite'), '0'))
+    OR NOT {{schema}}.whole(coalesce(nullif(rho, 'infinite'), '0'))
+    OR NOT {{schema}}.whole(delta) OR NOT {{schema}}.whole(rho_delta)
+    OR epsilon IS NULL OR rho IS NULL
+    OR (epsilon = '0' AND delta = '0') OR (rho = '0' AND rho_delta = '0')
+THEN {_refuse("malformed", "no charge")} END IF;
+IF array_ndims(accounts) IS DISTINCT FROM 1 OR cardinality(accounts) > 100
+    OR array_position(accounts, NULL) IS NOT NULL
+    OR (SELECT count(DISTINCT a COLLATE "C") FROM unnest(accounts) AS a) <> cardinality(accounts)
+    OR (length(token) BETWEEN 1 AND 200 AND token !~ '[[:cntrl:]]' AND btrim(token) <> '')
+        IS NOT TRUE
+    OR request ~ '^[0-9a-f]{{16,128}}$' IS NOT TRUE
+THEN {_refuse("malformed", "no accounts, token or request")} END IF;
+IF noted ->> 'role' IS DISTINCT FROM session_user::text THEN
+    {_refuse("caller", "a note of somebody else")}
+END IF;
+IF EXISTS (SELECT FROM {{schema}}.entries AS x WHERE x.token = append_charge.token) THEN
+    {_refuse("token", "a token that was used")}
+END IF;
+PERFORM {{schema}}.check_caller(accounts, promised ->> 'unit');
+PERFORM {{schema}}.check_tables(before.tables::jsonb, later, promised);
+
+added := ARRAY[nullif(epsilon, 'infinite')::numeric, delta::numeric,
+    nullif(rho, 'infinite')::numeric, rho_delta::numeric];
+FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
+    SELECT max(t.entry) INTO last FROM {{schema}}.touches AS t WHERE t.account = one;
+    IF last IS NULL THEN {_refuse("closed", "an account that is not open")} END IF;
+    SELECT x.totals::jsonb -> one INTO STRICT spent FROM {{schema}}.entries AS x
+    WHERE x.number = last;
+    SELECT * INTO STRICT setter FROM {{schema}}.entries AS x WHERE x.number = (
+        SELECT max(t.entry) FROM {{schema}}.touches AS t WHERE t.account = one AND t.sets_budget
+    );
+    IF setter.promise IS DISTINCT FROM promise THEN
+        {_refuse("promise", "an account of another promise")}
+    END IF;
+    total := ARRAY[nullif(spent ->> 'epsilon', 'infinite')::numeric + added[1],
+        (spent ->> 'delta')::numeric + added[2],
+        nullif(spent ->> 'rho', 'infinite')::numeric + added[3],
+        (spent ->> 'rho_delta')::numeric + added[4]];
+    totals := totals || ({{schema}}.said(one) || ':{{"delta":"' || total[2] || '","epsilon":"'
+        || coalesce(total[1]::text, 'infinite') || '","rho":"'
+        || coalesce(total[3]::text, 'infinite') || '","rho_delta":"' || total[4] || '"}}');
+    caps := setter.budget::jsonb;
+    IF caps ? 'blocks' THEN
+        IF caps - ARRAY['blocks', 'each', 'lifetime'] <> '{{}}' THEN
+            {_refuse("closed", "caps unknown")}
+        END IF;
+        IF read IS NULL THEN {_refuse("malformed", "no blocks are named")} END IF;
+        SELECT s.text INTO STRICT held FROM {{schema}}.states AS s WHERE s.account = one;
+        SELECT s.state, s.totals INTO STRICT state, reached
+        FROM {{schema}}.spread(held::jsonb, read, added[1], added[2], added[3], added[4]) AS s;
+        IF EXISTS (
+            SELECT FROM unnest(reached) AS r WHERE NOT {{schema}}.admits(caps -> 'each',
+                (r::jsonb ->> 0)::numeric, (r::jsonb ->> 1)::numeric,
+                (r::jsonb ->> 2)::numeric, (r::jsonb ->> 3)::numeric)
+        ) THEN {_refuse("budget", "a block cannot bear it")} END IF;
+        whose := whose || one;
+        states := states || state;
+        hashes := hashes || ({{schema}}.said(one) || ':"'
+            || encode(sha256(convert_to(state, 'UTF8')), 'hex') || '"');
+        caps := nullif(caps -> 'lifetime', 'null');
+    END IF;
+    IF caps IS NOT NULL
+        AND NOT {{schema}}.admits(caps, total[1], total[2], total[3], total[4])
+    THEN {_refuse("budget", "an account cannot bear it")} END IF;
+END LOOP;
+IF read IS NOT NULL AND whose = '{{}}' THEN {_refuse("malformed", "no account has blocks")} END IF;
+
+-- The hour; as `dated` has it.
+IF before.time::timestamptz > clock
+    AND before.time::timestamptz <= clock + make_interval(days => 1)
+THEN clock := before.time::timestamptz; END IF;
+e.time := to_char(clock AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24":00:00+00:00"');
+e.kind := 'charge';
+e.token := token; e.request := request;
+e.epsilon := epsilon; e.delta := delta; e.rho := rho; e.rho_delta := rho_delta;
+e.totals := '{{' || array_to_string(totals, ',') || '}}';
+e.promise := promise; e.tables := tables; e.note := note;
+IF read IS NOT NULL THEN
+    e.blocks := '{{"read":' || blocks || ',"states":{{' || array_to_string(hashes, ',') || '}}}}';
+END IF;
+"number" := e.number;
+hash := {{schema}}.append(e);
+INSERT INTO {{schema}}.touches SELECT a, e.number, false FROM unnest(accounts) AS a;
+FOR i IN 1 .. cardinality(whose) LOOP
+    UPDATE {{schema}}.states AS s SET entry = e.number, text = states[i] WHERE s.account = whose[i];
+END LOOP;
+UPDATE {{schema}}.head AS h SET count = e.number + 1, hash = append_charge.hash WHERE h.id = 1;
+END""",
+    ),
+    "append_answer": (
+        'charge bigint, answer text, OUT "number" bigint, OUT hash text',
+        "",
+        "plpgsql VOLATILE",
+        f"""
+#variable_conflict error
+DECLARE
+    before {{schema}}.entries;
+    asked {{schema}}.entries;
+    e {{schema}}.entries;
+BEGIN
+SELECT h.count, h.hash INTO e.number, e.previous FROM {{schema}}.head AS h WHERE h.id = 1
+FOR UPDATE;
+SELECT * INTO STRICT before FROM {{schema}}.entries AS x WHERE x.number = e.number - 1;
+SELECT * INTO asked FROM {{schema}}.entries AS x WHERE x.number = charge AND x.kind = 'charge';
+IF NOT FOUND OR answer IS NULL OR before.hash IS DISTINCT FROM e.previous
+    OR EXISTS (SELECT FROM {{schema}}.entries AS x WHERE x.answers = charge)
+THEN {_refuse("malformed", "no charge that waits for an answer")} END IF;
+IF asked.note::jsonb ->> 'role' IS DISTINCT FROM session_user::text THEN
+    {_refuse("caller", "a charge of somebody else")}
+END IF;
+e.time := asked.time; e.kind := 'answer';
+e.totals := '{{}}'; e.tables := before.tables; e.note := '{{}}';
+e.answers := charge; e.answer := answer;
+e.answer_digest := encode(sha256(convert_to(answer, 'UTF8')), 'hex');
+"number" := e.number;
+hash := {{schema}}.append(e);
+UPDATE {{schema}}.head AS h SET count = e.number + 1, hash = append_answer.hash WHERE h.id = 1;
+END""",
+    ),
+}
+"""The same of those that a role may call that asks."""
