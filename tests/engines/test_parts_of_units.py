@@ -56,7 +56,7 @@ def test_a_table_of_rows_or_of_a_slow_source_is_read_once(tmp_path, monkeypatch)
     assert queries == []
     pl.DataFrame({"u": [1, 2], "i": [3, 4]}).write_csv(tmp_path / "visits.csv")
     with DuckDBEngine({"visits": str(tmp_path / "visits.csv")}) as engine:
-        assert engine._number_of_parts(job("rows by unit")) == 1
+        assert engine._number_of_parts(job("rows by unit"), engine._stored) == 1
 
 
 def test_less_memory_makes_more_parts(monkeypatch):
@@ -65,7 +65,7 @@ def test_less_memory_makes_more_parts(monkeypatch):
     found = []
     for memory in ("40MB", "10MB", "1GB"):
         with DuckDBEngine({"visits": table}, memory_limit=memory) as engine:
-            found.append(engine._number_of_parts(job("rows by unit")))
+            found.append(engine._number_of_parts(job("rows by unit"), engine._stored))
     assert found == [2, 6, 1]
 
 
@@ -83,7 +83,7 @@ def test_progress_of_parts_is_told_as_one(monkeypatch):
 
     monkeypatch.setattr(duckdb, "_Watch", Watch)
     with engine_of(plan, progress=told.append) as engine:
-        parts = engine._number_of_parts(job(plan))
+        parts = engine._number_of_parts(job(plan), engine._stored)
         told.clear()
         queries = asked(monkeypatch)
         engine.run(job(plan), schema(plan), KEY)

@@ -131,8 +131,6 @@ def test_blocks_are_given_where_there_are_any(monthly: Ledger) -> None:
         )
     with pytest.raises(ArgumentError, match="blocks must be a BlockSet"):
         spend(monthly, "a", [1])  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="never for each block"):
-        monthly.ensure_account("analyst:bob", BUDGET, PATIENT)
     assert monthly.balance("visits").spent.free
 
 
@@ -440,7 +438,7 @@ def test_a_block_beyond_its_caps_is_found(monthly: Ledger) -> None:
     """A program that charges without looking at blocks writes a whole chain, and is found."""
 
     class Careless(Ledger):
-        def _bear(self, connection, names, charge, blocks=None):  # type: ignore[no-untyped-def]
+        def _bear(self, connection, names, charge, blocks, now):  # type: ignore[no-untyped-def]
             account = self._account(connection, names[0])
             state, _ = account.state.plus(blocks, units_of(charge))
             return {names[0]: account.spent + charge}, {names[0]: state}

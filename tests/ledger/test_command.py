@@ -193,7 +193,7 @@ def test_quotas_of_analysts_promise_nothing(tmp_path: Path) -> None:
         with pytest.raises(PromiseError, match="'analyst:ana:row of visits' adds up losses for"):
             book.charge(sorted(caps), charge.to_replace(), token="u", request="ab" * 32, note={})
     text = run("show", tmp_path / "visits.ledger").stdout
-    promising, _, rest = text.partition("quotas of analysts: they limit who asks, and promise")
+    promising, _, rest = text.partition("quotas: they limit who asks, and promise")
     assert "protects one row of visits" in promising
     assert "analyst:" not in promising
     listed, _, entries = rest.partition("genesis")

@@ -341,7 +341,7 @@ def test_analysts_must_name_themselves(tmp_path, frames):
         dither.open(made, sources=frames)
     with pytest.raises(PolicyError, match="unknown analyst 'anna'; did you mean 'ana'"):
         dither.open(made, sources=frames, analyst="anna")
-    with pytest.raises(ArgumentError, match=r"caps no analysts; add \[analysts.ana\]"):
+    with pytest.raises(ArgumentError, match=r"caps no analysts; add \[quotas.analysts.ana\]"):
         dither.open(policy(tmp_path), sources=frames, analyst="ana")
 
 

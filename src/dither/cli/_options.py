@@ -24,6 +24,7 @@ __all__ = [
     "Group",
     "LocalPath",
     "WholeNumbers",
+    "analyst_option",
     "ask",
     "confidence",
     "confidence_of",
@@ -32,6 +33,7 @@ __all__ = [
     "plot",
     "policy",
     "private_table",
+    "purpose_option",
     "question_options",
     "refuse_given",
     "seed",
@@ -195,7 +197,8 @@ def question_options(function: Function) -> Function:
             )
             for what, meaning in (("rows", "Rows in a group"), ("groups", "Groups"))
         ),
-        click.option("--analyst", help="Who asks, where the policy caps analysts."),
+        purpose_option,
+        analyst_option,
         policy,
         click.argument("question", callback=_question),
     ):
@@ -203,6 +206,8 @@ def question_options(function: Function) -> Function:
     return function
 
 
+analyst_option = click.option("--analyst", help="Who asks, where the policy caps analysts.")
+purpose_option = click.option("--purpose", help="What for, where the policy caps purposes.")
 policy = click.option(
     "--policy",
     type=FILE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,13 +14,25 @@ from dither._format import loss_text
 from dither._notebook import html_table
 from dither.blocks._sets import NO_BLOCKS, BlockSet
 from dither.errors import ArgumentError, LedgerError, PromiseError
-from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget, read_caps
-from dither.ledger._entries import UNIT, reading
-from dither.ledger._states import NO_SPENDING, BlockState
+from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
+from dither.ledger._entries import UNIT, dated, reading
+from dither.ledger._states import NO_SPENDING, BlockState, charge_of, units_of
+from dither.ledger.quotas._caps import (
+    QuestionQuota,
+    ReservedQuota,
+    UnlockedQuota,
+    by_clock,
+    current,
+    read_caps,
+    say_quota,
+)
+from dither.ledger.quotas._forecast import Forecast, forecast
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 if TYPE_CHECKING:
+    from dither.ledger.quotas._reserved import Held
     from dither.privacy.accounts._budget import Remaining
 
 __all__ = [
@@ -35,13 +47,16 @@ __all__ = [
     "has_blocks",
     "is_quota",
     "other_promise",
+    "quota_of",
     "read_budget",
     "same_caps",
     "say_budget",
 ]
 
 
-QUOTAS = ("analyst:", "group:", "purpose:")
+NOTHING = Charge()
+
+QUOTAS = ("analyst:", "group:", "purpose:", "everybody@", "reservation:")
 """How the names of accounts begin that are quotas."""
 
 
@@ -53,6 +68,16 @@ def is_quota(account: str) -> bool:
     the promise is that of the account which bears the charges of all.
     """
     return account.startswith(QUOTAS)
+
+
+def quota_of(account: str) -> str:
+    """What a quota is called in a message: ``an analyst's quota``."""
+    kind = next(kind for kind in QUOTAS if account.startswith(kind))[:-1]
+    if kind == "everybody":
+        return "a quota of all who ask"
+    if kind == "reservation":
+        return "a reservation"
+    return f"{'an' if kind == 'analyst' else 'a'} {kind}'s quota"
 
 
 @lru_cache(maxsize=1024)
@@ -69,6 +94,8 @@ def has_blocks(text: str) -> bool:
 def say_budget(text: str) -> str:
     """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
     held = json.loads(text)
+    if (quota := say_quota(held)) is not None:
+        return quota
     if "blocks" not in held:
         return ", ".join(f"{name} = {value}" for name, value in held.items())
     (how, what), *_ = held["blocks"].items()
@@ -122,7 +149,16 @@ class Balance:
         What fits beside it; ``remaining.describe()`` says it. With blocks, what fits in one that
         has spent nothing.
     blocks : BlockSpending or None
-        What each block has spent, and has left, where the caps are for blocks.
+        What each block has spent, and has left, where the caps are for blocks; of a rate, what
+        each window of time has.
+    window : BlockSet or None
+        Of a rate: the window that a charge would be counted in now; ``remaining`` is what it has.
+    opened : str
+        Of a quota that is unlocked in parts: when it was opened.
+    reserved : Charge
+        What open reservations keep of it: ``remaining``, and what blocks have left, is beside that.
+    paced : tuple of str or None
+        The hours of its first charge and of now, as the ledger says them.
     """
 
     name: str
@@ -131,33 +167,100 @@ class Balance:
     spent: Charge
     remaining: Remaining
     blocks: BlockSpending | None = None
+    window: BlockSet | None = None
+    opened: str = ""
+    paced: tuple[str, str] | None = None
+    reserved: Charge = NOTHING
 
     @classmethod
     def of(
-        cls, name: str, promise: Promise, caps: Budget, spent: Charge, state: BlockState | None
+        cls,
+        name: str,
+        promise: Promise,
+        caps: Budget,
+        spent: Charge,
+        state: BlockState | None,
+        first: str = "",
+        now: str = "",
+        held: Sequence[Held] = (),
     ) -> Balance:
-        """The balance of an account that has spent this."""
-        blocks = None
+        """The balance of an account that has spent this.
+
+        ``first`` and ``now`` are the times of the entry that opened it and of one that is written
+        now; both are now where left out. ``held`` is what open reservations keep of it.
+        """
+        now = now or dated("")
+        reserved = sum((charge_of(units, promise) for units, _ in held), Charge(promise=promise))
+        gone = spent + reserved
+        if isinstance(caps, UnlockedQuota):
+            left = caps.at(first or now, now).remaining(gone)
+            return cls(name, promise, caps, spent, left, opened=first or now, reserved=reserved)
+        blocks = window = None
+        left = caps.remaining(gone)
         if isinstance(caps, BlockBudget):
-            blocks = BlockSpending(caps, NO_SPENDING if state is None else state, spent)
-        return cls(name, promise, caps, spent, caps.remaining(spent), blocks)
+            if by_clock(caps):
+                window = current(caps, now)
+            state = NO_SPENDING if state is None else state
+            for units, read in held:
+                state, _ = state.plus(window or read or NO_BLOCKS, units)
+            blocks = BlockSpending(caps, state, gone)
+            if window is not None:
+                left = blocks.remaining(window)
+        return cls(name, promise, caps, spent, left, blocks, window, reserved=reserved)
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
-        caps = self.caps
-        if isinstance(caps, BlockBudget):
-            held = self.blocks or BlockSpending(caps, NO_SPENDING, self.spent)
-            return held.admits(charge, NO_BLOCKS if blocks is None else blocks)
-        return caps.admits(self.spent + charge.rounded_up(UNIT))
+        if self.window is not None:
+            blocks = self.window
+        if self.blocks is not None:
+            return self.blocks.admits(charge, NO_BLOCKS if blocks is None else blocks)
+        caps, one = self.caps, charge.rounded_up(UNIT)
+        match caps:
+            case QuestionQuota():
+                return caps.each.admits(one)
+            case UnlockedQuota():
+                return caps.at(self.opened, dated(self.opened)).admits(self._gone + one)
+        if isinstance(caps, ReservedQuota):
+            return caps.bears(units_of(self.spent + one), dated(""))
+        return isinstance(caps, BudgetFilter) and caps.admits(self._gone + one)
+
+    def bears_each(self, charge: Charge, times: int, blocks: BlockSet | None = None) -> bool:
+        """Whether it can bear so many charges of this, one after the other."""
+        one = charge.rounded_up(UNIT)
+        return self.admits(one if isinstance(self.caps, QuestionQuota) else times * one, blocks)
+
+    def after(self, charge: Charge, blocks: BlockSet | None = None) -> Balance:
+        """What it would be once it has borne a charge; whether it can is for `admits` to say."""
+        one = charge.rounded_up(UNIT)
+        spent = self.spent + one
+        held, left = self.blocks, self.remaining
+        if held is not None:
+            read = blocks if self.window is None else self.window
+            state, _ = held.state.plus(NO_BLOCKS if read is None else read, units_of(one))
+            held = BlockSpending(held.budget, state, held.total + one)
+            left = held.budget.remaining(held.total)
+            if self.window is not None:
+                left = held.remaining(self.window)
+        elif isinstance(self.caps, BudgetFilter):
+            left = self.caps.remaining(spent + self.reserved)
+        return replace(self, spent=spent, blocks=held, remaining=left)
+
+    def forecast(self) -> Forecast:
+        """Until when it lasts if charges go on as they did since the first; it promises nothing."""
+        return forecast(self)
 
     def describe(self) -> str:
         """What is promised, in one line: per block where the caps are for blocks."""
         if self.quota:
-            return "a quota: it promises nothing by itself"
+            return f"{quota_of(self.name)}: it promises nothing by itself"
         caps = self.caps
-        if isinstance(caps, BlockBudget):
-            return f"{self.promise.describe()}: {caps.describe()}"
-        return f"{self.promise.describe()}: {_caps_text(caps)} in all"
+        if isinstance(caps, BudgetFilter):
+            return f"{self.promise.describe()}: {_caps_text(caps)} in all"
+        return f"{self.promise.describe()}: {caps.describe()}"
+
+    @property
+    def _gone(self) -> Charge:
+        return self.spent + self.reserved
 
     @property
     def quota(self) -> bool:
@@ -166,9 +269,7 @@ class Balance:
 
     @property
     def _spent(self) -> str:
-        amounts = {"epsilon": self.spent.epsilon, "delta": self.spent.delta, "rho": self.spent.rho}
-        shown = [f"{name} {loss_text(amount)}" for name, amount in amounts.items() if amount]
-        return ", ".join(shown) or "nothing"
+        return _said(self.spent)
 
     @property
     def _whom(self) -> str:
@@ -177,11 +278,16 @@ class Balance:
     @property
     def _left(self) -> str:
         left = self.remaining.describe()
-        return f"{left} in a new {self.blocks.budget.noun}" if self.blocks is not None else left
+        if self.blocks is None:
+            return left
+        noun = self.blocks.budget.noun
+        return f"{left} in {'a new' if self.window is None else 'this'} {noun}"
 
     def __str__(self) -> str:
         name = f"{self.name} (a quota)" if self.quota else self.name
         spent = self._spent if self.blocks is None else f"{self._spent} in all"
+        if not self.reserved.free:
+            spent += f"; reserved {_said(self.reserved)}"
         return f"{name}: spent {spent}; left {self._left}"
 
     def __repr__(self) -> str:
@@ -212,11 +318,15 @@ class AccountState:
     spent: Charge
     state: BlockState | None = None
     """Of one whose caps are for blocks."""
+    time: str = ""
+    """That of the last entry that touches it."""
+    opened: str = ""
+    """That of the entry that opened it, where its caps are unlocked from then on."""
 
     @property
     def shown(self) -> str:
         """Its name, and whom it protects."""
-        whom = "an analyst's quota" if is_quota(self.name) else self.promise.describe()
+        whom = quota_of(self.name) if is_quota(self.name) else self.promise.describe()
         return f"account {self.name!r} ({whom})"
 
     @property
@@ -228,10 +338,23 @@ class AccountState:
     @property
     def balance(self) -> Balance:
         """What it has spent and has left."""
-        return Balance.of(self.name, self.promise, self.budget, self.spent, self.state)
+        return self.balance_at(dated(self.time))
+
+    def balance_at(self, now: str, held: Sequence[Held] = ()) -> Balance:
+        """The same at the hour of an entry that would be written now; ``held`` is reserved."""
+        first = self.opened or now
+        return Balance.of(
+            self.name, self.promise, self.budget, self.spent, self.state, first, now, held
+        )
 
 
-def _caps_text(caps: Budget) -> str:
+def _said(charge: Charge) -> str:
+    amounts = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+    shown = [f"{name} {loss_text(amount)}" for name, amount in amounts.items() if amount]
+    return ", ".join(shown) or "nothing"
+
+
+def _caps_text(caps: BudgetFilter) -> str:
     held = caps.to_dict()
     delta = Fraction(held["delta"])
     text = f"ε {loss_text(Fraction(held['epsilon']))}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from dither._format import loss_text, remaining
 from dither.blocks._calendar import Calendar
@@ -17,6 +17,9 @@ from dither.ledger._states import BlockState, Units, added, charge_of, units_of
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
+if TYPE_CHECKING:
+    from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota
+
 __all__ = [
     "BlockBudget",
     "BlockSpending",
@@ -24,7 +27,6 @@ __all__ = [
     "Limits",
     "least",
     "limits",
-    "read_caps",
     "said_left",
     "within",
 ]
@@ -153,15 +155,8 @@ class BlockBudget:
             ) from error
 
 
-Budget = BudgetFilter | BlockBudget
-"""What an account may have."""
-
-
-def read_caps(stored: Mapping[str, Any]) -> Budget:
-    """The budget of an account, from what its ``to_dict`` wrote."""
-    if "blocks" in stored:
-        return BlockBudget.from_dict(stored)
-    return BudgetFilter.from_dict(dict(stored))
+Budget = Union[BudgetFilter, BlockBudget, "QuestionQuota", "UnlockedQuota", "ReservedQuota"]
+"""What an account may have; the latter, and a `WindowQuota`, are of quotas alone."""
 
 
 Limits = tuple[int, int, int, int]

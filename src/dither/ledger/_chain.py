@@ -85,6 +85,9 @@ _BY_NUMBER = {
 _LAST_TOUCH = select(func.max(touches.c["entry"])).where(
     touches.c["account"] == bindparam("account")
 )
+_FIRST_TOUCH = select(func.min(touches.c["entry"])).where(
+    touches.c["account"] == bindparam("account")
+)
 _LAST_BUDGET = _LAST_TOUCH.where(touches.c["sets_budget"].is_(True))
 _ADVANCE = update(head).where(head.c["id"] == 1)
 _STATE = select(states.c["entry"], states.c["text"]).where(
@@ -143,6 +146,9 @@ def read_account(connection: Connection, name: str) -> AccountState | None:
     setter = record if sets == last else read_record(connection, -1 if sets is None else sets)
     with reading(f"account {name!r}"):
         account = _account(name, record, setter)
+        if '"unlock"' in account.budget_text:
+            first = connection.execute(_FIRST_TOUCH, {"account": name}).scalar_one()
+            return replace(account, opened=read_record(connection, first).time)
         if not has_blocks(account.budget_text):
             return account
         state = read_state(connection, name, last, record.states().get(name))
@@ -174,7 +180,8 @@ def _account(name: str, record: Record, setter: Record) -> AccountState:
     promise = promise_of(setter.promise)
     if promise is None or record.promise != setter.promise:
         raise _broken(f"entry {record.number} promises something else than its account")
-    return AccountState(name, setter.budget, promise, totals[name].charge(promise))
+    spent = totals[name].charge(promise)
+    return AccountState(name, setter.budget, promise, spent, time=record.time)
 
 
 def append(

@@ -18,6 +18,7 @@ from dither.ledger._accounts import (
     check_promise,
     check_text,
     has_blocks,
+    is_quota,
     read_budget,
     same_caps,
 )
@@ -212,20 +213,19 @@ def budget_json(name: str, budget: Budget) -> str:
     Raises
     ------
     ArgumentError
-        The name or the caps cannot be written, or a quota would have blocks.
+        The name or the caps cannot be written, or are those of a quota alone.
     """
+    from dither.ledger.quotas._caps import by_clock, is_own_rule
+
     check_text("name", name)
     text = canonical(budget.to_dict(), "budget")
-    if has_blocks(text):
-        from dither.ledger._accounts import is_quota
-
-        if is_quota(name):
-            raise ArgumentError(
-                f"account {name!r} is a quota, which is never for each block: it promises nothing, "
-                "and limits what one may ask in all"
-            )
-        if canonical(read_budget(text).to_dict(), "budget") != text:
-            raise ArgumentError("budget must be read back as it was written")
+    if (is_own_rule(budget) or by_clock(budget)) and not is_quota(name):
+        raise ArgumentError(
+            f"account {name!r} carries a promise: its caps are a BudgetFilter or a BlockBudget, "
+            "and what a question, a window or a part may cost is for quotas beside it"
+        )
+    if has_blocks(text) and canonical(read_budget(text).to_dict(), "budget") != text:
+        raise ArgumentError("budget must be read back as it was written")
     return text
 
 

@@ -41,7 +41,7 @@ from dither.ledger._accounts import (
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
 from dither.ledger._block_budget import BlockBudget, limits, within
-from dither.ledger._changes import ChangedLedger, budget_json, opened
+from dither.ledger._changes import budget_json, opened
 from dither.ledger._entries import (
     FORMAT,
     UNIT,
@@ -50,6 +50,7 @@ from dither.ledger._entries import (
     Record,
     Tables,
     canonical,
+    dated,
     digest,
     reading,
 )
@@ -57,6 +58,20 @@ from dither.ledger._owner import read_owner
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
+from dither.ledger.quotas._caps import by_clock, current, holds, is_own_rule
+from dither.ledger.quotas._reserved import (
+    Held,
+    held_on,
+    is_reservation,
+    room,
+    without_reservations,
+)
+from dither.ledger.quotas._reserving import (
+    ReservingLedger,
+    check_use,
+    holder_account,
+    opened_reservations,
+)
 from dither.ledger.stores._opening import opened_store
 from dither.ledger.stores._store import (
     Store,
@@ -70,6 +85,7 @@ from dither.ledger.verification._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 if TYPE_CHECKING:
     from dither.ledger._block_budget import Budget
@@ -78,10 +94,14 @@ if TYPE_CHECKING:
 __all__ = ["Ledger"]
 
 _BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("token"))
+# What touches an account and sets no caps is a charge.
+_FIRST_CHARGE = select(func.min(touches.c["entry"])).where(
+    touches.c["account"] == bindparam("account"), touches.c["sets_budget"].is_(False)
+)
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
 
 
-class Ledger(ChangedLedger):
+class Ledger(ReservingLedger):
     """A ledger; open it with `Ledger.open`.
 
     One object may be used by many threads and after a fork. Many processes may open one file, and
@@ -212,6 +232,7 @@ class Ledger(ChangedLedger):
         tables: Mapping[str, str] | None = None,
         sources: Mapping[str, Mapping[str, str]] | None = None,
         same: Callable[[Source, Source], bool | None] = same_text,
+        reservation: str | None = None,
     ) -> Charged:
         """Charge every account or none, on the disk when this returns; then look at the data.
 
@@ -246,6 +267,8 @@ class Ledger(ChangedLedger):
         same : callable, optional
             From two sources, each with its mark, to whether they have rows in common; ``None``
             where that cannot be told. By default those that have one text.
+        reservation : str, optional
+            The id of a reservation, which the charge uses: it counts down by as much.
 
         Returns
         -------
@@ -274,6 +297,10 @@ class Ledger(ChangedLedger):
         texts = {name: budget_json(name, caps[name]) for name in caps}
         if blocks is not None and not isinstance(blocks, BlockSet):
             raise ArgumentError("blocks must be a BlockSet, or left out")
+        if blocks is not None and not blocks:
+            raise ArgumentError(
+                "blocks must hold at least one block: whatever reads no row is free"
+            )
         check_text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
@@ -300,9 +327,13 @@ class Ledger(ChangedLedger):
                 if not same_caps(chain.read_account(connection, name), text, promise):
                     self._refuse_to_open(connection, name)
                     opened(writing, name, text, promise, None)
-            totals, spending = self._bear(connection, names, cost, blocks)
+            # One hour for the check and for the entry: `verify` reads it there.
+            now = dated(writing.at.time)
+            used = [] if reservation is None else [holder_account(connection, reservation, now)]
+            totals, spending = self._bear(connection, [*used, *names], cost, blocks, now)
             record = writing.append(
                 "charge",
+                time=now,
                 totals=totals,
                 promise=promise,
                 tables=bound,
@@ -384,11 +415,23 @@ class Ledger(ChangedLedger):
                 answer_digest=sum_of_answer,
             )
 
-    def balance(self, name: str) -> Balance:
-        """Caps, spending and remainder of an account."""
-        with self._reading() as (connection, _):
+    def balance(self, name: str, *, reservation: str | None = None) -> Balance:
+        """Caps, spending, reservations and remainder of an account.
+
+        Parameters
+        ----------
+        name : str
+        reservation : str, optional
+            The id of a reservation: the remainder is then that of its holder, for whom it is kept.
+        """
+        with self._reading() as (connection, at):
             account = self._account(connection, name)
-        return account.balance
+            now = dated(at.time)
+            own = None if reservation is None else holder_account(connection, reservation, now)
+            held = held_on(name, opened_reservations(connection, now, without=own))
+            first = connection.execute(_FIRST_CHARGE, {"account": name}).scalar_one()
+            paced = None if first is None else (chain.read_record(connection, first).time, now)
+        return replace(account.balance_at(now, held), paced=paced)
 
     def check(
         self,
@@ -629,48 +672,87 @@ class Ledger(ChangedLedger):
         connection: Connection,
         names: Sequence[str],
         charge: Charge,
-        blocks: BlockSet | None = None,
+        blocks: BlockSet | None,
+        now: str,
     ) -> tuple[dict[str, Charge], dict[str, BlockState]]:
         """What each account, and each block, has spent with this charge, if they can bear it."""
         totals, spending = {}, {}
         units = None
+        read = False
+        reservations = opened_reservations(connection, now)
+        used = next((name for name in names if is_reservation(name)), None)
+        if used is not None:
+            check_use(self._account(connection, used), names, blocks)
         for name in names:
             account = self._account(connection, name)
             if account.promise != charge.promise:
                 raise other_promise(account, charge.promise)
             totals[name] = account.spent + charge
             caps = account.budget
-            bears, whole = True, None
-            if isinstance(caps, BlockBudget):
-                if blocks is None:
+            whole: BudgetFilter | None
+            if is_own_rule(caps):
+                total = units_of(totals[name])
+                bears = holds(caps, units_of(charge), total, account.opened, now)
+                whole = None
+            elif isinstance(caps, BlockBudget):
+                charged = current(caps, now) if by_clock(caps) else blocks
+                read = read or not by_clock(caps)
+                if charged is None:
                     raise ArgumentError(
                         f"blocks must be given: {account.shown} has a budget for each {caps.noun}"
                     )
                 units = units or units_of(charge)
                 assert account.state is not None
-                spending[name], after = account.state.plus(blocks, units)
+                spending[name], after = account.state.plus(charged, units)
                 each = limits(caps.each)
                 bears = all(within(each, total) for total in after)
                 whole = caps.lifetime
             else:
-                whole = caps
+                assert isinstance(caps, BudgetFilter)
+                bears, whole = True, caps
             if not bears or (whole is not None and not whole.admits(totals[name])):
-                raise _refused(account, charge, blocks)
-        if blocks is not None and not spending:
+                raise _refused(account, charge, blocks, now)
+            held = held_on(name, reservations, used, units_of(charge))
+            if held and not room(
+                caps,
+                units_of(totals[name]),
+                spending.get(name),
+                blocks,
+                held,
+                account.opened or now,
+                now,
+            ):
+                others = held_on(name, [r for r in reservations if r.name != used])
+                raise _refused(account, charge, blocks, now, others)
+        if blocks is not None and not read:
             raise ArgumentError("blocks must be left out: no account has a budget for each block")
         return totals, spending
 
 
-def _refused(account: AccountState, charge: Charge, blocks: BlockSet | None) -> BudgetError:
-    balance = account.balance
+def _refused(
+    account: AccountState,
+    charge: Charge,
+    blocks: BlockSet | None,
+    now: str,
+    held: Sequence[Held] = (),
+) -> BudgetError:
+    balance = account.balance_at(now, held)
     said = f"{account.shown} cannot bear this charge; nothing was spent. "
+    if held:
+        said += "Others have reserved some of it. "
+    if is_own_rule(balance.caps) or by_clock(balance.caps):
+        said += f"It is for {balance.caps.describe()}. "
+    if by_clock(balance.caps) and balance.window is not None:
+        when = balance.caps.calendar.describe(balance.window)
+        return BudgetError(f"{said}What remains in {when}: {balance.remaining.describe()}")
     if balance.blocks is None or blocks is None:
         return BudgetError(f"{said}What remains: {balance.remaining.describe()}")
     return BudgetError(said + balance.blocks.refusal(charge, blocks))
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
-    if record.request != request or set(record.totals_after()) != set(names):
+    charged = without_reservations(record.totals_after())
+    if record.request != request or charged != set(names):
         raise TokenError(
             f"this token was used for another request (entry {record.number}): take a new one"
         )

@@ -26,6 +26,7 @@ from dither.ledger._accounts import is_quota, read_budget
 from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import FORMAT, PURPOSE, Record, reading
 from dither.ledger._signing import OwnerKey, PublicKey
+from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, by_clock, is_own_rule
 from dither.ledger.stores._store import entries, format_of
 from dither.privacy.accounts._budget import BudgetFilter
 
@@ -214,16 +215,27 @@ def may_set(owner: LedgerOwner | None, name: str, new: str, old: str | None) -> 
 def _above(new_text: str, old_text: str) -> bool:
     """Whether caps may let more through than those before."""
     new, old = read_budget(new_text), read_budget(old_text)
+    match new, old:
+        case QuestionQuota(), QuestionQuota():
+            return _more(new.each, old.each)
+        case UnlockedQuota(), UnlockedQuota():
+            same = (new.every, new.parts) == (old.every, old.parts)
+            return not same or _more(new.whole, old.whole)
+    if is_own_rule(new) or is_own_rule(old) or by_clock(new) != by_clock(old):
+        return True
     if isinstance(new, BlockBudget):
         if not isinstance(old, BlockBudget):
+            assert isinstance(old, BudgetFilter)
             return new.lifetime is None or _more(new.lifetime, old)
         if new.calendar.to_dict() != old.calendar.to_dict() or _more(new.each, old.each):
             return True
         return old.lifetime is not None and (
             new.lifetime is None or _more(new.lifetime, old.lifetime)
         )
+    assert isinstance(new, BudgetFilter)
     if isinstance(old, BlockBudget):
         return _more(new, old.each)
+    assert isinstance(old, BudgetFilter)
     return _more(new, old)
 
 

@@ -23,16 +23,8 @@ from dither.ledger._block_budget import BlockBudget
 from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
-from dither.policy._blocks import (
-    DeclaredBlock,
-    block_of,
-    calendars_of,
-    read_block,
-    units_in_blocks,
-)
 from dither.policy._canonical import policy_digest
 from dither.policy._fields import (
-    LARGEST_EPSILON,
     LEARNED,
     DeclaredColumn,
     Reader,
@@ -61,6 +53,14 @@ from dither.policy._units import (
     read_units,
     unit_of,
 )
+from dither.policy.budgets._blocks import (
+    DeclaredBlock,
+    block_of,
+    calendars_of,
+    read_block,
+    units_in_blocks,
+)
+from dither.policy.budgets._quotas import Quotas, read_budget, read_quotas
 from dither.privacy import Neighbours, Promise
 from dither.privacy.accounts._budget import BudgetFilter
 
@@ -111,8 +111,8 @@ class Policy:
         What all releases together may cost.
     release_delta : Fraction
         The delta that one release may use unless it says otherwise.
-    analysts : mapping of str to BudgetFilter
-        Caps of single analysts. Where there are any, an analyst must be named.
+    quotas : Quotas
+        What single analysts, groups and purposes may cost, and a question or a window of time.
     ledger : Path or LedgerSchema
     replace_one : bool
         Neighbours replace a unit, instead of adding or removing one.
@@ -139,7 +139,7 @@ class Policy:
 
     budget: BudgetFilter
     release_delta: Fraction
-    analysts: Mapping[str, BudgetFilter]
+    quotas: Quotas
     ledger: Path | LedgerSchema
     replace_one: bool
     tables: Mapping[str, DeclaredTable]
@@ -223,7 +223,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     if not any(t.private for t in tables.values()):
         raise PolicyError("the policy has no private table: there is nothing to protect")
     spending = Reader(top.section("budget", required=True), "budget")
-    budget = _budget(spending, None)
+    budget = read_budget(spending, None)
     release_delta = spending.number("release_delta", budget.delta / 16)
     if not 0 <= release_delta <= budget.delta:
         raise PolicyError("budget.release_delta must lie in [0, delta]")
@@ -241,24 +241,12 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     }
     held = units_in_blocks(tables, held, per_block=per_block)
     check_sources(tables, held, folder)
-    analysts = {}
-    for name, body in top.section("analysts").items():
-        part = Reader(body, f"analysts.{name}")
-        if ":" in name:
-            raise PolicyError(f"analysts.{name}: the name of an analyst must not hold a colon")
-        cap = _budget(part, budget)
-        part.finish()
-        most = (lifetime or cap) if per_block else budget
-        if cap.epsilon > most.epsilon or cap.delta > most.delta:
-            raise PolicyError(
-                f"analysts.{name}: the cap is above the whole budget; lower it, or raise [budget]"
-            )
-        analysts[name] = cap
+    quotas = read_quotas(top, budget, per_block=per_block, lifetime=lifetime)
     top.finish()
     return Policy(
         budget=budget,
         release_delta=release_delta,
-        analysts=analysts,
+        quotas=quotas,
         ledger=ledger,
         replace_one=neighbours == "replace_one",
         tables=tables,
@@ -446,18 +434,6 @@ def _ledger(spending: Reader, folder: Path) -> Path | LedgerSchema:
     return folder / place if isinstance(place, Path) else place
 
 
-def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
-    epsilon = part.number("epsilon")
-    delta = part.number("delta", whole.delta if whole else Fraction(0))
-    if epsilon is None:
-        raise PolicyError(f"{part.where}.epsilon is missing: without a cap nothing is protected")
-    if not 0 < epsilon <= LARGEST_EPSILON:
-        raise PolicyError(f"{part.where}.epsilon must be above 0, and at most {LARGEST_EPSILON:,}")
-    if not 0 <= delta < 1:
-        raise PolicyError(f"{part.where}.delta must lie in [0, 1), far below one over the people")
-    return BudgetFilter(epsilon, delta)
-
-
 def _per_block(spending: Reader, budget: BudgetFilter) -> tuple[bool, BudgetFilter | None]:
     """Whether the budget is one of each block, and what all of them together may cost."""
     per = spending.text("per")
@@ -472,7 +448,7 @@ def _per_block(spending: Reader, budget: BudgetFilter) -> tuple[bool, BudgetFilt
             "is for all time already; leave it out"
         )
     part = Reader(body, "budget.lifetime")
-    lifetime = _budget(part, budget)
+    lifetime = read_budget(part, budget)
     part.finish()
     for field in ("epsilon", "delta"):
         if getattr(lifetime, field) < getattr(budget, field):

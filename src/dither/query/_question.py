@@ -33,11 +33,13 @@ from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without
 from dither.query._preview import Preview, budget_for, check_sizes, has_width, preview
 from dither.query._release import Release, release_data
 from dither.session._opened import UNSTORED, OpenedPolicy
+from dither.session._pricing import Affordable, affordable
 from dither.session._request import (
     AnsweredRequest,
     Request,
     UnreleasedQuestion,
     largest_that_fits,
+    price_of,
 )
 from dither.sql import Names, parse_order, parse_released, to_sql
 
@@ -292,6 +294,29 @@ class Question(UnreleasedQuestion):
             its ``charge`` is what the ledger would be charged.
         """
         return self._noise_plan(epsilon, delta).loss
+
+    @deep()
+    def affordable(self, epsilon: Number, delta: Number | None = None) -> Affordable:
+        """How many more like this can be paid, in numbers; nothing is charged.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            As for ``release``.
+
+        Returns
+        -------
+        Affordable
+            ``times``, by the tightest of all accounts, blocks and quotas; and by each of them. It
+            is exact, by both rules of their filters, as long as nobody else asks.
+        """
+        self._opened.check_open()
+        price = price_of(self, self._opened, epsilon, delta)
+        return affordable(price, self._opened.balances([price.promise]))
+
+    def _asked_at(self, epsilon: Number, delta: Number | None) -> Request:
+        """What a release at this price asks for."""
+        return self._request(epsilon, delta, check.confidence(0.95))
 
     @deep()
     def release(

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,8 @@ from dither.engines.identity import same_rows
 from dither.errors import ArgumentError, BudgetError, EngineError, LedgerError
 from dither.ledger import Balance, Charged, Entry, Ledger
 from dither.ledger._accounts import Balances
-from dither.ledger._block_budget import Budget
+from dither.ledger._block_budget import BlockBudget, Budget
+from dither.ledger.quotas._reserved import Reservation, without_reservations
 from dither.policy._canonical import hashed
 from dither.policy._facts import Fact
 from dither.policy._policy import Policy
@@ -45,7 +47,7 @@ UNSTORED = (
 )
 
 
-def check_accounts(policy: Policy, caps: Mapping[str, BudgetFilter], ledger: Ledger) -> None:
+def check_accounts(policy: Policy, caps: Mapping[str, Budget], ledger: Ledger) -> None:
     """Hold what a ledger has against a policy: caps, units and neighbours.
 
     Raises
@@ -64,19 +66,25 @@ def _promises(policy: Policy) -> tuple[Promise, ...]:
     return tuple(map(policy.promise, dict.fromkeys(unit.name for unit in policy.units.values())))
 
 
-def _accounts(policy: Policy, caps: Mapping[str, BudgetFilter], unit: str) -> dict[str, Budget]:
-    """Quotas hold over all blocks; what the data set promises may be for each."""
-    found: dict[str, Budget] = {f"{whose}:{unit}": budget for whose, budget in caps.items()}
+def _accounts(policy: Policy, caps: Mapping[str, Budget], unit: str) -> dict[str, Budget]:
+    """The accounts of a unit, by their whole names.
+
+    Where what the data set promises is for each block, so are quotas of amounts: then they add up
+    to what a block has.
+    """
+    found = {f"{whose}:{unit}": budget for whose, budget in caps.items()}
     in_blocks = policy.block_budgets.get(unit)
     if in_blocks is not None:
+        for name, budget in found.items():
+            if isinstance(budget, BudgetFilter):
+                found[name] = BlockBudget(in_blocks.calendar, budget)
         found[f"{DATASET}:{unit}"] = in_blocks
     return found
 
 
 def accounts_of(policy: Policy) -> dict[Promise, dict[str, Budget]]:
     """Every account of a policy with its caps, by whom it protects."""
-    caps = {DATASET: policy.budget}
-    caps |= {f"analyst:{name}": cap for name, cap in policy.analysts.items()}
+    caps: dict[str, Budget] = {DATASET: policy.budget, **policy.quotas.caps}
     return {promise: _accounts(policy, caps, promise.unit) for promise in _promises(policy)}
 
 
@@ -88,8 +96,8 @@ class OpenedPolicy:
     policy : Policy
     engine : Engine
     ledger : Ledger
-    caps : mapping of str to BudgetFilter
-        Whose accounts bear each charge (the data set's, the analyst's), with their caps.
+    caps : mapping of str to budget
+        Whose accounts bear each charge (the data set's, and quotas), with their caps.
     signer : Signer, optional
         The owner's key, which signs certificates.
     asker : str, optional
@@ -101,7 +109,7 @@ class OpenedPolicy:
         policy: Policy,
         engine: Engine,
         ledger: Ledger,
-        caps: Mapping[str, BudgetFilter],
+        caps: Mapping[str, Budget],
         signer: Signer | None = None,
         asker: str | None = None,
     ) -> None:
@@ -110,6 +118,8 @@ class OpenedPolicy:
         self.engine = within_charge(engine)
         self.ledger = ledger
         self.caps = dict(caps)
+        self.reservation: str | None = None
+        """What the holder of a reservation knows, where charges are to use it."""
         self.closed = False
         self.facts: Mapping[tuple[str, str], Fact] = {}
         """By table and field: what the policy has learned, and where the ledger has it."""
@@ -164,15 +174,26 @@ class OpenedPolicy:
         """The accounts of every promise; one that was never charged has all of its caps left."""
         known = set(self.ledger.accounts())
         found = Balances()
+        own = self.reservation
         for promise in promises:
             for name, budget in self.accounts(promise.unit).items():
                 nothing = Charge(promise=promise)
                 found.append(
-                    self.ledger.balance(name)
+                    self.ledger.balance(name, reservation=own)
                     if name in known
                     else Balance.of(name, promise, budget, nothing, None)
                 )
+            if own is not None and (kept := self.ledger.reserved(own)).promise == promise:
+                found.append(kept)
         return found
+
+    def reserve(
+        self, amount: Charge, promise: Promise, until: datetime, blocks: BlockSet | None
+    ) -> Reservation:
+        """Keep an amount of every account of a unit, as `Ledger.reserve` does."""
+        return self.ledger.reserve(
+            self.accounts(promise.unit), amount.promising(promise), until=until, blocks=blocks
+        )
 
     def replay(self, promise: Promise, token: str | None, request: str) -> Charged | None:
         """The answer of the same request under the same token; nothing is ever charged.
@@ -193,7 +214,9 @@ class OpenedPolicy:
             return token
         # Before tokens were their asker's own, they stood there as they are.
         earlier = self.ledger.charged(token)
-        if earlier is not None and set(earlier.accounts) == set(self.accounts(promise.unit)):
+        if earlier is not None and without_reservations(earlier.accounts) == set(
+            self.accounts(promise.unit)
+        ):
             return token
         return hashed("token", {"asker": self.asker, "token": token})
 
@@ -222,7 +245,8 @@ class OpenedPolicy:
         return [
             (entry, answer)
             for entry, answer in self.ledger.answers_to(request)
-            if entry.promise == promise and (everybody or set(entry.accounts) == own)
+            if entry.promise == promise
+            and (everybody or without_reservations(entry.accounts) == own)
         ]
 
     def charge(
@@ -269,6 +293,7 @@ class OpenedPolicy:
                 sources=self._sources(),
                 same=same_rows,
                 blocks=blocks,
+                reservation=self.reservation,
             )
         except BudgetError as error:
             calendar = self.calendar(promise.unit)

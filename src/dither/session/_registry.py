@@ -269,7 +269,7 @@ class _Known:
 
     @property
     def _analysts(self) -> bool:
-        return self.policy is not None and bool(self.policy.analysts)
+        return self.policy is not None and bool(self.policy.quotas.known)
 
     def _product(self) -> str:
         kinds = {_kind(body["question"]) for body in self.bodies}

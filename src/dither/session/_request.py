@@ -51,6 +51,7 @@ from dither.session._certificate import (
 )
 from dither.session._charged import UNCHARGED, charged_blocks, reads_within
 from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
+from dither.session._pricing import Affordable, Price, affordable
 from dither.session._signer import same_versions
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "UnreleasedQuestion",
     "largest_that_fits",
     "listener",
+    "price_of",
     "sizes_of",
 ]
 
@@ -421,6 +423,31 @@ def _names(kind: type) -> set[str]:
     return {*dir(kind), *((f.name for f in fields(kind)) if is_dataclass(kind) else ())}
 
 
+def _quiet(found: Any) -> None:
+    """Hears nothing."""
+
+
+def price_of(question: Any, opened: OpenedPolicy, epsilon: Any = None, delta: Any = None) -> Price:
+    """What a question would be charged.
+
+    Raises
+    ------
+    ArgumentError
+        It is none, or of another session; or epsilon is missing, or was given beside a price.
+    """
+    if isinstance(question, PricedQuestion):
+        request = question._request(_quiet)
+    elif isinstance(question, UnreleasedQuestion) and hasattr(question, "_asked_at"):
+        if epsilon is None:
+            raise ArgumentError("epsilon must be given: what each question may cost")
+        request = question._asked_at(epsilon, delta)
+    else:
+        raise ArgumentError("questions must be questions of this session, not released yet")
+    if request.opened is not opened:
+        raise ArgumentError("questions must be of this session: another has other accounts")
+    return Price(request.price, request.promise, request.blocks)
+
+
 class PricedQuestion(UnreleasedQuestion, Generic[Released]):
     """A question whose price is set: explained and previewed free of charge, released at it.
 
@@ -482,6 +509,15 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
         names.
         """
         return self._released(token, reuse=reuse)
+
+    def affordable(self) -> Affordable:
+        """How many more like this can be paid: exact, by every account, block and quota.
+
+        Nothing is charged.
+        """
+        request = self._request(_quiet)
+        price = Price(request.price, request.promise, request.blocks)
+        return affordable(price, request.opened.balances([request.promise]))
 
     def _released(
         self, token: str | None, progress: Progress | None = None, *, reuse: bool | None = None

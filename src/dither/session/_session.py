@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import html
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -14,16 +15,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dither import _checks as check
 from dither._format import loss_text
-from dither.errors import (
-    ArgumentError,
-    BoundsError,
-    KeyFileError,
-    LedgerError,
-    PolicyError,
-    nearest,
-)
+from dither.errors import ArgumentError, BoundsError, KeyFileError, LedgerError, nearest
 from dither.ledger import Checkpoint, Ledger, OwnerKey
 from dither.ledger._accounts import Balances
+from dither.ledger._block_budget import Budget
 from dither.plan import aggregates as ag
 from dither.plan.lowering.lower import lower
 from dither.plan.relations import base, scans
@@ -36,20 +31,23 @@ from dither.policy._facts import (
     with_unused,
     without_facts,
 )
+from dither.policy._fields import LARGEST_EPSILON
 from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._publishing import DeclaredOwner
 from dither.policy._sources import PublicKeys, connect
-from dither.privacy.accounts._budget import BudgetFilter
+from dither.privacy import Charge
 from dither.session._connecting import LedgerAhead
 from dither.session._factories import factory
 from dither.session._opened import DATASET, OpenedPolicy, check_accounts
-from dither.session._request import listener
+from dither.session._pricing import PriceList, moment, price_list, reserved_of
+from dither.session._request import PricedQuestion, listener, price_of
 from dither.session._signer import Signer, read_key
 from dither.sql.rows.sources import start
 
 if TYPE_CHECKING:
     from dither.engines import Engine
+    from dither.ledger.quotas._reserved import Reservation
     from dither.query._builder import TableQuery
     from dither.query._question import Question
     from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
@@ -63,6 +61,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     policy: str | Path | Mapping[str, Any],
     *,
     analyst: str | None = None,
+    purpose: str | None = None,
     sources: Mapping[str, Any] | None = None,
     engines: Mapping[str, Any] | None = None,
     progress: Callable[[float], None] | None = None,
@@ -75,8 +74,10 @@ def open(  # noqa: A001 - as users write it: dt.open
     policy : path or mapping
         The policy file, or a dictionary of the same shape.
     analyst : str, optional
-        Who asks. Needed where the policy gives analysts caps of their own; both the analyst's and
-        the dataset's account must then bear each charge.
+        Who asks. Needed where the policy has quotas of analysts or of groups: these and the
+        account of the data set must then bear each charge.
+    purpose : str, optional
+        What it is asked for. Needed where the policy has quotas of purposes.
     sources : mapping of str to frame, path or mapping, optional
         Tables given here instead of by the policy's ``source``: Polars, pandas, Arrow or Spark
         frames, paths, or what a policy could say, such as
@@ -112,20 +113,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         checkpoint = Checkpoint.read(read.owner.checkpoint, read.owner.public)
     for text in read.loose:
         warnings.warn(text, stacklevel=2)
-    caps = {DATASET: read.budget}
-    if analyst is not None and not read.analysts:
-        raise ArgumentError(
-            f"analyst: the policy caps no analysts; add [analysts.{analyst}] to it, or leave it out"
-        )
-    if read.analysts:
-        if analyst is None:
-            raise ArgumentError(
-                "analyst must be given: the policy caps each analyst; one of "
-                + ", ".join(repr(a) for a in read.analysts)
-            )
-        if analyst not in read.analysts:
-            raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
-        caps[f"analyst:{analyst}"] = read.analysts[analyst]
+    caps: dict[str, Budget] = {DATASET: read.budget, **read.quotas.asked_by(analyst, purpose)}
     check_sources(read.tables, read.units, read.folder, sources)
     told = None if progress is None else listener(progress)
     ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps), checkpoint)
@@ -144,7 +132,7 @@ def open(  # noqa: A001 - as users write it: dt.open
                 warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=2)
         ledger = ledger_ahead.opened()
         try:
-            session = Session(read, schema, engine, ledger, caps, analyst, signer)
+            session = Session(read, schema, engine, ledger, caps, analyst, signer, purpose)
             session._opened.check_sources()
             session._learn_from_the_ledger()
         except BaseException:
@@ -183,13 +171,15 @@ class Session:
         schema: Schema,
         engine: Engine,
         ledger: Ledger,
-        caps: Mapping[str, BudgetFilter],
+        caps: Mapping[str, Budget],
         analyst: str | None,
         signer: Signer | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.policy = policy
         self.schema = schema
         self.analyst = analyst
+        self.purpose = purpose
         self.ledger = ledger
         self._engine = engine
         self._opened = OpenedPolicy(policy, engine, ledger, caps, signer, analyst)
@@ -363,7 +353,7 @@ class Session:
 
     def balance(self) -> Balances:
         """What each account may spend, has spent and has left: for each unit, the data set's and
-        the analyst's.
+        the quotas that bear what is asked here.
 
         Returns
         -------
@@ -376,6 +366,141 @@ class Session:
         """
         self._opened.check_open()
         return self._opened.balances(self.promises)
+
+    def price(
+        self,
+        questions: Iterable[Question | PricedQuestion[Any]],
+        *,
+        epsilon: float | str | Fraction | None = None,
+        delta: float | str | Fraction | None = None,
+        order: str = "given",
+    ) -> PriceList:
+        """What questions cost together, and which of them fit; nothing is charged, nothing is read.
+
+        Parameters
+        ----------
+        questions : sequence of Question
+            Of this session, in the order in which they would be asked. One whose price is set,
+            such as a synthesis, has it.
+        epsilon, delta : number, optional
+            What each question may cost that has no price yet, as for `Question.release`.
+        order : str
+            ``"given"``: one after the other, leaving out what does not fit beside those before it.
+            ``"most"``: the largest number that fits.
+
+        Returns
+        -------
+        PriceList
+            The price of each and of all together, what fits, and in which order to ask.
+
+        Raises
+        ------
+        ArgumentError
+            There are no questions, one is of another session, or epsilon is missing.
+
+        Notes
+        -----
+        Prices follow from public facts, and what fits from what the ledger has written down.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> from dither import open
+        >>> policy = {
+        ...     "budget": {"epsilon": 1, "ledger": mkdtemp() + "/visits.ledger"},
+        ...     "tables": {"visits": {}},
+        ... }
+        >>> visits = pl.DataFrame({"cost": [12, 80, 450]})
+        >>> with open(policy, sources={"visits": visits}) as session:
+        ...     count = session.sql("SELECT COUNT(*) AS n FROM visits")
+        ...     print(session.price([count, count, count], epsilon="0.4"))
+        3 questions, together epsilon 1.2 of row of visits; 2 fit (in the given order): 1, 2
+        """
+        self._opened.check_open()
+        if not isinstance(questions, Iterable):
+            raise ArgumentError("questions must be a list of questions")
+        prices = [price_of(question, self._opened, epsilon, delta) for question in questions]
+        return price_list(prices, lambda promise: self._opened.balances([promise]), order)
+
+    def reserve(
+        self,
+        epsilon: float | str | Fraction,
+        *,
+        until: dt.datetime | dt.date | str,
+        delta: float | str | Fraction = 0,
+        unit: str | None = None,
+        question: Question | None = None,
+    ) -> Reservation:
+        """Keep budget for whoever holds what this returns, until an hour that is fixed for good.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            What is kept of each account that bears what is asked here: epsilon above 0, delta in
+            [0, 1). It is used up by epsilon and delta, or by the rho that such a release has.
+        until : datetime, date or text
+            When it lapses, in UTC where no zone is said: at the beginning of that hour, at least
+            one ahead by the ledger's clock, and at most 366 days.
+        unit : str, optional
+            Of whose accounts; needed where the policy has several units and no question is given.
+        question : Question, optional
+            Where each block has a budget: it is kept of the blocks that this reads; of all that
+            have begun where left out.
+
+        Returns
+        -------
+        Reservation
+            Give its ``id`` to whoever may use it: ``session.using(reservation)``.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is out of range.
+        BudgetError
+            An account cannot bear it beside what was spent and what others have reserved; nothing
+            is reserved.
+
+        Notes
+        -----
+        What was spent and all open reservations together are never above a cap. A reservation is an
+        entry of the ledger; its lapse follows from the clock, so that nobody learns from it what
+        was answered. Whoever holds it must ask as the same analyst and for the same purpose.
+        """
+        opened = self._opened
+        opened.check_open()
+        amount = check.positive("epsilon", epsilon)
+        if amount > LARGEST_EPSILON:
+            raise ArgumentError(f"epsilon must be at most {LARGEST_EPSILON:,}")
+        small = check.exact("delta", delta, least=0, below=1)
+        charge = Charge.approximate(amount, small) if small else Charge.pure(amount)
+        promise, blocks = reserved_of(opened, unit, question)
+        return opened.reserve(charge, promise, moment("until", until), blocks)
+
+    @contextmanager
+    def using(self, reservation: Reservation | str) -> Iterator[Self]:
+        """Charge what is released within to a reservation, which counts down by as much.
+
+        Parameters
+        ----------
+        reservation : Reservation or str
+            One, or its id.
+
+        Raises
+        ------
+        BudgetError
+            In a release: it does not fit in what is left of the reservation; nothing is spent.
+        LedgerError
+            In a release: it has lapsed, or there never was one.
+        """
+        known = getattr(reservation, "id", reservation)
+        if not isinstance(known, str):
+            raise ArgumentError("reservation must be a Reservation, or its id")
+        before, self._opened.reservation = self._opened.reservation, known
+        try:
+            yield self
+        finally:
+            self._opened.reservation = before
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""
@@ -404,7 +529,7 @@ class Session:
             tables.append(f"table {name} ({who}): {', '.join(table.columns)}")
         if self._opened.closed:
             return "closed session", tables, []
-        cap = self._opened.caps[DATASET]
+        cap = self.policy.budget
         title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
         told = {f"of {n}: {b.describe()}" for n, b in self.policy.block_budgets.items()}
         tables += sorted(told)

@@ -19,6 +19,7 @@ from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema, read_place
 from dither.ledger._signing import OwnerKey, PublicKey
+from dither.ledger.quotas._reserved import without_reservations
 from dither.privacy import Charge
 from dither.session._answer import answer_hash, check_answer, read_answer
 from dither.session._certificate import FORMAT, Certificate, RequestData, digest_of
@@ -179,7 +180,7 @@ def _agreement(
         stored = next((e.answer for e in book.entries() if e.answers == entry.number), None)
     if entry.hash != named["hash"]:
         raise CertificateError("the ledger's entry is not the one that the certificate names")
-    if set(entry.accounts) != set(named["accounts"]):
+    if without_reservations(entry.accounts) != set(named["accounts"]):
         raise CertificateError("the ledger charged other accounts than the certificate says")
     if _blocks(body) != entry.blocks:
         raise CertificateError("the ledger charged other blocks than the certificate says")

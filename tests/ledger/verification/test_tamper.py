@@ -204,7 +204,7 @@ def test_a_writer_that_does_not_check_is_found(full: Ledger) -> None:
     """A chain written by a program that overspends is whole, and does not verify."""
 
     class Careless(Ledger):
-        def _bear(self, connection, names, charge, blocks=None):  # type: ignore[no-untyped-def]
+        def _bear(self, connection, names, charge, *more):  # type: ignore[no-untyped-def]
             return {name: self._account(connection, name).spent + charge for name in names}, {}
 
     careless = Careless.open(full.place)

@@ -55,7 +55,7 @@ def print_ledger(book: Ledger, balances: list[Balance], entries: list[Entry], wh
         out.print()
     quotas = [balance for balance in balances if balance.quota]
     if quotas:
-        out.print(Text("quotas of analysts: they limit who asks, and promise nothing"))
+        out.print(Text("quotas: they limit who asks, and promise nothing"))
         _print_balances(out, quotas)
         out.print()
     if not balances:
@@ -172,6 +172,10 @@ def _amounts(charge: Charge) -> str:
 
 def say_caps(caps: Mapping[str, Any]) -> str:
     """Caps in a few words."""
+    from dither.ledger.quotas._caps import say_quota
+
+    if quota := say_quota(caps):
+        return quota
     if "blocks" in caps:
         each = say_caps(caps["each"]) + f" a {caps['blocks'].get('every', 'block')}"
         return each if caps["lifetime"] is None else f"{each}, {say_caps(caps['lifetime'])} in all"
@@ -195,8 +199,14 @@ def say_remaining(balance: Balance) -> str:
         if amount is not None and delta is not None:
             text = f"{name} {remaining(amount)}"
             parts.append(text + (f", δ {remaining(delta)}" if delta else ""))
-    said = "\nor ".join(parts) or "nothing"
-    return said if balance.blocks is None else f"{said}\na new {balance.blocks.budget.noun}"
+    text = "\nor ".join(parts) or "nothing"
+    if not balance.reserved.free:
+        text += f"\nbeside {_amounts(balance.reserved)} reserved"
+    if balance.blocks is not None:
+        which = "a new" if balance.window is None else "this"
+        text += f"\n{which} {balance.blocks.budget.noun}"
+    forecast = balance.forecast()
+    return text if forecast.until is None else f"{text}\n{forecast.describe()}"
 
 
 def _bar(balance: Balance) -> Text:

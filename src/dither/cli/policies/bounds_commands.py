@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from dither.cli._options import confidence, delta, epsilon, policy
+from dither.cli._options import analyst_option, confidence, delta, epsilon, policy, purpose_option
 from dither.cli._terminal import waiting
 
 __all__ = ["bounds", "check"]
@@ -27,7 +27,8 @@ Examples:
 @click.argument("table")
 @click.argument("column", required=False)
 @policy
-@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@analyst_option
+@purpose_option
 @epsilon(required=True)
 @delta
 @click.option(
@@ -52,6 +53,7 @@ def bounds(
     column: str | None,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction,
     delta: Fraction | None,
     kind: str | None,
@@ -68,7 +70,10 @@ def bounds(
     """
     import dither as dt
 
-    with waiting("charging, then learning"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("charging, then learning"),
+        dt.open(policy, analyst=analyst, purpose=purpose) as session,
+    ):
         found = session.learn(
             table,
             column,

@@ -115,6 +115,8 @@ def _changed(
     from dither.ledger import BlockBudget
 
     caps = now.caps
+    if not isinstance(caps, BlockBudget | BudgetFilter) or now.window is not None:
+        raise click.UsageError("a quota of this kind changes with its policy: give --policy")
     if not isinstance(caps, BlockBudget):
         if lifetime is not None:
             raise click.UsageError("--lifetime is for accounts that have blocks")

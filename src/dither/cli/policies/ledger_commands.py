@@ -21,6 +21,7 @@ from dither.cli.policies._shown_ledger import as_json as json_of
 from dither.cli.policies._shown_ledger import print_ledger
 from dither.cli.policies.grants_command import grants
 from dither.cli.policies.ledger_changes import amend, open_accounts, owner, upgrade
+from dither.cli.policies.reserve_command import reserve
 from dither.errors import LedgerCorruptError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def verify_chain(path: Path | None, policy: Path | None) -> None:
         sys.exit(1)
 
 
-for command in (amend, grants, open_accounts, owner, upgrade):
+for command in (amend, grants, reserve, open_accounts, owner, upgrade):
     ledger.add_command(command)
 
 

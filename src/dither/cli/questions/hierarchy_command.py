@@ -10,7 +10,16 @@ import click
 
 from dither._files import written
 from dither.cli._files import as_file, check_targets
-from dither.cli._options import FILE, delta, epsilon, plot, policy, refuse_given
+from dither.cli._options import (
+    FILE,
+    analyst_option,
+    delta,
+    epsilon,
+    plot,
+    policy,
+    purpose_option,
+    refuse_given,
+)
 from dither.cli._terminal import say_saved
 from dither.cli.questions._request import answered, check_free, save_certificate
 from dither.cli.questions.synth_command import teller
@@ -33,7 +42,8 @@ Examples:
 )
 @click.argument("name", metavar="TABLE")
 @policy
-@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@analyst_option
+@purpose_option
 @click.option("--where", help="Rows that count: a condition, as after WHERE.")
 @epsilon(required=True)
 @delta
@@ -63,6 +73,7 @@ def hierarchy(
     name: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     where: str | None,
     epsilon: Fraction,
     delta: Fraction | None,
@@ -94,7 +105,7 @@ def hierarchy(
     if level is not None and level not in named:
         raise click.UsageError(f"--level must be one of {', '.join(named)}")
     check_targets(table=table, picture=picture, other=certificate)
-    with dt.open(policy, analyst=analyst) as session:
+    with dt.open(policy, analyst=analyst, purpose=purpose) as session:
         rows = session.table(name)
         asked = (rows.filter(where) if where else rows).hierarchy(
             named,

@@ -19,12 +19,14 @@ from dither.cli._files import check_targets
 from dither.cli._options import (
     FILE,
     WholeNumbers,
+    analyst_option,
     confidence,
     delta,
     epsilon,
     plot,
     policy,
     private_table,
+    purpose_option,
     refuse_given,
 )
 from dither.cli._terminal import say_saved, waiting
@@ -69,7 +71,8 @@ Examples:
 )
 @click.argument("question")
 @policy
-@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@analyst_option
+@purpose_option
 @click.option("--table", "name", help="The table; needed where several are private.")
 @click.option("--where", help="Rows that count: a condition, as after WHERE.")
 @epsilon(required=True)
@@ -93,6 +96,7 @@ def infer(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     name: str | None,
     where: str | None,
     epsilon: Fraction,
@@ -122,7 +126,10 @@ def infer(
     if free:
         refuse_given(("token", "certificate"), "a release")
     check_targets(picture=picture, other=certificate)
-    with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("charging, then answering"),
+        dt.open(policy, analyst=analyst, purpose=purpose) as session,
+    ):
         rows = session.table(private_table(session, name))
         asked = _read(question, (rows.filter(where) if where else rows).infer(epsilon, delta))
         found = answered(

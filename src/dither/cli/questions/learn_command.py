@@ -16,11 +16,13 @@ from dither.cli._files import as_file, check_targets, read_table
 from dither.cli._options import (
     FILE,
     WholeNumbers,
+    analyst_option,
     delta,
     epsilon,
     plot,
     policy,
     private_table,
+    purpose_option,
     refuse_given,
 )
 from dither.cli._terminal import say_saved
@@ -52,7 +54,8 @@ Examples:
 )
 @click.argument("formula", required=False)
 @policy
-@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@analyst_option
+@purpose_option
 @click.option("--table", "name", help="The table; needed where several are private.")
 @click.option("--where", help="Rows that count: a condition, as after WHERE.")
 @epsilon(required=False)
@@ -99,6 +102,7 @@ def learn(
     formula: str | None,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     name: str | None,
     where: str | None,
     epsilon: Fraction | None,
@@ -142,7 +146,17 @@ def learn(
         other=certificate,
     )
     if source is not None:
-        asked_for = ("formula", "analyst", "name", "where", "epsilon", "delta", "kind", "max_rows")
+        asked_for = (
+            "formula",
+            "analyst",
+            "purpose",
+            "name",
+            "where",
+            "epsilon",
+            "delta",
+            "kind",
+            "max_rows",
+        )
         refuse_given(
             (*asked_for, "bins", "rounds", "trees", "depth", "explain", "preview", "token"),
             "a policy's table, without --from",
@@ -162,7 +176,7 @@ def learn(
     if kind != "forest":
         refuse_given(("trees", "depth"), "--model forest")
     given = {"bins": bins, "rounds": rounds, "n_estimators": trees, "max_depth": depth}
-    with dt.open(policy, analyst=analyst) as session:
+    with dt.open(policy, analyst=analyst, purpose=purpose) as session:
         table = session.table(private_table(session, name))
         learning = (table.filter(where) if where else table).learn(
             epsilon, delta, max_rows=max_rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,7 @@ def explain(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction | None,
     delta: Fraction | None,
     as_json: bool,
@@ -65,7 +67,10 @@ def explain(
 
     if delta is not None and epsilon is None:
         raise click.UsageError("--delta needs --epsilon")
-    with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("reading the schema"),
+        dt.open(policy, analyst=analyst, purpose=purpose) as session,
+    ):
         found = ask(session, question).explain(epsilon, delta)
     print_explanation(found, as_json)
 
@@ -108,6 +113,7 @@ def preview(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction | None,
     delta: Fraction | None,
     confidence: float,
@@ -132,7 +138,10 @@ def preview(
         refuse_given(("size",), "--half-width")
     check_targets(picture=picture)
     wanted = _wanted(half_widths)
-    with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
+    with (
+        waiting("reading the schema"),
+        dt.open(policy, analyst=analyst, purpose=purpose) as session,
+    ):
         asked = ask(session, question)
         if epsilon is None:
             rows = size or 1_000
@@ -226,6 +235,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same answer comes back, free."
 )
+@click.option("--reservation", metavar="ID", help="Charge it to what was reserved under this id.")
 @click.option(
     "--reuse", is_flag=True, help="An earlier answer to the same request will do, free of charge."
 )
@@ -239,10 +249,12 @@ def release(
     question: str,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     epsilon: Fraction,
     delta: Fraction | None,
     confidence: float,
     token: str | None,
+    reservation: str | None,
     reuse: bool,
     out: Path | None,
     picture: Path | None,
@@ -259,12 +271,13 @@ def release(
     check_targets(table=out, picture=picture, other=certificate)
     with (
         waiting("charging, then answering") as tell,
-        dt.open(policy, analyst=analyst, progress=tell) as session,
+        dt.open(policy, analyst=analyst, purpose=purpose, progress=tell) as session,
     ):
         asked = ask(session, question)
-        found = asked.release(
-            epsilon, delta, confidence=confidence, token=token, reuse=reuse or None
-        )
+        with nullcontext() if reservation is None else session.using(reservation):
+            found = asked.release(
+                epsilon, delta, confidence=confidence, token=token, reuse=reuse or None
+            )
     if as_json:
         click.echo(json.dumps(_release_json(found), indent=2, ensure_ascii=False))
     else:

@@ -14,7 +14,16 @@ import click
 from dither._files import written
 from dither._format import count_text, percent
 from dither.cli._files import as_file, check_targets
-from dither.cli._options import FILE, WholeNumbers, delta, epsilon, policy, refuse_given
+from dither.cli._options import (
+    FILE,
+    WholeNumbers,
+    analyst_option,
+    delta,
+    epsilon,
+    policy,
+    purpose_option,
+    refuse_given,
+)
 from dither.cli._terminal import say_saved, waiting
 from dither.cli.questions._request import answered, check_free, save_certificate
 
@@ -37,7 +46,8 @@ Examples:
 )
 @click.argument("name", metavar="TABLE", required=False)
 @policy
-@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@analyst_option
+@purpose_option
 @click.option("--where", help="Rows that count: a condition, as after WHERE.")
 @epsilon(required=False)
 @delta
@@ -81,6 +91,7 @@ def synth(
     name: str | None,
     policy: Path,
     analyst: str | None,
+    purpose: str | None,
     where: str | None,
     epsilon: Fraction | None,
     delta: Fraction | None,
@@ -119,6 +130,7 @@ def synth(
         asked = (
             "name",
             "analyst",
+            "purpose",
             "where",
             "epsilon",
             "delta",
@@ -134,7 +146,7 @@ def synth(
         raise click.UsageError("name the TABLE")
     if epsilon is None:
         raise click.UsageError("--epsilon is missing")
-    with dt.open(policy, analyst=analyst) as session:
+    with dt.open(policy, analyst=analyst, purpose=purpose) as session:
         found = session.table(name)
         asked_for = (found.filter(where) if where else found).synthesis(
             epsilon,

@@ -39,14 +39,18 @@ from dither.ledger._entries import (
 )
 from dither.ledger._owner import SIGNED, LedgerOwner, after_owner_entry, may_set
 from dither.ledger._states import NO_SPENDING, NOTHING, BlockState, Units, added, charge_of
+from dither.ledger.quotas._caps import ReservedQuota, by_clock, current, holds, is_own_rule
+from dither.ledger.quotas._reserved import PREFIX, Held, is_reservation, room
+from dither.ledger.quotas._reserving import unfit
 from dither.privacy._promise import Promise
+from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["COLUMNS", "Bad", "Walk"]
 
 COLUMNS = (*HASHED[FORMAT], "hash", "answer", "signature")
 """The columns of a row as `Walk.step` takes them: those that are hashed first."""
 
-KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade")
+KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade", "reserve")
 _REMEMBERED = 1000
 """So many sets of blocks that were read before are kept, as text and as sets."""
 
@@ -72,6 +76,7 @@ class _Account:
         "charged",
         "each",
         "name",
+        "opened",
         "promise",
         "promise_text",
         "spent",
@@ -87,6 +92,8 @@ class _Account:
         self.promise_text: str | None = None
         self.spent: Units = NOTHING
         self.state: BlockState | None = None
+        self.opened = ""
+        """When it was."""
         self.each: Limits | None = None
         """What a block of it may spend."""
         self.charged: int | None = None
@@ -124,6 +131,8 @@ class Walk:
         self.tables_text = "{}"
         self.owner: LedgerOwner | None = None
         self.notes: list[str] = []
+        self.reservations: dict[str, ReservedQuota] = {}
+        """Those that have not lapsed, by their accounts."""
         self._read: dict[str, BlockSet] = {}
 
     def step(
@@ -201,20 +210,30 @@ class Walk:
             return bool(row[_TOTALS] == "{}" and not index and row[_BUDGET] is None)
         if kind != "charge" or row[_BUDGET] is not None or True in index.values():
             return False
+        if self.reservations:
+            # What they hold is looked at in full.
+            return False
+        spent = []
+        time = row[_TIME]
         try:
             charge = _units(row)
             accounts = [self.accounts[name] for name in sorted(index)]
+            for account in accounts:
+                if account.promise_text != row[_PROMISE]:
+                    return False
+                total = added(account.spent, charge)
+                caps = account.caps
+                if is_own_rule(caps) and not holds(caps, charge, total, account.opened, time):
+                    return False
+                spent.append(total)
+            if any(by_clock(account.caps) for account in accounts):
+                dt.datetime.fromisoformat(time)
         except (KeyError, TypeError, ValueError):
             return False
-        spent = []
-        for account in accounts:
-            if account.promise_text != row[_PROMISE]:
-                return False
-            spent.append(added(account.spent, charge))
         texts = [account.text(units) for account, units in zip(accounts, spent, strict=True)]
         if row[_TOTALS] != "{" + ",".join(texts) + "}":
             return False
-        states = self._expected_blocks(row[_BLOCKS], accounts, charge)
+        states = self._expected_blocks(row[_BLOCKS], accounts, charge, time)
         if states is None:
             return False
         for account, units, state in zip(accounts, spent, states, strict=True):
@@ -225,7 +244,7 @@ class Walk:
         return True
 
     def _expected_blocks(
-        self, blocks: str | None, accounts: Sequence[_Account], charge: Units
+        self, blocks: str | None, accounts: Sequence[_Account], charge: Units, time: str
     ) -> list[BlockState | None] | None:
         """What the blocks of each account have spent, where it is what was expected."""
         if blocks is None:
@@ -233,7 +252,10 @@ class Walk:
         # As written by `blocks_json`; what is read is seldom read once alone.
         said, _, _ = blocks.partition(',"states":')
         read = self._read.get(said)
-        if read is None:
+        if blocks.startswith('{"states":'):
+            # Windows of time alone.
+            said = ""
+        elif read is None:
             try:
                 read = BlockSet.from_dict(json.loads(said + "}")["read"])
             except (DitherError, *UNREADABLE):
@@ -247,13 +269,18 @@ class Walk:
             if account.state is None or not isinstance(account.caps, BlockBudget):
                 states.append(None)
                 continue
-            state, after = account.state.plus(read, charge)
+            charged = current(account.caps, time) if by_clock(account.caps) else read
             each = account.each
-            if each is None or not all(within(each, total) for total in after):
+            if charged is None or each is None:
+                return None
+            state, after = account.state.plus(charged, charge)
+            if not all(within(each, total) for total in after):
                 return None
             states.append(state)
             hashes.append(f'{account.name}:"{digest(state.text())}"')
-        return states if blocks == f'{said},"states":{{{",".join(hashes)}}}}}' and hashes else None
+        begins = f"{said}," if said else "{"
+        expected = f'{begins}"states":{{{",".join(hashes)}}}}}'
+        return states if blocks == expected and hashes else None
 
     def _look(self, record: Record, index: Mapping[str, bool]) -> None:
         """Read an entry, and see that it means what may come here."""
@@ -274,7 +301,7 @@ class Walk:
             raise Bad(self.count, "of another format than what keeps it")
         if (kind == "genesis") != (self.count == 0):
             raise Bad(self.count, "out of place")
-        if (record.budget is not None) != (kind in ("account", "amend")):
+        if (record.budget is not None) != (kind in ("account", "amend", "reserve")):
             raise Bad(self.count, "it sets caps, or sets none, as no entry of its kind does")
         self._signed(record)
         if kind == "upgrade":
@@ -302,6 +329,13 @@ class Walk:
                 )
             if charge is not None and account.state is not None:
                 self._blocks(account, name, record, charge)
+            caps = account.caps
+            if (
+                charge is not None
+                and is_own_rule(caps)
+                and not holds(caps, charge, account.spent, account.opened, record.time)
+            ):
+                raise Bad(self.count, f"it charges more to account {name!r} than its caps bear")
             if account.state is None:
                 continue
             account.written = self.count
@@ -310,6 +344,8 @@ class Walk:
                     self.count,
                     f"what the blocks of account {name!r} have spent is not the sum of its charges",
                 )
+        if charge is not None:
+            self._reserved(record, charge)
         if states:
             raise Bad(self.count, "it says what blocks have spent of an account that has none")
 
@@ -355,7 +391,8 @@ class Walk:
         self.within_caps(name)
         if refused := may_set(self.owner, name, record.budget, account.budget):
             raise Bad(self.count, refused)
-        if (record.kind == "account") != (account.budget is None):
+        opens = record.kind in ("account", "reserve")
+        if opens != (account.budget is None):
             raise Bad(self.count, f"it opens account {name!r} anew, or changes none")
         caps, before = read_budget(record.budget), account.caps
         state = None
@@ -365,7 +402,7 @@ class Walk:
                 isinstance(before, BlockBudget)
                 and before.calendar.to_dict() == caps.calendar.to_dict()
             )
-            if record.kind == "account":
+            if opens:
                 state = NO_SPENDING
             elif not same or state is None:
                 assert promise is not None
@@ -374,11 +411,61 @@ class Walk:
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
         account.each = limits(caps.each) if isinstance(caps, BlockBudget) else None
+        if opens:
+            account.opened = record.time
+        if (record.kind == "reserve") != isinstance(caps, ReservedQuota):
+            raise Bad(self.count, "it reserves something, or nothing, as no entry of its kind does")
+        if isinstance(caps, ReservedQuota):
+            self._reserve(name, caps, record)
+
+    def _reserve(self, name: str, caps: ReservedQuota, record: Record) -> None:
+        """See that what is reserved could be, and keep it in mind."""
+        if name != f"{PREFIX}{caps.until}:{record.number}" or caps.until <= record.time:
+            raise Bad(self.count, "it makes a reservation under another name, or none that holds")
+        for of in caps.accounts:
+            account = self.accounts.get(of)
+            if account is None or account.budget is None or account.promise_text != record.promise:
+                raise Bad(self.count, "it reserves of an account that there is not")
+            if (
+                isinstance(account.caps, BlockBudget)
+                and not by_clock(account.caps)
+                and caps.read is None
+            ):
+                raise Bad(self.count, "it does not say of which blocks it reserves")
+            held = [*self._held(of, record.time), (caps.amount, caps.read)]
+            self._within(of, held, caps.read, record.time)
+        self.reservations[name] = caps
+
+    def _reserved(self, record: Record, charge: Units) -> None:
+        """See that a charge leaves what is reserved for others, and uses only what it may."""
+        totals = record.totals_after()
+        used = [name for name in totals if is_reservation(name)]
+        read = record.read_blocks()
+        if len(used) > 1 or any(unfit(self.reservations[name], totals, read) for name in used):
+            raise Bad(self.count, "it uses a reservation that is for something else")
+        for name in totals:
+            held = [] if is_reservation(name) else self._held(name, record.time)
+            if held:
+                self._within(name, held, read, record.time)
+
+    def _held(self, name: str, now: str) -> list[Held]:
+        """What open reservations hold of an account."""
+        return [
+            (caps.left(self.accounts[at].spent), caps.read)
+            for at, caps in self.reservations.items()
+            if name in caps.accounts and caps.until > now
+        ]
+
+    def _within(self, name: str, held: list[Held], read: BlockSet | None, now: str) -> None:
+        account = self.accounts[name]
+        assert account.caps is not None
+        if not room(account.caps, account.spent, account.state, read, held, account.opened, now):
+            raise Bad(self.count, f"it takes of account {name!r} what others have reserved")
 
     def _blocks(self, account: _Account, name: str, record: Record, charge: Units) -> None:
         """Charge the blocks that an entry reads, and hold them against their caps."""
         caps = account.caps
-        read = record.read_blocks()
+        read = current(caps, record.time) if by_clock(caps) else record.read_blocks()
         if read is None or account.state is None or not isinstance(caps, BlockBudget):
             raise Bad(self.count, f"it does not say which blocks of account {name!r} it reads")
         account.state, after = account.state.plus(read, charge)
@@ -415,13 +502,16 @@ class Walk:
         account = self.accounts[name]
         number, account.charged = account.charged, None
         caps = account.caps
-        if number is None or caps is None:
+        if number is None or caps is None or is_own_rule(caps):
+            # What has a rule of its own is held against every charge.
             return
         whole = caps.lifetime if isinstance(caps, BlockBudget) else caps
+        assert whole is None or isinstance(whole, BudgetFilter)
         if whole is not None and not within(limits(whole), account.spent):
             raise Bad(number, f"it charges more to account {name!r} than its caps bear")
 
 
+_TIME = _AT["time"]
 _NUMBER, _KIND, _PREVIOUS, _HASH = (_AT[name] for name in ("number", "kind", "previous", "hash"))
 _SIGNATURE, _TABLES, _TOTALS = (_AT[name] for name in ("signature", "tables", "totals"))
 _BUDGET, _PROMISE, _ANSWER = (_AT[name] for name in ("budget", "promise", "answer"))

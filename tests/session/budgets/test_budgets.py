@@ -91,6 +91,7 @@ def test_analysts_have_caps_of_their_own(tmp_path, frames):
     made = policy(
         tmp_path,
         budget={"epsilon": 2, "delta": 0},
+        quotas={"first_come": True},
         analysts={"ana": {"epsilon": 1}, "ben": {"epsilon": 2}},
     )
     with dt.open(made, sources=frames, analyst="ana") as ana:

@@ -1,0 +1,1 @@
+"""Quotas beside what is promised, reservations, and how long an account lasts."""
