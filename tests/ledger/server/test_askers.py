@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,8 @@ from click.testing import CliRunner
 
 import dither
 from dither.accounting import BudgetFilter
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import NULL, OTHERS, BlockSet
 from dither.cli import main
 from dither.errors import (
     BudgetError,
@@ -27,9 +30,11 @@ from dither.errors import (
     TokenError,
 )
 from dither.ledger import Ledger, _witness
-from dither.ledger._entries import canonical
+from dither.ledger._block_budget import BlockBudget
+from dither.ledger._entries import UNIT, canonical
 from dither.ledger._place import LedgerSchema
 from dither.ledger._roles import grants
+from dither.ledger.quotas._caps import QuestionQuota, WindowQuota
 from dither.privacy import Charge, Promise
 from ledger.earlier import earlier
 from ledger.stores import administrator, new_schema, rows
@@ -616,6 +621,39 @@ def test_whose_quotas_a_role_is_charged_to(owned: Ledger) -> None:
     assert owned.verify().ok
 
 
+def test_quotas_by_question_and_by_window(owned: Ledger) -> None:
+    """Charged as Python charges them, held by the server, and never left out."""
+    import psycopg
+
+    calendars = ("day", "week", "month", "quarter", "year")
+    rates = {f"{ANN[:-8]}@{every}:patient": every for every in calendars}
+    fifth, half = BudgetFilter(Fraction(1, 5)), BudgetFilter(Fraction(1, 2))
+    most = {"everybody@question:patient": QuestionQuota(fifth)}
+    windows = {name: WindowQuota(Calendar(every=every), half) for name, every in rates.items()}
+    owned.open_accounts(most | windows, PATIENT)
+    everything = [DATASET, ANN, *most, *windows]
+    with opened_by(owned, "ann") as book, raw(owned, "ann") as session:
+        for place in range(3):
+            book.charge(everything, TENTH, token=str(place), request=REQUEST, note={})
+        for left_out in (*most, *windows):
+            with pytest.raises(psycopg.Error) as refused:
+                charged(session, owned, accounts=[n for n in everything if n != left_out])
+            assert refused.value.sqlstate == "DTH06"
+        for tenths in (3, 1, 1):
+            amounts = {"epsilon": str(tenths * 10**17), "rho": str(45 * 10**15)}
+            said = {"accounts": everything, "token": f"raw {book.entries()[-1].number}"}
+            if tenths == 1:
+                charged(session, owned, **said, **amounts)
+                continue
+            with pytest.raises(psycopg.Error) as refused:
+                charged(session, owned, **said, **amounts)
+            assert refused.value.sqlstate == "DTH02"
+        with pytest.raises(psycopg.Error) as refused:
+            charged(session, owned, accounts=everything, token="one more")
+        assert refused.value.sqlstate == "DTH02"
+    assert owned.verify().ok
+
+
 def test_a_role_that_reads_reads(owned: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """It verifies and shows; its charges are refused, with what to run. One of the owner's
     amends."""
@@ -819,6 +857,130 @@ def test_what_was_done_to_the_functions_is_found(
     assert {said for said, problem in CHANGED.items() if problem not in found[said]} == set()
 
 
+VISITOR = Promise("visitor")
+IN_BLOCKS = "dataset:visitor"
+
+
+def some_blocks(words: Random) -> BlockSet:
+    """A set of months: few or many, with and without ends and names."""
+    ends = sorted(words.sample(range(24260, 24340), 2 * words.choice([0, 1, 1, 2, 20])))
+    ranges: list[tuple[int | None, int | None]] = list(zip(ends[::2], ends[1::2], strict=True))
+    if ranges and words.random() < 0.3:
+        ranges[0] = (None, ranges[0][1])
+    if ranges and words.random() < 0.3:
+        ranges[-1] = (ranges[-1][0], None)
+    named = [n for n in (NULL, OTHERS, 'table naïve ☃ \\ "') if words.random() < 0.3]
+    return BlockSet(tuple(ranges), frozenset(named)) or BlockSet.of_range(3, 3)
+
+
+def some_charge(words: Random) -> Charge:
+    """Of every kind, from the grain of the ledger to more than a block has."""
+    amount = words.choice([1, 7, 10**12, 10**17, 3 * 10**17]) * words.randint(1, 3) * UNIT
+    match words.randrange(5):
+        case 0:
+            return Charge.concentrated(amount / 20).promising(VISITOR)
+        case 1:
+            return Charge.approximate(amount, Fraction(1, 10**8)).promising(VISITOR)
+        case 2:
+            return Charge(amount, 0, None, 0, VISITOR)
+        case 3:
+            return Charge(None, 0, amount / 7, Fraction(1, 10**8), VISITOR)
+    return Charge.pure(amount, VISITOR)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_blocks_are_charged_as_python_charges_them(owned: Ledger, seed: int) -> None:
+    """Sequences of charges to blocks: the server admits what Python admits, and writes the same
+    state letter by letter, or a charge through Python would be refused."""
+    import psycopg
+
+    words = Random(seed)
+    each, whole = LOOSE, BudgetFilter(Fraction(3), Fraction(1, 10**6))
+    budget = BlockBudget(Calendar(every="month"), each, whole)
+    owned.open_accounts({IN_BLOCKS: budget}, VISITOR)
+    found = []
+    with opened_by(owned, "ann") as book, raw(owned, "ann") as session:
+        for place in range(40 if seed == 0 else 400):
+            blocks, charge = some_blocks(words), some_charge(words)
+            fits = book.balance(IN_BLOCKS).admits(charge, blocks)
+            found.append(fits)
+            if fits and words.random() < 0.5:
+                said = {"token": str(place), "request": REQUEST, "note": {}, "blocks": blocks}
+                book.charge([IN_BLOCKS], charge, **said)
+                continue
+            amounts = {
+                name: "infinite" if held is None else str(-(-held // UNIT))
+                for name in ("epsilon", "delta", "rho", "rho_delta")
+                for held in [getattr(charge, name)]
+            }
+            said = {"token": str(place), "accounts": [IN_BLOCKS], "note": '{"role":"ann"}'}
+            said |= {"promise": canonical(VISITOR.to_dict()), "blocks": canonical(blocks.to_dict())}
+            if fits:
+                charged(session, owned, **said, **amounts)
+            else:
+                with pytest.raises(psycopg.Error) as refused:
+                    charged(session, owned, **said, **amounts)
+                assert refused.value.sqlstate == "DTH02"
+    assert True in found
+    assert False in found
+    assert owned.verify().ok
+
+
+NO_SETS = (
+    '{"named":[],"ranges":[]}',
+    '{"named":[],"ranges":[[2,1]]}',
+    '{"named":[],"ranges":[[1,2],[3,4]]}',
+    '{"named":[],"ranges":[[5,6],[1,2]]}',
+    '{"named":[],"ranges":[[1,2],[2,3]]}',
+    '{"named":[],"ranges":[[1,null],[7,8]]}',
+    '{"named":[],"ranges":[[1,2],[null,8]]}',
+    '{"named":[],"ranges":[[1]]}',
+    '{"named":[],"ranges":[[1,2,3]]}',
+    '{"named":[],"ranges":[["1",2]]}',
+    '{"named":[],"ranges":[null]}',
+    '{"named":[],"ranges":[1]}',
+    '{"named":[],"ranges":[[1.5,2.5]]}',
+    '{"named":[],"ranges":[[1,1e3]]}',
+    '{"named":[],"ranges":[[-0,1]]}',
+    '{"named":[],"ranges":[[1,9999999999999999]]}',
+    '{"named":[],"ranges":[[1, 2]]}',
+    '{"ranges":[[1,2]],"named":[]}',
+    '{"named":[],"ranges":{}}',
+    '{"named":[],"ranges":null}',
+    '{"named":["null","null"],"ranges":[]}',
+    '{"named":["others","null"],"ranges":[]}',
+    '{"named":[1],"ranges":[]}',
+    '{"named":[null],"ranges":[]}',
+    '{"named":null,"ranges":[]}',
+    '{"ranges":[]}',
+    '{"named":[]}',
+    '{"more":1,"named":[],"ranges":[]}',
+    '{"named":[],"ranges":[],"ranges":[[1,2]]}',
+    "null",
+    "[]",
+)
+
+
+def test_sets_of_blocks_that_are_none(owned: Ledger) -> None:
+    """Ranges out of order, that touch or are empty, names twice, or something else: refused, and so
+    is a charge that names none where the account has blocks."""
+    import psycopg
+
+    budget = BlockBudget(Calendar(every="month"), ONE)
+    owned.open_accounts({IN_BLOCKS: budget}, VISITOR)
+    before = rows(owned)
+    said = {"accounts": [IN_BLOCKS], "note": '{"role":"ann"}'}
+    said |= {"promise": canonical(VISITOR.to_dict())}
+    with raw(owned, "ann") as session:
+        for blocks in (*NO_SETS, None):
+            with pytest.raises(psycopg.Error) as refused:
+                charged(session, owned, **said, blocks=blocks)
+            assert refused.value.sqlstate == "DTH07", blocks
+        assert rows(owned) == before
+        charged(session, owned, **said, blocks='{"named":["null"],"ranges":[[null,1],[3,null]]}')
+    assert owned.verify().ok
+
+
 def test_a_ledger_of_the_format_before_is_asked_once_it_is_upgraded(
     ledgers: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -888,9 +1050,9 @@ per = "block"
 lifetime = {{ epsilon = 2 }}
 ledger = {{ postgres = "{dsn}", schema = "{schema}" }}
 [analysts.ann]
-epsilon = 1.5
+epsilon = 0.75
 [analysts.ben]
-epsilon = 1
+epsilon = 0.25
 [tables.visits]
 source = "visits.parquet"
 block = {{ column = "day", every = "month" }}
@@ -921,12 +1083,12 @@ def test_a_session_asks_as_a_role(
     with dither.open(policy, analyst="ann") as session:
         session.learn("visits", "age", epsilon=0.25)
         question = session.sql(text)
-        release = question.release(0.5, token="t")
-        assert question.release(0.5, token="t").frame.equals(release.frame)
+        release = question.release(0.25, token="t")
+        assert question.release(0.25, token="t").frame.equals(release.frame)
         with pytest.raises(BudgetError, match="cannot bear this charge"):
-            question.release(0.5)
-        session.sql(text.replace("<", ">=")).release(0.5)
-        assert [held.spent.epsilon for held in session.balance()] == [Fraction(5, 4)] * 2
+            question.release(0.75)
+        session.sql(text.replace("<", ">=")).release(0.25)
+        assert [held.spent.epsilon for held in session.balance()] == [Fraction(3, 4)] * 2
         assert dither.verify(release.certificate, session.ledger).ok
         assert session.ledger.verify().ok
         assert {e.note.get("role") for e in session.ledger.entries() if e.charge} == {"ann"}

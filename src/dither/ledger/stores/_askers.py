@@ -120,8 +120,11 @@ def keep_caps(connection: Connection, budget: Mapping[str, Any]) -> None:
     from dither.ledger._block_budget import limits
     from dither.privacy.accounts._budget import BudgetFilter
 
-    pairs = [budget] if "blocks" not in budget else [budget["each"], budget["lifetime"]]
-    for pair in filter(None, pairs):
+    pairs = [budget, *(budget.get(name) for name in ("most", "each", "lifetime"))]
+    # What grows with time, and what is reserved, are rules that the functions do not know.
+    for pair in pairs:
+        if pair is None or pair.keys() != {"epsilon", "delta"}:
+            continue
         row = dict(zip(_MOST, limits(BudgetFilter.from_dict(dict(pair))), strict=True))
         held = insert_new(caps).values(epsilon=pair["epsilon"], delta=pair["delta"], **row)
         connection.execute(held.on_conflict_do_nothing())
@@ -205,8 +208,9 @@ def refusal(state: str, name: str) -> DitherError | None:
             return TokenError("this token was used for another request: take a new one")
         case "closed":
             return LedgerError(
-                f"an account of this charge is not open in {name}: the role that owns the ledger's "
-                "tables opens it (`dither ledger open`); nothing was charged"
+                f"an account of this charge is not open in {name}, and the role that owns the "
+                "ledger's tables opens it (`dither ledger open`); or it has caps that grow with "
+                "time (unlock), which the owner's role alone charges; nothing was charged"
             )
         case "caller":
             return LedgerError(

@@ -19,7 +19,6 @@ take for something else is refused.
 
 from __future__ import annotations
 
-from dither.ledger._accounts import QUOTAS
 from dither.ledger._entries import DOMAINS, FORMAT, HASHED, MORE, MOST_SOURCES
 
 __all__ = ["CALLED", "HELPERS", "REFUSALS"]
@@ -34,7 +33,8 @@ REFUSALS = {
 }
 """The SQLSTATE of each kind of refusal."""
 
-_QUOTAS = "|".join(name.removesuffix(":") for name in QUOTAS)
+_RULES = "question|day|week|month|quarter|year|unlock"
+"""What may stand behind the @ of a quota's name: the account of a rule of its own."""
 
 _DIGITS = 1018
 """So many digits a number may have; no amount of the ledger has more."""
@@ -246,6 +246,7 @@ IF octet_length(given) > 10000000 THEN {_refuse("malformed", "too long")} END IF
 held := given::jsonb;
 IF jsonb_typeof(held) <> 'object' OR jsonb_typeof(held -> 'ranges') IS DISTINCT FROM 'array'
     OR jsonb_typeof(held -> 'named') IS DISTINCT FROM 'array'
+    OR held -> 'ranges' = '[]' AND held -> 'named' = '[]'
     OR EXISTS (
         SELECT FROM jsonb_array_elements(held -> 'ranges') AS r
         WHERE jsonb_typeof(r) <> 'array' OR jsonb_array_length(r) <> 2
@@ -289,6 +290,25 @@ IF given IS DISTINCT FROM '{{"named":[' || (
     )
 THEN {_refuse("malformed", "no set of blocks")} END IF;
 RETURN held;
+END""",
+    ),
+    # The window of time that an entry's hour lies in, as a set of one block: `Calendar.block_of`.
+    "window_of": (
+        "every text, at text",
+        "jsonb",
+        "plpgsql IMMUTABLE",
+        f"""
+DECLARE
+    day date := left(at, 10)::date;
+    y bigint := extract(year FROM day);
+    m bigint := extract(month FROM day);
+    n bigint := CASE every WHEN 'year' THEN y WHEN 'quarter' THEN y * 4 + (m - 1) / 3
+        WHEN 'month' THEN y * 12 + m - 1 WHEN 'week' THEN (day - make_date(1, 1, 1)) / 7
+        WHEN 'day' THEN day - make_date(1, 1, 1) + 1 END;
+BEGIN
+IF n IS NULL THEN {_refuse("closed", "caps unknown")} END IF;
+RETURN jsonb_build_object('named', jsonb_build_array(), 'ranges',
+    jsonb_build_array(jsonb_build_array(n, n)));
 END""",
     ),
     # Refuses tables that a charge may not be bound to: `ReadTables.bound`, and `Walk._bound`.
@@ -346,6 +366,7 @@ END""",
         f"""
 DECLARE
     own text[];
+    named text[];
     everybody boolean;
 BEGIN
 SELECT array_agg(a.quota), bool_or(a.quota = '*') INTO own, everybody
@@ -354,18 +375,26 @@ IF own IS NULL OR unit IS NULL THEN {_refuse("caller", "not an asker")} END IF;
 IF ('dataset:' || unit) <> ALL (accounts) THEN
     {_refuse("caller", "the account of the data set is left out")}
 END IF;
+SELECT array_agg(regexp_replace(left(a, -length(unit) - 1), '@({_RULES})$', '')) INTO named
+FROM unnest(accounts) AS a WHERE a <> 'dataset:' || unit;
 IF EXISTS (
-    SELECT FROM unnest(accounts) AS a WHERE a <> 'dataset:' || unit AND (
-        a !~ '^({_QUOTAS}):' OR right(a, length(unit) + 1) <> ':' || unit
-        OR (NOT everybody AND a ~ '^(analyst|group):'
-            AND left(a, -length(unit) - 1) <> ALL (own))
-    )
+    SELECT FROM unnest(accounts) AS a
+    WHERE a <> 'dataset:' || unit AND right(a, length(unit) + 1) <> ':' || unit
+) OR EXISTS (
+    SELECT FROM unnest(named) AS q WHERE q <> 'everybody' AND q !~ '^purpose:'
+        AND q <> ALL (own) AND NOT (everybody AND q ~ '^(analyst|group):')
 ) THEN {_refuse("caller", "an account of somebody else")} END IF;
+-- Whatever is open of the caller's, of what is named and of everybody's, with its rules.
 IF EXISTS (
-    SELECT FROM unnest(own) AS q WHERE q <> '*' AND (q || ':' || unit) <> ALL (accounts)
-        AND EXISTS (
-            SELECT FROM {{schema}}.touches AS t WHERE t.account = q || ':' || unit AND t.sets_budget
-        )
+    SELECT FROM (
+        SELECT q || r || ':' || unit AS account
+        FROM unnest(own || named || ARRAY['everybody']) AS q,
+            unnest('{{""}}'::text[] || string_to_array('@{_RULES.replace("|", ",@")}', ',')) AS r
+        WHERE q <> '*'
+    ) AS x
+    WHERE x.account <> ALL (accounts) AND EXISTS (
+        SELECT FROM {{schema}}.touches AS t WHERE t.account = x.account AND t.sets_budget
+    )
 ) OR (
     NOT EXISTS (SELECT FROM unnest(accounts) AS a WHERE a ~ '^analyst:')
     AND EXISTS (
@@ -428,6 +457,8 @@ DECLARE
     state text;
     held text;
     reached text[];
+    reads jsonb;
+    in_blocks boolean := false;
     totals text[] := '{{}}';
     hashes text[] := '{{}}';
     states text[] := '{{}}';
@@ -462,6 +493,11 @@ END IF;
 PERFORM {{schema}}.check_caller(accounts, promised ->> 'unit');
 PERFORM {{schema}}.check_tables(before.tables::jsonb, later, promised);
 
+-- The hour; as `dated` has it.
+IF before.time::timestamptz > clock
+    AND before.time::timestamptz <= clock + make_interval(days => 1)
+THEN clock := before.time::timestamptz; END IF;
+e.time := to_char(clock AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24":00:00+00:00"');
 added := ARRAY[nullif(epsilon, 'infinite')::numeric, delta::numeric,
     nullif(rho, 'infinite')::numeric, rho_delta::numeric];
 FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
@@ -483,14 +519,23 @@ FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
         || coalesce(total[1]::text, 'infinite') || '","rho":"'
         || coalesce(total[3]::text, 'infinite') || '","rho_delta":"' || total[4] || '"}}');
     caps := setter.budget::jsonb;
-    IF caps ? 'blocks' THEN
-        IF caps - ARRAY['blocks', 'each', 'lifetime'] <> '{{}}' THEN
+    IF caps ? 'most' THEN
+        -- A quota of each question by itself.
+        total := added;
+        caps := CASE WHEN caps - 'most' = '{{}}' THEN caps -> 'most' ELSE caps END;
+    ELSIF caps ? 'blocks' THEN
+        IF caps - ARRAY['blocks', 'each', 'lifetime', 'clock'] <> '{{}}' THEN
             {_refuse("closed", "caps unknown")}
         END IF;
-        IF read IS NULL THEN {_refuse("malformed", "no blocks are named")} END IF;
+        reads := read;
+        IF caps ? 'clock' THEN
+            -- A quota for each window of time: the window that it is charged in.
+            reads := {{schema}}.window_of(caps -> 'blocks' ->> 'every', e.time);
+        ELSIF read IS NULL THEN {_refuse("malformed", "no blocks are named")}
+        ELSE in_blocks := true; END IF;
         SELECT s.text INTO STRICT held FROM {{schema}}.states AS s WHERE s.account = one;
         SELECT s.state, s.totals INTO STRICT state, reached
-        FROM {{schema}}.spread(held::jsonb, read, added[1], added[2], added[3], added[4]) AS s;
+        FROM {{schema}}.spread(held::jsonb, reads, added[1], added[2], added[3], added[4]) AS s;
         IF EXISTS (
             SELECT FROM unnest(reached) AS r WHERE NOT {{schema}}.admits(caps -> 'each',
                 (r::jsonb ->> 0)::numeric, (r::jsonb ->> 1)::numeric,
@@ -506,20 +551,16 @@ FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
         AND NOT {{schema}}.admits(caps, total[1], total[2], total[3], total[4])
     THEN {_refuse("budget", "an account cannot bear it")} END IF;
 END LOOP;
-IF read IS NOT NULL AND whose = '{{}}' THEN {_refuse("malformed", "no account has blocks")} END IF;
+IF read IS NOT NULL AND NOT in_blocks THEN {_refuse("malformed", "no account has blocks")} END IF;
 
--- The hour; as `dated` has it.
-IF before.time::timestamptz > clock
-    AND before.time::timestamptz <= clock + make_interval(days => 1)
-THEN clock := before.time::timestamptz; END IF;
-e.time := to_char(clock AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24":00:00+00:00"');
 e.kind := 'charge';
 e.token := token; e.request := request;
 e.epsilon := epsilon; e.delta := delta; e.rho := rho; e.rho_delta := rho_delta;
 e.totals := '{{' || array_to_string(totals, ',') || '}}';
 e.promise := promise; e.tables := tables; e.note := note;
-IF read IS NOT NULL THEN
-    e.blocks := '{{"read":' || blocks || ',"states":{{' || array_to_string(hashes, ',') || '}}}}';
+IF whose <> '{{}}' THEN
+    e.blocks := '{{' || coalesce('"read":' || blocks || ',', '') || '"states":{{'
+        || array_to_string(hashes, ',') || '}}}}';
 END IF;
 "number" := e.number;
 hash := {{schema}}.append(e);
