@@ -211,14 +211,21 @@ def say_remaining(balance: Balance) -> str:
 
 def _bar(balance: Balance) -> Text:
     """How much of the account is used, by the rule that leaves it more room."""
-    if balance.blocks is None:
-        return _filled(_share(balance.spent, balance.remaining), 8)
     from rich.text import Text
 
+    from dither.ledger.quotas._caps import QuestionQuota
+
+    if isinstance(balance.caps, QuestionQuota):
+        return Text("each anew", "dim")
+    if balance.blocks is None:
+        return _filled(_share(balance.spent, balance.remaining), 8)
     whole = balance.blocks.budget.lifetime
-    if whole is None:
-        return Text("see below", "dim")
-    return _filled(_share(balance.spent, whole.remaining(balance.spent)), 8)
+    if whole is not None:
+        return _filled(_share(balance.spent, whole.remaining(balance.spent)), 8)
+    # Of the fullest block.
+    spent = [*(one for _, one in balance.blocks.stretches()), *balance.blocks.named().values()]
+    each = balance.blocks.budget.each
+    return _filled(max((_share(one, each.remaining(one)) for one in spent), default=Fraction(0)), 8)
 
 
 def _share(spent: Charge, left: Remaining) -> Fraction:
