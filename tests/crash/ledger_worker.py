@@ -58,7 +58,7 @@ class SplitLedger(Ledger):
         tables: Mapping[str, str] | None = None,
     ) -> Charged:
         with self._store.read() as connection:
-            self._bear(connection, accounts, charge)
+            self._bear(connection, accounts, charge, None, ledger_chain.read_head(connection).time)
         time.sleep(0.03)
         with self._store.write() as connection:
             at = ledger_chain.read_head(connection)

@@ -155,7 +155,7 @@ def test_an_analyst_is_charged_beside_the_dataset(tmp_path):
     import dither as dt
 
     policy = policy_in(tmp_path, epsilon=2)
-    policy["analysts"] = {"ana": {"epsilon": "0.5"}, "bo": {"epsilon": 2}}
+    policy["analysts"] = {"ana": {"epsilon": "0.5"}, "bo": {"epsilon": "1.5"}}
     with dt.open(policy, analyst="ana", sources=SOURCES) as session:
         question = session.sql("SELECT COUNT(*) AS n FROM people")
         question.release("0.4", 0)
