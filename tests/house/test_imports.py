@@ -210,6 +210,7 @@ LIBRARIES = {
 DOORS: dict[str, str | None] = {
     "engines/duckdb/drift.py": "engines/duckdb/frames.py",
     "engines/postgres/": "_postgres.py",
+    "engines/spark/parted.py": "engines/spark/sessions.py",
     "examples/training_audit.py": "learn/deep/__init__.py",
     "inference/": "inference/__init__.py",
     "lab/audit/_contents.py": None,  # values of a library, which is there

@@ -3,6 +3,8 @@
 Charge first: `Ledger.charge` checks every account and writes the entry in one transaction that
 is on the disk when it returns. Nothing is ever refunded. See `dither.ledger.stores` for how a
 commit is made durable, and `dither.ledger.verification` for what a chain shows and what not.
+
+It is long because every check of a charge is made in the one transaction that writes it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from dither.errors import ArgumentError, DitherError  # noqa: E402
 from dither.learn.deep import FixedOrder, _checkpoint, train, trained  # noqa: E402
-from dither.learn.deep._checkpoint import Checkpoint  # noqa: E402
+from dither.learn.deep._checkpoint import RunCheckpoint  # noqa: E402
 
 torch.set_num_threads(1)
 X = torch.rand(50, 3, generator=torch.Generator().manual_seed(1))
@@ -64,7 +64,7 @@ def test_a_run_goes_on_exactly(
         with pytest.raises(Stopped):
             one_run(tmp_path / "run", step, **how)
         assert (tmp_path / "run").stat().st_mode & 0o777 == 0o600
-        assert Checkpoint._found(tmp_path / "run").key
+        assert RunCheckpoint._found(tmp_path / "run").key
     assert torch.equal(one_run(tmp_path / "run", **how), whole)
     body = (tmp_path / "run").read_bytes()
     held = _checkpoint._read(tmp_path / "run")
@@ -194,7 +194,7 @@ def test_a_death_between_claim_and_next_generation_loses_nothing(
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     """The second is refused while the first has the file."""
     with (
-        Checkpoint.opened(tmp_path / "run"),
+        RunCheckpoint.opened(tmp_path / "run"),
         pytest.raises(ArgumentError, match="another process"),
     ):
         one_run(tmp_path / "run", **HOW[0])

@@ -2,6 +2,8 @@
 
 The answer to a job is exact and its SQL cannot fail on any value. ``dialect`` says what each
 column's values are read as, ``sources`` what the lines of a CSV file are.
+
+It is long because one connection runs, counts parts and files, and is opened anew in one place.
 """
 
 from __future__ import annotations

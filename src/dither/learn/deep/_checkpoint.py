@@ -47,12 +47,12 @@ from dither.errors import ArgumentError, DitherError
 from dither.learn.deep._centre import buffers_of
 from dither.numeric import KeyedWords, Words
 
-__all__ = ["Checkpoint", "bound", "trained"]
+__all__ = ["RunCheckpoint", "bound", "trained"]
 
 _MAGIC = b"dither run 1\n"
 
 
-class Checkpoint:
+class RunCheckpoint:
     """The file of a run; see `opened`.
 
     Attributes
@@ -76,7 +76,7 @@ class Checkpoint:
 
     @staticmethod
     @contextlib.contextmanager
-    def opened(path: str | Path) -> Iterator[Checkpoint]:
+    def opened(path: str | Path) -> Iterator[RunCheckpoint]:
         """A new run's, or that of a run to go on with; one process has it at a time.
 
         Raises
@@ -95,12 +95,12 @@ class Checkpoint:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ArgumentError("checkpoint is in use by another process") from None
-            yield Checkpoint._found(place)
+            yield RunCheckpoint._found(place)
         finally:
             os.close(lock)
 
     @staticmethod
-    def _found(path: Path) -> Checkpoint:
+    def _found(path: Path) -> RunCheckpoint:
         used, waiting = _used(path), _beside(path, ".next")
         if waiting.exists():
             # A process died between its claim and the next generation, or before its claim.
@@ -116,7 +116,7 @@ class Checkpoint:
                 raise ArgumentError(
                     "checkpoint is gone, but a run was kept there before: choose another path"
                 )
-            return Checkpoint(path, fresh_key(), 0, b"", None, False)
+            return RunCheckpoint(path, fresh_key(), 0, b"", None, False)
         found = _read(path)
         assert found is not None
         if found.ended:
@@ -131,7 +131,7 @@ class Checkpoint:
             )
         return found
 
-    def _follows(self, last: Checkpoint, used: set[bytes]) -> bool:
+    def _follows(self, last: RunCheckpoint, used: set[bytes]) -> bool:
         """Whether this was written to be the next generation of one that was taken."""
         same = self.ended or self.key == last.key
         taken = _claim(last.key, last.generation) in used
@@ -292,7 +292,7 @@ def _used(path: Path) -> set[bytes]:
     return set(place.read_bytes().splitlines()) if place.exists() else set()
 
 
-def _read(path: Path, *, partly: bool = False) -> Checkpoint | None:
+def _read(path: Path, *, partly: bool = False) -> RunCheckpoint | None:
     """What a file holds; None for one that was not written to its end, where that may be."""
     body = path.read_bytes()
     head = len(_MAGIC) + 32
@@ -302,7 +302,7 @@ def _read(path: Path, *, partly: bool = False) -> Checkpoint | None:
             return None
         raise DitherError(f"{path.name} is not a checkpoint of a run, or was damaged")
     held = torch.load(io.BytesIO(body[head:]), weights_only=True)
-    return Checkpoint(
+    return RunCheckpoint(
         path, bytes(held["key"]), held["generation"], bytes(held["binding"]), held["state"],
         held["ended"],
     )  # fmt: skip

@@ -17,7 +17,7 @@ from dither._format import cost_text, number_text
 from dither.errors import ArgumentError, BudgetError, EngineError, PromiseError, TokenError
 from dither.learn.deep._account import Billing, bill_of
 from dither.learn.deep._centre import buffers_of
-from dither.learn.deep._checkpoint import Checkpoint, bound
+from dither.learn.deep._checkpoint import RunCheckpoint, bound
 from dither.learn.deep._data import as_pair
 from dither.learn.deep._optimizer import MEMORY, PrivateOptimizer, Source
 from dither.learn.deep._order import FixedOrder
@@ -226,14 +226,14 @@ def _default(given: Any, order: FixedOrder | None, value: float) -> Any:
 
 
 @contextmanager
-def _kept(path: str | Path | None, words: Source | None) -> Iterator[Checkpoint | None]:
+def _kept(path: str | Path | None, words: Source | None) -> Iterator[RunCheckpoint | None]:
     """The checkpoint of the run, if it has one."""
     if path is None:
         yield None
         return
     if words is not None:
         raise ArgumentError("words are those of the checkpoint's key: leave them out")
-    with Checkpoint.opened(path) as found:
+    with RunCheckpoint.opened(path) as found:
         yield found
 
 
@@ -258,10 +258,10 @@ class _Run:
         self.averaged = 0
         self.clips: list[float] = []
         self.watched: list[Progress] = []
-        self.kept: Checkpoint | None = None
+        self.kept: RunCheckpoint | None = None
         self.every = 1
 
-    def keep_in(self, kept: Checkpoint, every: int, bill: Billing | None) -> None:
+    def keep_in(self, kept: RunCheckpoint, every: int, bill: Billing | None) -> None:
         """Go on from a checkpoint, or begin one, and see the run charged: before the first step."""
         self.kept, self.every = kept, every
         kept.claim(self._binding(kept.key))

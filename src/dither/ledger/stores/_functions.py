@@ -15,6 +15,8 @@ sorted byte by byte, and no literal has a backslash, which a setting could give 
 Of an argument in JSON only the one canonical text is taken. ``canonical`` writes it anew from what
 was parsed, so that a key given twice, a number with a point, or an escape that another reader might
 take for something else is refused.
+
+It is long because what one question or account passes is told in one place.
 """
 
 from __future__ import annotations

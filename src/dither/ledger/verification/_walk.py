@@ -3,6 +3,8 @@
 Most entries are charges and answers, and say what was expected word for word. Those are compared as
 text, without reading it: `_Walk._expected`. Whatever differs in one letter is read and looked at in
 full: `_Walk._meaning`, which accepts all that the first accepts.
+
+It is long because one walk holds the state that all of its checks read.
 """
 
 from __future__ import annotations
