@@ -23,7 +23,6 @@ from dither.plan.facts.points import (
     Values,
     complement,
     first_of_year,
-    meet,
     period_start,
 )
 from dither.plan.facts.values import Scope
@@ -89,11 +88,11 @@ class Conditions:
         each = [self._compared("=", operand, value) for value in values]
         ranges = tuple(held for true, _ in each for held in true.ranges)
         true = BlockSet(ranges, frozenset().union(*(true.named for true, _ in each)))
-        if all(not meet(*one) for one in each):
+        if all(not true & false for true, false in each):
             return true, complement(true)
         false = ANYTHING
         for _, other in each:
-            false = meet(false, other)
+            false &= other
         return true, false
 
     def _compared(self, op: str, operand: Part, value: Value) -> Truths:
@@ -112,7 +111,7 @@ class Conditions:
         if at is None or beyond is None:
             same = points.same(value) if op == "=" and operand == self._column else None
             return UNSURE if same is None else same
-        true = {">=": at, ">": beyond, "=": meet(at, complement(beyond))}[op]
+        true = {">=": at, ">": beyond, "=": at & complement(beyond)}[op]
         return true, complement(true)
 
     def _from(self, operand: Part, value: Value, *, strict: bool) -> Values | None:
@@ -146,7 +145,7 @@ def _all(each: Iterable[Truths]) -> Truths:
     """AND: true where all are, false where any is."""
     true, false = ANYTHING, NO_BLOCKS
     for one, other in each:
-        true, false = meet(true, one), false | other
+        true, false = true & one, false | other
     return true, false
 
 

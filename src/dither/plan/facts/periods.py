@@ -10,7 +10,7 @@ from dither.plan.facts.ranges import LONGEST_LIST, Facts
 from dither.plan.functions import part_of
 from dither.plan.schema import Kind
 
-__all__ = ["part_facts", "truncated_facts"]
+__all__ = ["following", "part_facts", "truncated", "truncated_facts"]
 
 _REACH = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}
 """Days from the first day of a period that always lead into the next one, and not past it."""
@@ -33,10 +33,10 @@ def truncated_facts(part: str, facts: Facts) -> Facts:
         return _time_truncate(part, facts)
     if not isinstance(facts.lower, dt.date) or not isinstance(facts.upper, dt.date):
         return Facts(Kind.DATE, nullable=facts.nullable)
-    first, last = _truncated(facts.lower, part), _truncated(facts.upper, part)
+    first, last = truncated(facts.lower, part), truncated(facts.upper, part)
     days, day = [first], first
     while day < last and len(days) <= LONGEST_LIST:
-        day = _truncated(day + dt.timedelta(days=_REACH[part]), part)
+        day = following(day, part)
         days.append(day)
     # A list that was cut short is none: keys would miss what lies beyond.
     domain = tuple(days) if day >= last else None
@@ -59,7 +59,8 @@ def _first_moment(value: dt.datetime, part: str) -> dt.datetime:
     return value.replace(microsecond=0, **dict.fromkeys(finer, 0))  # type: ignore[arg-type]
 
 
-def _truncated(value: dt.date, part: str) -> dt.date:
+def truncated(value: dt.date, part: str) -> dt.date:
+    """The first day of the period that a day is in."""
     day = value.date() if isinstance(value, dt.datetime) else value
     match part:
         case "year":
@@ -71,3 +72,14 @@ def _truncated(value: dt.date, part: str) -> dt.date:
         case "week":
             return day - dt.timedelta(days=day.weekday())
     return day
+
+
+def following(start: dt.date, part: str) -> dt.date:
+    """The first day of the next period.
+
+    Raises
+    ------
+    OverflowError
+        That would be beyond the year 9999.
+    """
+    return truncated(start + dt.timedelta(days=_REACH[part]), part)

@@ -17,6 +17,7 @@ from typing import Any
 
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import NULL, OTHERS, BlockSet
+from dither.plan.facts.periods import following, truncated
 from dither.plan.schema import Kind, Value
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "Values",
     "complement",
     "first_of_year",
-    "meet",
     "period_start",
 ]
 
@@ -67,23 +67,6 @@ def complement(values: Values) -> Values:
             return BlockSet(tuple(found))
         start = high + 1
     return BlockSet((*found, (start, None)))
-
-
-def meet(one: Values, other: Values) -> Values:
-    """What is in both; in one pass, since a set may have very many ranges."""
-    found: list[tuple[int | None, int | None]] = []
-    i = j = 0
-    while i < len(one.ranges) and j < len(other.ranges):
-        (low, high), (first, last) = one.ranges[i], other.ranges[j]
-        start = first if low is None else low if first is None else max(low, first)
-        end = last if high is None else high if last is None else min(high, last)
-        if start is None or end is None or start <= end:
-            found.append((start, end))
-        if high is None or (last is not None and last <= high):
-            j += 1
-        else:
-            i += 1
-    return BlockSet(tuple(found), one.named & other.named)
 
 
 NEVER: Any = object()
@@ -246,31 +229,15 @@ def period_start(value: Value, part: str, *, strict: bool) -> Any:
     if not isinstance(value, dt.date):
         return None
     day, midnight = _moment(value)
-    match part:
-        case "year":
-            own = day.replace(month=1, day=1)
-        case "quarter":
-            own = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "month":
-            own = day.replace(day=1)
-        case "week":
-            own = day - dt.timedelta(days=day.weekday())
-        case _:
-            own = day
+    own = truncated(day, part)
     return own if own == day and midnight and not strict else _next(own, part)
 
 
 def _next(start: dt.date, part: str) -> Any:
     """The start of the next period."""
     try:
-        match part:
-            case "year":
-                return start.replace(year=start.year + 1)
-            case "quarter" | "month":
-                month = start.month - 1 + PERIODS[part]
-                return dt.date(start.year + month // MONTHS, month % MONTHS + 1, 1)
-        return start + dt.timedelta(days=7 if part == "week" else 1)
-    except (ValueError, OverflowError):
+        return following(start, part)
+    except OverflowError:
         return NEVER
 
 
