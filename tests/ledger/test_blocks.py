@@ -131,6 +131,8 @@ def test_blocks_are_given_where_there_are_any(monthly: Ledger) -> None:
         )
     with pytest.raises(ArgumentError, match="blocks must be a BlockSet"):
         spend(monthly, "a", [1])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="blocks must hold at least one block"):
+        spend(monthly, "a", BlockSet())
     assert monthly.balance("visits").spent.free
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from dither.ledger._block_budget import BlockBudget, Budget
 from dither.ledger._entries import Tables, canonical, dated
 from dither.ledger._owner import LedgerOwner, may_set, owner_note, read_owner, signer
 from dither.ledger._shown import ShownLedger
+from dither.ledger.stores._store import asking_role
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from dither.ledger._signing import OwnerKey, PublicKey
     from dither.ledger._states import BlockState
 
-__all__ = ["ChangedLedger", "carried", "opened"]
+__all__ = ["ChangedLedger", "caps_json", "carried", "check_blocks", "opened"]
 
 
 class ChangedLedger(ShownLedger):
@@ -119,7 +120,7 @@ class ChangedLedger(ShownLedger):
     ) -> list[str]:
         """Open accounts of one promise, all or none, as `ensure_account` does; the new ones."""
         check_promise(promise)
-        texts = {name: budget_json(name, budget) for name, budget in caps.items()}
+        texts = caps_json(caps)
 
         def missing(connection: Connection) -> list[str]:
             accounts = {name: chain.read_account(connection, name) for name in texts}
@@ -138,6 +139,34 @@ class ChangedLedger(ShownLedger):
             for name in new:
                 opened(writing, name, texts[name], promise, signs)
         return new
+
+    def _open_missing(
+        self, writing: chain.Writing, texts: Mapping[str, str], promise: Promise
+    ) -> None:
+        """Open the accounts that are not there, in the transaction that charges them.
+
+        Raises
+        ------
+        LedgerError
+            One has other caps; or one is not there, and whoever charges may open none.
+        """
+        for name, text in texts.items():
+            if not same_caps(chain.read_account(writing.connection, name), text, promise):
+                self._refuse_to_open(writing.connection, name)
+                opened(writing, name, text, promise, None)
+
+    def _refuse_to_open(self, connection: Connection, name: str) -> None:
+        if (role := asking_role(connection)) is not None:
+            raise LedgerError(
+                f"account {name!r} is not open, and the role {role!r} may charge accounts and open "
+                "none: the role that owns the ledger's tables opens them, with `dither ledger open "
+                "POLICY`; nothing was charged"
+            )
+        if read_owner(connection) is not None:
+            raise LedgerError(
+                f"account {name!r} is not open, and {self.name} has an owner, who opens accounts: "
+                "`dither ledger open POLICY --key OWNER.key`; nothing was charged"
+            )
 
     def amend(
         self,
@@ -205,6 +234,22 @@ class ChangedLedger(ShownLedger):
 def _today(last: str) -> dt.date:
     """The day by the clock, or that of the newest entry where the clock was set back."""
     return dt.datetime.fromisoformat(dated(last)).date()
+
+
+def caps_json(accounts: Sequence[str] | Mapping[str, Budget]) -> dict[str, str]:
+    """The caps that a charge names beside its accounts, as entries hold them."""
+    caps = accounts if isinstance(accounts, Mapping) else {}
+    return {name: budget_json(name, budget) for name, budget in caps.items()}
+
+
+def check_blocks(blocks: BlockSet | None) -> None:
+    """Refuse what is no set of blocks, or an empty one."""
+    if blocks is None:
+        return
+    if not isinstance(blocks, BlockSet):
+        raise ArgumentError("blocks must be a BlockSet, or left out")
+    if not blocks:
+        raise ArgumentError("blocks must hold at least one block: whatever reads no row is free")
 
 
 def budget_json(name: str, budget: Budget) -> str:

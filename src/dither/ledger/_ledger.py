@@ -43,7 +43,7 @@ from dither.ledger._accounts import (
 )
 from dither.ledger._bindings import ReadTables, Source, doubt, same_text
 from dither.ledger._block_budget import BlockBudget, limits, within
-from dither.ledger._changes import budget_json, opened
+from dither.ledger._changes import caps_json, check_blocks
 from dither.ledger._entries import (
     FORMAT,
     UNIT,
@@ -56,7 +56,6 @@ from dither.ledger._entries import (
     digest,
     reading,
 )
-from dither.ledger._owner import read_owner
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import BlockState, units_of
 from dither.ledger._witness import Witness
@@ -77,7 +76,6 @@ from dither.ledger.quotas._reserving import (
 from dither.ledger.stores._opening import opened_store
 from dither.ledger.stores._store import (
     Store,
-    asking_role,
     columns_of,
     entries,
     format_of,
@@ -295,14 +293,8 @@ class Ledger(ReservingLedger):
             A table is charged for the first time that may hold the rows of another account's.
         """
         names = checked_accounts(accounts)
-        caps = accounts if isinstance(accounts, Mapping) else {}
-        texts = {name: budget_json(name, caps[name]) for name in caps}
-        if blocks is not None and not isinstance(blocks, BlockSet):
-            raise ArgumentError("blocks must be a BlockSet, or left out")
-        if blocks is not None and not blocks:
-            raise ArgumentError(
-                "blocks must hold at least one block: whatever reads no row is free"
-            )
+        texts = caps_json(accounts)
+        check_blocks(blocks)
         check_text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
@@ -325,10 +317,7 @@ class Ledger(ReservingLedger):
             known = writing.at.tables
             bound = read.bound(known, promise)
             doubts += self._doubts(read, known, promise)
-            for name, text in texts.items():
-                if not same_caps(chain.read_account(connection, name), text, promise):
-                    self._refuse_to_open(connection, name)
-                    opened(writing, name, text, promise, None)
+            self._open_missing(writing, texts, promise)
             # One hour for the check and for the entry: `verify` reads it there.
             now = dated(writing.at.time)
             used = [] if reservation is None else [holder_account(connection, reservation, now)]
@@ -464,7 +453,7 @@ class Ledger(ReservingLedger):
             An account has other caps.
         """
         check_promise(promise)
-        texts = {name: budget_json(name, caps) for name, caps in (accounts or {}).items()}
+        texts = caps_json(accounts or {})
         read = ReadTables(tables or {}, sources, same)
         with self._reading() as (connection, at):
             for name, text in texts.items():
@@ -655,19 +644,6 @@ class Ledger(ReservingLedger):
         if account is None:
             raise LedgerError(f"no account {name!r}{nearest(name, _names(connection))}")
         return account
-
-    def _refuse_to_open(self, connection: Connection, name: str) -> None:
-        if (role := asking_role(connection)) is not None:
-            raise LedgerError(
-                f"account {name!r} is not open, and the role {role!r} may charge accounts and open "
-                "none: the role that owns the ledger's tables opens them, with `dither ledger open "
-                "POLICY`; nothing was charged"
-            )
-        if read_owner(connection) is not None:
-            raise LedgerError(
-                f"account {name!r} is not open, and {self.name} has an owner, who opens accounts: "
-                "`dither ledger open POLICY --key OWNER.key`; nothing was charged"
-            )
 
     def _bear(
         self,

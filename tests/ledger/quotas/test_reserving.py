@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -14,8 +13,7 @@ from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, BudgetError, LedgerError, PromiseError
-from dither.ledger import BlockBudget, Ledger, _entries
-from dither.ledger._place import LedgerSchema
+from dither.ledger import BlockBudget, Ledger
 from dither.ledger._states import NOTHING, added, units_of
 from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota, WindowQuota
 from dither.ledger.quotas._reserved import room
@@ -29,30 +27,10 @@ CAPS = {
     "analyst:ana:patient": BudgetFilter(Fraction(4, 5)),
 }
 NOON = datetime(2024, 2, 4, 12, 30, tzinfo=UTC)
+NOW = NOON
 HOUR = timedelta(hours=1)
 JANUARY = BlockSet.of_range(2024 * 12, 2024 * 12)
 FEBRUARY = BlockSet.of_range(2024 * 12 + 1, 2024 * 12 + 1)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
-    """What the machine's clock says: the last of these."""
-    said = [NOON]
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:
-            return said[-1]
-
-    monkeypatch.setattr(_entries, "datetime", Clock)
-    return said
-
-
-@pytest.fixture
-def ledger(place: Path | LedgerSchema, clock: list[datetime]) -> Iterator[Ledger]:
-    """One of no account."""
-    with Ledger.open(place) as opened:
-        yield opened
 
 
 def tenths(number: int) -> Charge:
@@ -144,6 +122,8 @@ def test_a_reservation_is_of_the_same_accounts_and_blocks(ledger: Ledger) -> Non
         Calendar(every="month"), BudgetFilter(Fraction(1, 2)), BudgetFilter(Fraction(2))
     )
     caps = {"dataset:patient": each, "analyst:ana:patient": BudgetFilter(Fraction(9))}
+    with pytest.raises(ArgumentError, match="blocks must hold at least one block"):
+        ledger.reserve(caps, tenths(3), until=NOON + HOUR, blocks=BlockSet())
     made = ledger.reserve(caps, tenths(3), until=NOON + HOUR, blocks=JANUARY)
     with pytest.raises(BudgetError, match="2024-01"):
         spend(ledger, 3, caps, blocks=JANUARY)

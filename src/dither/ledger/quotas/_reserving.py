@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger import _chain as chain
-from dither.ledger._accounts import AccountState, checked_accounts, same_caps
-from dither.ledger._changes import ChangedLedger, budget_json, opened
+from dither.ledger._accounts import AccountState, checked_accounts
+from dither.ledger._changes import ChangedLedger, caps_json, check_blocks
 from dither.ledger._entries import UNIT, canonical, dated
 from dither.ledger._states import units_of
 from dither.ledger.quotas._caps import ReservedQuota
@@ -49,7 +49,6 @@ class ReservingLedger(ChangedLedger):
             blocks: BlockSet | None,
             now: str,
         ) -> tuple[dict[str, Charge], dict[str, BlockState]]: ...
-        def _refuse_to_open(self, connection: Connection, name: str) -> None: ...
 
     def reserved(self, reservation: str) -> Balance:
         """What is left of the open reservation whose id this is, as of an account.
@@ -108,19 +107,14 @@ class ReservingLedger(ChangedLedger):
         names = checked_accounts(accounts)
         if any(map(is_reservation, names)):
             raise ArgumentError("accounts must not be reservations themselves")
-        caps = accounts if isinstance(accounts, Mapping) else {}
-        texts = {name: budget_json(name, caps[name]) for name in caps}
-        if blocks is not None and not isinstance(blocks, BlockSet):
-            raise ArgumentError("blocks must be a BlockSet, or left out")
+        texts = caps_json(accounts)
+        check_blocks(blocks)
         known, holder = new_secret()
         with self._writing() as writing:
             connection = writing.connection
             now = dated(writing.at.time)
             lapses = read_until(until, now)
-            for name, text in texts.items():
-                if not same_caps(chain.read_account(connection, name), text, promise):
-                    self._refuse_to_open(connection, name)
-                    opened(writing, name, text, promise, None)
+            self._open_missing(writing, texts, promise)
             # As a charge would be borne, which is then not made.
             self._bear(connection, names, cost, blocks, now)
             quota = ReservedQuota(units_of(cost), tuple(sorted(names)), lapses, holder, blocks)
