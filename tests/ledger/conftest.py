@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from dither.accounting import BudgetFilter
-from dither.ledger import Ledger
+from dither.ledger import Ledger, _entries
 from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
 from ledger.stores import new_schema
@@ -35,6 +36,20 @@ def place(
         return tmp_path / "visits.ledger"
     monkeypatch.setenv("LEDGER_DSN", request.getfixturevalue("ledgers").owner)
     return new_schema()
+
+
+@pytest.fixture
+def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """What the machine's clock says: the last of these, and at first the module's ``NOW``."""
+    said = [request.module.NOW]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:
+            return said[-1]
+
+    monkeypatch.setattr(_entries, "datetime", Clock)
+    return said
 
 
 @pytest.fixture

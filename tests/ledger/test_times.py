@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-import pytest
-
 import dither as dt
-from dither.ledger import Ledger, _entries
+from dither.ledger import Ledger
 from dither.ledger._entries import dated
 from dither.privacy import Charge, Promise
 from ledger.stores import record
@@ -16,20 +14,7 @@ from query.query_data import policy, regions, visits
 
 SOURCES = {"visits": visits(), "regions": regions()}
 TENTH = Charge.pure(Fraction(1, 10), Promise("patient"))
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
-    """What the machine's clock says: the last of these."""
-    said = [datetime(2026, 11, 22, 9, 59, 58, 123456, UTC)]
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:
-            return said[-1]
-
-    monkeypatch.setattr(_entries, "datetime", Clock)
-    return said
+NOW = datetime(2026, 11, 22, 9, 59, 58, 123456, UTC)
 
 
 def test_times_are_hours(full: Ledger) -> None:

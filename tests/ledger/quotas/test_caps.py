@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.errors import ArgumentError, BudgetError
-from dither.ledger import Ledger, OwnerKey, _entries
+from dither.ledger import Ledger, OwnerKey
 from dither.ledger._accounts import Balance, is_quota, quota_of
-from dither.ledger._place import LedgerSchema
 from dither.ledger._states import NOTHING, added, units_of
 from dither.ledger.quotas._caps import (
     QuestionQuota,
@@ -43,27 +41,7 @@ CAPS = {
 }
 SUNDAY = datetime(2024, 2, 4, 23, 59, 59, 999999, UTC)
 """The last moment of a week."""
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
-    """What the machine's clock says: the last of these."""
-    said = [SUNDAY]
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:
-            return said[-1]
-
-    monkeypatch.setattr(_entries, "datetime", Clock)
-    return said
-
-
-@pytest.fixture
-def ledger(place: Path | LedgerSchema, clock: list[datetime]) -> Iterator[Ledger]:
-    """One of no account."""
-    with Ledger.open(place) as opened:
-        yield opened
+NOW = SUNDAY
 
 
 def spend(ledger: Ledger, *names: str, tenths: Fraction | int = 1) -> None:

@@ -16,7 +16,7 @@ Of an argument in JSON only the one canonical text is taken. ``canonical`` write
 was parsed, so that a key given twice, a number with a point, or an escape that another reader might
 take for something else is refused.
 
-It is long because what one question or account passes is told in one place.
+It is long because these texts call each other, and are read beside each other.
 """
 
 from __future__ import annotations
