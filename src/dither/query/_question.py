@@ -33,13 +33,12 @@ from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without
 from dither.query._preview import Preview, budget_for, check_sizes, has_width, preview
 from dither.query._release import Release, release_data
 from dither.session._opened import UNSTORED, OpenedPolicy
-from dither.session._pricing import Affordable, affordable
+from dither.session._pricing import Affordable
 from dither.session._request import (
     AnsweredRequest,
     Request,
     UnreleasedQuestion,
     largest_that_fits,
-    price_of,
 )
 from dither.sql import Names, parse_order, parse_released, to_sql
 
@@ -311,8 +310,7 @@ class Question(UnreleasedQuestion):
             is exact, by both rules of their filters, as long as nobody else asks.
         """
         self._opened.check_open()
-        price = price_of(self, self._opened, epsilon, delta)
-        return affordable(price, self._opened.balances([price.promise]))
+        return self._asked_at(epsilon, delta).affordable()
 
     def _asked_at(self, epsilon: Number, delta: Number | None) -> Request:
         """What a release at this price asks for."""

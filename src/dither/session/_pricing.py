@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from dither._format import loss_text
+from dither._search import least_integer
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, nearest
 from dither.ledger import UNIT, Balance
@@ -144,20 +145,10 @@ def affordable(price: Price, balances: Iterable[Balance]) -> Affordable:
     one = price.charge.rounded_up(UNIT)
 
     def times(balance: Balance) -> int:
-        def bears(number: int) -> bool:
-            return balance.bears_each(one, number, price.blocks)
-
-        if not bears(1):
-            return 0
-        low, high = 1, 2
-        while high <= MOST and bears(high):
-            low, high = high, 2 * high
-        if high > MOST:
-            return MOST
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if bears(middle) else (low, middle)
-        return low
+        beyond = least_integer(
+            lambda number: not balance.bears_each(one, number, price.blocks), 1, most=MOST
+        )
+        return MOST if beyond is None else beyond - 1
 
     found = {balance.name: times(balance) for balance in balances}
     tightest = min(found, key=lambda name: found[name])

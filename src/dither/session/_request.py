@@ -169,6 +169,15 @@ class Request:
         """What the ledger would be charged."""
         return self.loss.charge
 
+    @property
+    def priced(self) -> Price:
+        """The same, with what bears it."""
+        return Price(self.price, self.promise, self.blocks)
+
+    def affordable(self) -> Affordable:
+        """How many more like this can be paid."""
+        return affordable(self.priced, self.opened.balances([self.promise]))
+
     def release(self, token: str | None = None, reuse: bool | None = None) -> AnsweredRequest:
         """Pass all steps, from the replay to the store.
 
@@ -423,10 +432,6 @@ def _names(kind: type) -> set[str]:
     return {*dir(kind), *((f.name for f in fields(kind)) if is_dataclass(kind) else ())}
 
 
-def _quiet(found: Any) -> None:
-    """Hears nothing."""
-
-
 def price_of(question: Any, opened: OpenedPolicy, epsilon: Any = None, delta: Any = None) -> Price:
     """What a question would be charged.
 
@@ -436,7 +441,7 @@ def price_of(question: Any, opened: OpenedPolicy, epsilon: Any = None, delta: An
         It is none, or of another session; or epsilon is missing, or was given beside a price.
     """
     if isinstance(question, PricedQuestion):
-        request = question._request(_quiet)
+        request = question._request(listener(None))
     elif isinstance(question, UnreleasedQuestion) and hasattr(question, "_asked_at"):
         if epsilon is None:
             raise ArgumentError("epsilon must be given: what each question may cost")
@@ -445,7 +450,7 @@ def price_of(question: Any, opened: OpenedPolicy, epsilon: Any = None, delta: An
         raise ArgumentError("questions must be questions of this session, not released yet")
     if request.opened is not opened:
         raise ArgumentError("questions must be of this session: another has other accounts")
-    return Price(request.price, request.promise, request.blocks)
+    return request.priced
 
 
 class PricedQuestion(UnreleasedQuestion, Generic[Released]):
@@ -515,9 +520,8 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
 
         Nothing is charged.
         """
-        request = self._request(_quiet)
-        price = Price(request.price, request.promise, request.blocks)
-        return affordable(price, request.opened.balances([request.promise]))
+        request = self._request(listener(None))
+        return request.affordable()
 
     def _released(
         self, token: str | None, progress: Progress | None = None, *, reuse: bool | None = None

@@ -11,8 +11,8 @@ import pytest
 import dither as dt
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError
-from dither.ledger import _entries
-from dither.privacy import Charge
+from dither.ledger import Balance, _entries
+from dither.privacy import Charge, Promise
 from dither.session._pricing import MOST, Price, affordable, price_list
 from query.query_data import policy
 
@@ -183,6 +183,15 @@ def test_how_many_more_is_exact_by_both_rules(spent, charge):
     tiny = Price(Charge.pure(F(1, 10**18), promise), promise)
     if spent.epsilon is not None:
         assert affordable(tiny, held).times == MOST
+
+
+@pytest.mark.parametrize("times", [1, 7, 2**29 - 1, 2**29 + 1, MOST - 1, MOST, MOST + 1])
+def test_how_many_fit_is_exact_up_to_where_nobody_counts(times):
+    """Between powers of two as at them, and not one more than there are."""
+    promise = Promise("patient")
+    one = Charge.pure(F(1), promise)
+    held = [Balance.of("visits", promise, BudgetFilter(F(times)), Charge(promise=promise), None)]
+    assert affordable(Price(one, promise), held).times == min(times, MOST)
 
 
 def test_forecasts_follow_charges_and_hours(tmp_path, frames, clock):
