@@ -37,7 +37,7 @@ TESTS = [
     "tests/privacy/test_theorems.py",
     "tests/noise/test_cells.py",
     "tests/noise/test_staircase.py",
-    "tests/mechanisms/test_allocate.py",
+    "tests/mechanisms/test_allocation.py",
     "tests/mechanisms/test_for_error.py",
     "tests/mechanisms/test_inversion.py",
     "tests/mechanisms/test_ratio.py",

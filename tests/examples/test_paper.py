@@ -19,7 +19,7 @@ from dither.cli import main
 from dither.errors import ArgumentError
 from dither.examples import paper as reproduce
 from dither.examples.paper import numbers
-from dither.examples.paper.claims import meets_definition_3
+from dither.examples.paper.all_claims import meets_definition_3
 from dither.examples.paper.claims_of_means import claims_of_means
 from dither.examples.paper.figures import EPSILONS, PaperCurve, PaperFigure, PaperPanel, exponent
 from dither.examples.paper.frequencies import MARGINALS, USERS, variance_printed

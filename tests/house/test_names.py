@@ -127,3 +127,14 @@ def test_root_refuses_what_it_lacks() -> None:
     """An unknown name is an ordinary AttributeError."""
     with pytest.raises(AttributeError, match="no attribute 'opens'"):
         _ = dither.opens
+
+
+def test_no_module_is_called_like_what_its_package_exports() -> None:
+    """Else which of the two ``package.name`` gives hangs on who imported what first."""
+    hidden = []
+    for module in pkgutil.walk_packages(dither.__path__, "dither."):
+        package, _, name = module.name.rpartition(".")
+        exported = getattr(importlib.import_module(package), name, None)
+        if not (exported is None or inspect.ismodule(exported)):
+            hidden.append(module.name)
+    assert hidden == []

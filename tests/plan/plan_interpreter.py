@@ -63,6 +63,10 @@ def _call(node: ex.Call, operands: list[Any], options: tuple[Any, ...]) -> Any:
     read = [float(x) if isinstance(x, Fraction) else x for x in operands]
     kinds = zip(read, node.kinds, strict=True)
     found = node.signature.meaning(*(float(x) if k == "real" else x for x, k in kinds), *options)
+    # What is given back as it came is still a third, and not the double nearest to it.
+    for exact, given in zip(operands, read, strict=True):
+        if isinstance(exact, Fraction) and isinstance(found, float) and found == given:
+            return exact
     # As it prints: 0.1 for the double that is nearest to it.
     return Fraction(repr(found)) if isinstance(found, float) else found
 

@@ -22,11 +22,11 @@ from dither.mechanisms.adaptive.sparse_vector import AboveThreshold as AboveThre
 from dither.mechanisms.adaptive.sparse_vector import SparseAnswer as SparseAnswer
 from dither.mechanisms.adaptive.sparse_vector import SparseVector
 from dither.mechanisms.adaptive.subsample_aggregate import SubsampleAggregate
-from dither.mechanisms.allocate import Allocation as Allocation
-from dither.mechanisms.allocate import Allotment as Allotment
-from dither.mechanisms.allocate import KeyDiscovery as KeyDiscovery
-from dither.mechanisms.allocate import NoiseRequest as NoiseRequest
-from dither.mechanisms.allocate import allocate as allocate
+from dither.mechanisms.allocation import Allocation as Allocation
+from dither.mechanisms.allocation import Allotment as Allotment
+from dither.mechanisms.allocation import KeyDiscovery as KeyDiscovery
+from dither.mechanisms.allocation import NoiseRequest as NoiseRequest
+from dither.mechanisms.allocation import allocate as allocate
 from dither.mechanisms.chooser import ChosenNoise as ChosenNoise
 from dither.mechanisms.chooser import choose
 from dither.mechanisms.counts.binary_tree import BinaryTree

@@ -6,7 +6,7 @@ marginals, which stand here; means need the heights and weights of the SOCR grow
 file.
 """
 
-from dither.examples.paper.claims import PaperClaim, claims
+from dither.examples.paper.all_claims import PaperClaim, claims
 from dither.examples.paper.diagrams import PaperDiagram, densities_figure, framework_figure
 from dither.examples.paper.figures import PaperCurve, PaperFigure, PaperPanel
 from dither.examples.paper.frequencies import adversary_figure, frequency_figures

@@ -242,7 +242,8 @@ def may_be_true(predicate: Part, column: ex.Column, table: Table) -> BlockSet:
 
     Examples
     --------
-    >>> from dither.plan.schema import ColumnFacts
+    >>> import datetime as dt
+    >>> from dither.plan.schema import ColumnFacts, Kind
     >>> day, months = ColumnFacts("day", Kind.DATE), Calendar(every="month")
     >>> visits = Table("visits", {"day": day}, block=("day", months))
     >>> column = ex.Column("v", "day")

@@ -324,7 +324,7 @@ class StreamedNoise:
     Examples
     --------
     >>> made = factorization(Participation(3), method="square root")
-    >>> noise = Streamed(made)
+    >>> noise = StreamedNoise(made)
     >>> [noise.next(z) for z in (1.0, 0.0, 0.0)]
     [1.0, -0.5, -0.125]
     """

@@ -209,13 +209,13 @@ def allocate(
 
     Examples
     --------
-    >>> count = Need("n", l1=Fraction(3), l2_squared=Fraction(3))
-    >>> total = Need("cost", l1=Fraction(1500), l2_squared=Fraction(750_000))
+    >>> count = NoiseRequest("n", l1=Fraction(3), l2_squared=Fraction(3))
+    >>> total = NoiseRequest("cost", l1=Fraction(1500), l2_squared=Fraction(750_000))
     >>> plan = allocate([count, total], Fraction(1), Fraction(0))
     >>> plan["n"].mechanism, plan.charge.epsilon
     (DiscreteLaplace(scale=Fraction(6, 1)), Fraction(1, 1))
     >>> [type(s.mechanism).__name__ for s in
-    ...  allocate([Need("histogram", Fraction(40), Fraction(40))], Fraction(1),
+    ...  allocate([NoiseRequest("histogram", Fraction(40), Fraction(40))], Fraction(1),
     ...           Fraction(1, 10**6)).shares]
     ['DiscreteGaussian']
     """
