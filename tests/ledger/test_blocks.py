@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,7 @@ from dither.ledger._block_budget import limits, within
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import NO_SPENDING, BlockState, Units, charge_of, units_of
 from dither.privacy import Charge, Promise
-from ledger.stores import only_files, resealed, tamper
+from ledger.stores import only_files, record, resealed, tamper
 
 PATIENT = Promise("patient")
 MONTHS = Calendar(every="month")
@@ -257,7 +260,7 @@ def test_a_budget_is_read_back_as_it_was_written(calendar: Calendar) -> None:
 
 
 def drawn_set(draws: random.Random, names: str = "ab") -> BlockSet:
-    """Simulated: a few ranges, some without end, and names."""
+    """Simulated: a few ranges, some without end, and names; some are read in parallel."""
     ranges: list[tuple[int | None, int | None]] = []
     for _ in range(draws.randint(0, 4)):
         low = draws.randint(-12, 12)
@@ -265,7 +268,18 @@ def drawn_set(draws: random.Random, names: str = "ab") -> BlockSet:
         ranges.append((None if draws.random() < 0.1 else ends[0], ends[1]))
         if draws.random() < 0.1:
             ranges[-1] = (low, None)
-    return BlockSet(tuple(ranges), frozenset(n for n in names if draws.random() < 0.2))
+    found = BlockSet(tuple(ranges), frozenset(n for n in names if draws.random() < 0.2))
+    return found if found.endless else replace(found, parallel=draws.random() < 0.3)
+
+
+def part(charge: Charge, read: BlockSet) -> Charge:
+    """What one block bears, in plain fractions: of blocks read in parallel what one step costs."""
+    steps = (len(read) or 1) if read.parallel else 1
+
+    def up(amount: Fraction | None) -> Fraction | None:
+        return None if amount is None else UNIT * ceil(amount / steps / UNIT)
+
+    return Charge(up(charge.epsilon), up(charge.delta), up(charge.rho), up(charge.rho_delta))
 
 
 def sequences(number: int) -> Iterator[tuple[random.Random, BudgetFilter, BudgetFilter | None]]:
@@ -295,16 +309,17 @@ def play(draws: random.Random, each: BudgetFilter, whole: BudgetFilter | None) -
         )
         inside = [block for block in blocks if block in read]
         # Ranges without end reach past the blocks that are looked at, and are the same there.
-        wanted = all(each.admits(blocks[block] + charge) for block in inside)
+        one = part(charge, read)
+        wanted = all(each.admits(blocks[block] + one) for block in inside)
         beyond = not wanted or {charge_of(units) for units in totals} == {
-            blocks[block] + charge for block in inside
+            blocks[block] + one for block in inside
         }
         assert beyond
         assert passes == (wanted and (whole is None or whole.admits(total + charge)))
         if passes:
             state, total = after, total + charge
             for block in inside:
-                blocks[block] += charge
+                blocks[block] += one
         assert {block: charge_of(state.of(block)) for block in blocks} == blocks
         assert BlockState.from_text(state.text()) == state
 
@@ -474,4 +489,103 @@ def test_sqlite_itself_refuses_a_state_without_an_entry(monthly: Ledger, stateme
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         raw.execute(statement)
     raw.close()
+    assert monthly.verify().ok
+
+
+def test_blocks_read_in_parallel_bear_a_part_each(monthly: Ledger) -> None:
+    """As many steps of one cost, of which each reads one month: the lifetime bears all of them."""
+    quarter = replace(months(1, 3), parallel=True)
+    spend(monthly, "a", quarter, 9, "analyst:ann")
+    balance = monthly.balance("visits")
+    assert balance.spent.epsilon == monthly.balance("analyst:ann").spent.epsilon == Fraction(9, 10)
+    assert balance.blocks is not None
+    assert {balance.blocks.of(JANUARY + i).epsilon for i in range(3)} == {Fraction(3, 10)}
+    assert balance.blocks.of(JANUARY + 3).epsilon == 0
+    assert monthly.entries()[-1].blocks == quarter
+    assert balance.admits(6 * TENTH, quarter)
+    assert not balance.admits(7 * TENTH, quarter)
+    assert balance.after(6 * TENTH, quarter).blocks.of(JANUARY).epsilon == Fraction(1, 2)
+    with pytest.raises(BudgetError, match=r"2024-01 to 2024-03 have epsilon 0\.2 left"):
+        spend(monthly, "b", quarter, 7)
+    spend(monthly, "b", months(2), 2)
+    assert monthly.verify().ok
+
+
+def test_the_lifetime_bears_every_step(monthly: Ledger) -> None:
+    """A year at a tenth a month is 1.2 of the lifetime, of which 4 are 3 such and no fourth."""
+    year = replace(months(1, 12), parallel=True)
+    for token in "abc":
+        spend(monthly, token, year, 12)
+    with pytest.raises(BudgetError, match=r"all blocks together have epsilon 0\.4 left"):
+        spend(monthly, "d", year, 12)
+    assert monthly.balance("visits").blocks.remaining(year).epsilon == Fraction(4, 120)
+    assert monthly.verify().ok
+
+
+def test_parts_are_rounded_up(monthly: Ledger) -> None:
+    """A third of a grain is a grain, in each block and so in all."""
+    quarter = replace(months(1, 3), parallel=True)
+    grain = Charge.pure(UNIT, PATIENT)
+    monthly.charge(["visits"], grain, token="a", request="ab" * 32, note={}, blocks=quarter)
+    balance = monthly.balance("visits")
+    assert balance.blocks is not None
+    assert (balance.spent.epsilon, balance.blocks.of(JANUARY).epsilon) == (3 * UNIT, UNIT)
+    assert monthly.verify().ok
+
+
+def test_blocks_without_end_are_not_read_one_by_one() -> None:
+    """Nobody could say how many steps it takes."""
+    with pytest.raises(ArgumentError, match="finitely many"):
+        BlockSet(((None, 3),), parallel=True)
+    for held in ({"ranges": [[1, None]], "named": [], "parallel": True}, {"parallel": 1}):
+        with pytest.raises(ArgumentError):
+            BlockSet.from_dict({"ranges": [], "named": []} | held)
+
+
+def test_a_share_that_was_charged_to_fewer_is_found(monthly: Ledger) -> None:
+    """A chain that is whole, and says that blocks bore a part of what they bear."""
+    entry = spend(monthly, "a", months(1, 3), 3)
+    held = json.loads(str(record(monthly, entry).blocks))
+    held["read"]["parallel"] = True
+    resealed(monthly, entry, {"blocks": json.dumps(held, sort_keys=True, separators=(",", ":"))})
+    found = monthly.verify()
+    assert (found.ok, found.bad) == (False, entry)
+
+
+def test_a_reservation_of_blocks_in_parallel_is_for_such(monthly: Ledger) -> None:
+    """It keeps a part of each block, and is used by what reads the same in the same way."""
+    quarter = replace(months(1, 3), parallel=True)
+    until = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+    kept = monthly.reserve(["visits"], 12 * TENTH, until=until, blocks=quarter)
+    with pytest.raises(BudgetError, match="reserved"):
+        spend(monthly, "a", months(1), 2)
+    spend(monthly, "a", months(1), 1)
+    for other in (months(1, 3), replace(months(1, 2), parallel=True)):
+        with pytest.raises(ArgumentError, match="reservation: it is for"):
+            monthly.charge(
+                ["visits"],
+                TENTH,
+                token="b",
+                request="ab" * 32,
+                note={},
+                blocks=other,
+                reservation=kept.id,
+            )
+    for token in "cd":
+        monthly.charge(
+            ["visits"],
+            6 * TENTH,
+            token=token,
+            request="ab" * 32,
+            note={},
+            blocks=quarter,
+            reservation=kept.id,
+        )
+    balance = monthly.balance("visits").blocks
+    assert balance is not None
+    assert [balance.of(JANUARY + i).epsilon for i in range(3)] == [
+        Fraction(1, 2),
+        Fraction(2, 5),
+        Fraction(2, 5),
+    ]
     assert monthly.verify().ok

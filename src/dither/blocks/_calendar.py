@@ -156,6 +156,8 @@ class Calendar:
         if blocks.endless:
             return f"reads {self.describe(blocks)}; each of these blocks charged"
         number = len(blocks)
+        if blocks.parallel:
+            return f"reads {self.describe(blocks)}, each by itself; {number:,} blocks charged"
         return f"reads {self.describe(blocks)}; {number:,} block{'s'[: number != 1]} charged"
 
     def _range(self, low: int | None, high: int | None) -> str:

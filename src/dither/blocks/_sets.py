@@ -33,22 +33,28 @@ class BlockSet:
         from each other.
     named : frozenset of str
         ``NULL``, ``OTHERS``, and tables without a column of blocks.
+    parallel : bool
+        Each of them is read by itself (parallel composition): as many steps, of which each reads
+        one, and bears its part of a charge. Then no range is without end.
 
     Examples
     --------
     >>> first = BlockSet.of_range(1, 3) | BlockSet.of_range(4, 9)
-    >>> first
-    BlockSet(ranges=((1, 9),), named=frozenset())
-    >>> first & BlockSet.of_range(8, None), len(first)
-    (BlockSet(ranges=((8, 9),), named=frozenset()), 9)
+    >>> first.ranges
+    ((1, 9),)
+    >>> (first & BlockSet.of_range(8, None)).ranges, len(first)
+    (((8, 9),), 9)
     """
 
     ranges: tuple[Range, ...] = ()
     named: frozenset[str] = frozenset()
+    parallel: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", _joined(self.ranges))
         object.__setattr__(self, "named", frozenset(self.named))
+        if self.parallel and self.endless:
+            raise ArgumentError("blocks that are read in parallel must be finitely many")
 
     @classmethod
     def of_range(cls, first: int | None, last: int | None) -> BlockSet:
@@ -85,7 +91,8 @@ class BlockSet:
         return BlockSet(tuple(found), self.named & other.named)
 
     def __le__(self, other: BlockSet) -> bool:
-        return self & other == self
+        common = self & other
+        return (common.ranges, common.named) == (self.ranges, self.named)
 
     def __bool__(self) -> bool:
         return bool(self.ranges or self.named)
@@ -109,8 +116,12 @@ class BlockSet:
         return any(None in held for held in self.ranges)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: ``{"ranges": [[first, last], ...], "named": [...]}``."""
-        return {"ranges": [list(held) for held in self.ranges], "named": sorted(self.named)}
+        """As plain data: ``{"ranges": [[first, last], ...], "named": [...]}``.
+
+        With ``"parallel": True`` where each is read by itself.
+        """
+        held = {"ranges": [list(held) for held in self.ranges], "named": sorted(self.named)}
+        return held | ({"parallel": True} if self.parallel else {})
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> BlockSet:
@@ -125,8 +136,13 @@ class BlockSet:
             ranges = tuple((low, high) for low, high in stored["ranges"])
             named = frozenset(stored["named"])
             ends = {type(end) for held in ranges for end in held}
-            if ends <= {int, type(None)} and all(isinstance(name, str) for name in named):
-                return cls(ranges, named)
+            parallel = stored.get("parallel", False)
+            if (
+                ends <= {int, type(None)}
+                and all(isinstance(name, str) for name in named)
+                and isinstance(parallel, bool)
+            ):
+                return cls(ranges, named, parallel)
         except (KeyError, TypeError, ValueError):
             pass
         raise ArgumentError("a stored set of blocks must hold 'ranges' and 'named'")

@@ -15,8 +15,8 @@ from dither._notebook import html_table
 from dither.blocks._sets import NO_BLOCKS, BlockSet
 from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger._block_budget import BlockBudget, BlockSpending, Budget
-from dither.ledger._entries import UNIT, dated, reading
-from dither.ledger._states import NO_SPENDING, BlockState, charge_of, units_of
+from dither.ledger._entries import dated, reading
+from dither.ledger._states import NO_SPENDING, BlockState, charge_of, grain, units_of
 from dither.ledger.quotas._caps import (
     QuestionQuota,
     ReservedQuota,
@@ -210,11 +210,11 @@ class Balance:
 
     def admits(self, charge: Charge, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear a charge, of a set of blocks where its caps are for blocks."""
+        caps, one = self.caps, charge.rounded_up(grain(blocks))
         if self.window is not None:
             blocks = self.window
         if self.blocks is not None:
-            return self.blocks.admits(charge, NO_BLOCKS if blocks is None else blocks)
-        caps, one = self.caps, charge.rounded_up(UNIT)
+            return self.blocks.admits(one, NO_BLOCKS if blocks is None else blocks)
         match caps:
             case QuestionQuota():
                 return caps.each.admits(one)
@@ -226,12 +226,12 @@ class Balance:
 
     def bears_each(self, charge: Charge, times: int, blocks: BlockSet | None = None) -> bool:
         """Whether it can bear so many charges of this, one after the other."""
-        one = charge.rounded_up(UNIT)
+        one = charge.rounded_up(grain(blocks))
         return self.admits(one if isinstance(self.caps, QuestionQuota) else times * one, blocks)
 
     def after(self, charge: Charge, blocks: BlockSet | None = None) -> Balance:
         """What it would be once it has borne a charge; whether it can is for `admits` to say."""
-        one = charge.rounded_up(UNIT)
+        one = charge.rounded_up(grain(blocks))
         spent = self.spent + one
         held, left = self.blocks, self.remaining
         if held is not None:

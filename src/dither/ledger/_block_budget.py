@@ -13,7 +13,16 @@ from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet, Range, name_of
 from dither.errors import ArgumentError
 from dither.ledger._entries import UNIT
-from dither.ledger._states import BlockState, Units, added, charge_of, units_of
+from dither.ledger._states import (
+    NOTHING,
+    BlockState,
+    Units,
+    added,
+    charge_of,
+    grain,
+    share,
+    units_of,
+)
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter, Remaining
 
@@ -186,6 +195,13 @@ def within(caps: Limits, total: Units) -> bool:
     )
 
 
+def _part(left: Remaining, steps: int) -> Remaining:
+    """What fits for each of so many steps."""
+    names = ("epsilon", "delta", "rho", "rho_delta")
+    amounts = (getattr(left, name) for name in names)
+    return Remaining(*(None if held is None else held / steps for held in amounts))
+
+
 def least(*left: Remaining) -> Remaining:
     """What fits beside each: rule by rule the least, and none where one has closed it."""
 
@@ -237,22 +253,29 @@ class BlockSpending:
 
     def admits(self, charge: Charge, blocks: BlockSet) -> bool:
         """Whether every block of a set, and the lifetime, can bear a charge."""
+        charge = charge.rounded_up(grain(blocks))
         _, totals = self.state.plus(blocks, units_of(charge))
         whole = self.budget.lifetime
         each = limits(self.budget.each)
         return all(within(each, total) for total in totals) and (
-            whole is None or whole.admits(self.total + charge.rounded_up(UNIT))
+            whole is None or whole.admits(self.total + charge)
         )
 
     def remaining(self, blocks: BlockSet) -> Remaining:
-        """What every block of a set, and the lifetime, can still bear."""
-        each = {units for _, units in self.state.within(blocks)}
-        left = [self.budget.each.remaining(charge_of(units)) for units in each]
-        return least(self.budget.remaining(self.total), *left)
+        """What every block of a set, and the lifetime, can still bear; of each where they are read
+        in parallel."""
+        spent = {units for _, units in self.state.within(blocks)} | {NOTHING}
+        left = [self.budget.each.remaining(charge_of(units)) for units in spent]
+        whole = self.budget.lifetime
+        if whole is not None:
+            steps = len(blocks) if blocks.parallel else 1
+            left.append(_part(whole.remaining(self.total), steps))
+        return least(*left)
 
     def refusal(self, charge: Charge, blocks: BlockSet) -> str:
         """Which blocks cannot bear a charge, and what would fit."""
-        budget, units = self.budget, units_of(charge)
+        charge = charge.rounded_up(grain(blocks))
+        budget, units = self.budget, share(units_of(charge), blocks)
         each = limits(budget.each)
         short: list[tuple[Range | str, Units]] = []
         for held, spent in self.state.within(blocks):
@@ -262,7 +285,7 @@ class BlockSpending:
         if len(said) > _LISTED:
             said[_LISTED:] = [f"{len(said) - _LISTED} more stretches have too little"]
         whole = budget.lifetime
-        if whole is not None and not whole.admits(self.total + charge.rounded_up(UNIT)):
+        if whole is not None and not whole.admits(self.total + charge):
             said.append(f"all blocks together have {said_left(whole.remaining(self.total))} left")
         fits = self.remaining(blocks).describe()
         return f"{'; '.join(said)}. What fits in all blocks that it reads: {fits}"

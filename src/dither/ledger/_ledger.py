@@ -46,7 +46,6 @@ from dither.ledger._block_budget import BlockBudget, limits, within
 from dither.ledger._changes import caps_json, check_blocks
 from dither.ledger._entries import (
     FORMAT,
-    UNIT,
     Amounts,
     Entry,
     Record,
@@ -57,7 +56,7 @@ from dither.ledger._entries import (
     reading,
 )
 from dither.ledger._place import LedgerSchema
-from dither.ledger._states import BlockState, units_of
+from dither.ledger._states import BlockState, grain, units_of
 from dither.ledger._witness import Witness
 from dither.ledger.quotas._caps import by_clock, current, holds, is_own_rule
 from dither.ledger.quotas._reserved import (
@@ -244,7 +243,7 @@ class Ledger(ReservingLedger):
             ledger that has an owner, the owner opens accounts beforehand.
         charge : Loss or Charge
             What a release costs, with its promise. Of a loss the exact amounts are charged,
-            ``loss.charge``; all are rounded up to `UNIT`.
+            ``loss.charge``; all are rounded up to `dither.ledger.UNIT`.
         token : str
             The caller's name of this request. Asking again with it is free.
         request : str
@@ -254,7 +253,8 @@ class Ledger(ReservingLedger):
         blocks : BlockSet, optional
             The blocks that are read, by the numbers of the account's own calendar. Needed where an
             account has a budget for each block, and refused elsewhere. Each of them bears the whole
-            charge, all or none.
+            charge, all or none; where they are read in parallel (``BlockSet.parallel``), its part,
+            and the charge is that of as many steps together.
         tables : mapping of str to str, optional
             The private tables that are read, each with what says which unit a row belongs to:
             ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
@@ -305,7 +305,7 @@ class Ledger(ReservingLedger):
                 "this charge does not say whom it protects, so it cannot be added to an account: "
                 "state its unit and neighbours, as in loss.promising(Promise('patient'))"
             )
-        cost = cost.rounded_up(UNIT)
+        cost = cost.rounded_up(grain(blocks))
         canonical(note)
         read = ReadTables(tables or {}, sources, same)
         doubts: list[str] = []

@@ -11,6 +11,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 
 from dither.blocks._sets import BlockSet, Range
@@ -18,7 +19,16 @@ from dither.ledger._entries import UNIT
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
-__all__ = ["NOTHING", "NO_SPENDING", "BlockState", "Units", "charge_of", "units_of"]
+__all__ = [
+    "NOTHING",
+    "NO_SPENDING",
+    "BlockState",
+    "Units",
+    "charge_of",
+    "grain",
+    "share",
+    "units_of",
+]
 
 Units = tuple[int | None, int, int | None, int]
 """Epsilon, delta, rho and the rho's delta in whole numbers of ``UNIT``; ``None`` is infinite."""
@@ -59,6 +69,29 @@ def added(one: Units, two: Units) -> Units:
     )
 
 
+def grain(blocks: BlockSet | None) -> Fraction:
+    """What a charge of a set of blocks is rounded up to: so many ``UNIT`` as it has steps."""
+    return UNIT if blocks is None or not blocks.parallel else UNIT * (len(blocks) or 1)
+
+
+def share(charge: Units, blocks: BlockSet) -> Units:
+    """What each of a set of blocks bears of a charge: all of it, or its part, rounded up.
+
+    Blocks that are read in parallel are read by as many steps of one cost, and the charge is that
+    of all of them together: its part, rounded up, is no less than what one step costs.
+    """
+    if not blocks.parallel:
+        return charge
+    epsilon, delta, rho, rho_delta = charge
+    steps = len(blocks) or 1
+    return (
+        None if epsilon is None else -(-epsilon // steps),
+        -(-delta // steps),
+        None if rho is None else -(-rho // steps),
+        -(-rho_delta // steps),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class BlockState:
     """What each block has spent.
@@ -81,6 +114,7 @@ class BlockState:
     def plus(self, blocks: BlockSet, charge: Units) -> tuple[BlockState, set[Units]]:
         """The state after every block of a set was charged, and what these have spent then."""
         totals: set[Units] = set()
+        charge = share(charge, blocks)
         # Two stretches that differ do so when both are charged, if by something finite.
         few = len(blocks.ranges) <= _FEW and charge[0] is not None and charge[2] is not None
         charged = self._spliced if few else self._swept

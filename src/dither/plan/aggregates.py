@@ -385,6 +385,9 @@ class Query:
     ``flags`` (GROUPING) are columns that say which keys are not in the set of a group: the bits of
     a whole number, the last key's the lowest. ``consistent`` asks for counts and sums of all sets
     that add up, as ``dither.plan.lowering.levels`` has it.
+
+    ``by_block``: where a key alone says in which block of rows a group lies, each block is asked by
+    itself, within the limits of a unit's rows there. Else one unit is limited over all of them.
     """
 
     relation: Relation
@@ -400,6 +403,7 @@ class Query:
     sets: tuple[tuple[int, ...], ...] = ()
     flags: tuple[tuple[str, tuple[int, ...]], ...] = ()
     consistent: bool = False
+    by_block: bool = True
     words: Words | None = field(default=None, compare=False, repr=False)
     """How its expressions were written, for messages; no part of what is asked."""
 

@@ -20,6 +20,10 @@ set has where that is less. So the k of the sensitivities is that sum, and nothi
 measurement is one vector over the groups of all sets, and its noise is that of a vector in which a
 unit has k entries. Where the sets share one budget, that is how they do.
 
+A job with a ``block_key`` reads blocks of rows in parallel: that key alone says in which block a
+row lies, and step 2 keeps of every block the ``max_groups`` groups with the smallest keyed hash.
+Nothing that it gives of one block depends on rows of another.
+
 The secret key of the hash is drawn afresh for each run, so a kept group depends on the unit's own
 rows and on that key alone. The hash is the one that is fastest in an engine. So engines that are
 given one key keep different groups, values and rows of a unit that has more than may count, all of
@@ -374,6 +378,8 @@ class Job:
     max_rows: int
     sets: tuple[tuple[int, ...], ...] = ()
     each: int = 0
+    block_key: int | None = None
+    """The place among ``keys``; it is public, and there are no ``sets``."""
 
 
 def public_groups(keys: Sequence[GroupKey], sets: Sequence[Sequence[int]]) -> list[tuple[Any, ...]]:

@@ -32,7 +32,7 @@ FORM = 1
 
 QUERY = (
     *("relation", "keys", "outputs", "order", "limit", "discover"),
-    *("max_groups", "max_rows", "having", "offset", "sets", "flags", "consistent"),
+    *("max_groups", "max_rows", "having", "offset", "sets", "flags", "consistent", "by_block"),
 )
 
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
@@ -127,6 +127,7 @@ LATER |= {("sides", "unreadable"): None}
 LATER |= {("scan", "blocks"): None}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
 LATER |= {(query, "consistent"): False for query in ("query", "query of units")}
+LATER |= {(query, "by_block"): True for query in ("query", "query of units")}
 LATER |= {
     (query, field): () for query in ("query", "query of units") for field in ("sets", "flags")
 }

@@ -35,7 +35,10 @@ def measurement_record(
         max_groups=plan.job.max_groups,
         max_rows=plan.job.max_rows,
         keys=None if keys is None else keys.parameters(),
-        beside={"max_groups_of_each_set": plan.job.each} if plan.job.sets else {},
+        beside={
+            **({"max_groups_of_each_set": plan.job.each} if plan.job.sets else {}),
+            **({"steps": noise_plan.steps} if noise_plan.steps > 1 else {}),
+        },
     )
 
 

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Any
 
 from dither._display import Explanation, Node
-from dither._format import count_text, loss_text, number_text, percent
+from dither._format import cost_text, count_text, loss_text, number_text, percent
 from dither.mechanisms import Exponential
 from dither.mechanisms.quantiles.refined_quantiles import OPEN
 from dither.plan import aggregates as ag
@@ -109,6 +109,8 @@ def _groups(plan: Plan) -> Node:
         rows = count_text(plan.job.max_rows, "row")
         each = " in each" if plan.job.max_groups > 1 else ""
         counts = f"counts in at most {groups}, with {rows}{each}"
+        if plan.job.block_key is not None:
+            counts = f"counts in at most {groups} of each block, with {rows}{each}"
         if plan.job.sets:
             counts = (
                 f"counts in at most {groups} of each set, with {rows} in each: in "
@@ -316,7 +318,11 @@ def _threshold(noise_plan: NoisePlan) -> Node:
 def _cost(noise_plan: NoisePlan) -> Node:
     charge = noise_plan.charge
     assert charge.epsilon is not None
-    facts = [("guarantee", f"(ε, δ) = ({loss_text(charge.epsilon)}, {loss_text(charge.delta)})")]
+    facts = []
+    if noise_plan.steps > 1:
+        each = cost_text(noise_plan.epsilon, noise_plan.delta)
+        facts.append(("of each block", f"at most {each}; below, of all {noise_plan.steps:,}"))
+    facts += [("guarantee", f"(ε, δ) = ({loss_text(charge.epsilon)}, {loss_text(charge.delta)})")]
     if charge.rho is not None:
         facts.append(
             (
@@ -427,6 +433,8 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     each = " in each" if groups > 1 else ""
     if of_each := certificate.get("max_groups_of_each_set"):
         in_groups = f"{count_text(of_each, 'group')} of each set"
+    if certificate.get("steps", 1) > 1:
+        in_groups = f"{in_groups} of each block"
     unit = columns[0].removeprefix("column ").partition(OF_BLOCKS)[0]
     return (
         f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "

@@ -109,6 +109,16 @@ class NoisePlan:
         return self.plan.unit_rows
 
     @property
+    def steps(self) -> int:
+        """How many steps of one cost it is: one for each block, where these are read in parallel.
+
+        What is asked for, epsilon and delta, is what one of them may cost; ``charge`` and ``loss``
+        are those of all.
+        """
+        blocks = self.plan.blocks
+        return len(blocks) if blocks is not None and blocks.parallel else 1
+
+    @property
     def levels(self) -> list[dict[int, Noise | None]]:
         """The noise of each measurement in each level, where levels are made to add up; else one
         for all groups.
@@ -140,6 +150,7 @@ class NoisePlan:
     def charge(self) -> Charge:
         """What the ledger is charged."""
         found = self.allocation.charge if self.allocation is not None else Charge()
+        found *= self.steps
         if self.rows == 1:
             return found.promising(self.promise)
         row = found.promising(Promise(row_of(self.plan), self.promise.neighbours))
@@ -151,7 +162,7 @@ class NoisePlan:
         promise = self.promise
         found = Loss(neighbours=promise.neighbours)
         if self.allocation is not None:
-            found = self.allocation.loss(neighbours=promise.neighbours)
+            found = self.allocation.loss(neighbours=promise.neighbours) * self.steps
         if self.rows == 1:
             return found.promising(promise)
         return found.promising(row_of(self.plan)).to_group(promise.unit, self.rows)

@@ -69,7 +69,13 @@ class Question(UnreleasedQuestion):
         """The question as SQL."""
         return to_sql(self._plan.query, self._plan.schema)
 
-    def within(self, *, max_groups: int | None = None, max_rows: int | None = None) -> Question:
+    def within(
+        self,
+        *,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+        by_block: bool | None = None,
+    ) -> Question:
         """The same question with limits of its own on what one unit contributes.
 
         Parameters
@@ -77,6 +83,12 @@ class Question(UnreleasedQuestion):
         max_groups, max_rows : int, optional
             How many groups one unit may count in, and with how many rows in each; those that it has
             where left out.
+        by_block : bool, optional
+            Where a key of the question says in which block a row lies, such as the month under a
+            budget for each month: whether each block is asked by itself, which is the default. Then
+            both limits are of one unit in one block, epsilon is what each block bears, and the
+            lifetime and quotas bear it once for each. With False one unit is limited, and protected
+            for one epsilon, over all blocks together.
 
         Raises
         ------
@@ -90,14 +102,17 @@ class Question(UnreleasedQuestion):
         """
         limits = {"max_groups": max_groups, "max_rows": max_rows}
         given = {name: check.whole(name, n, 1) for name, n in limits.items() if n is not None}
-        if not given:
-            return self
         query = self._plan.query
+        if by_block is not None and not isinstance(by_block, bool):
+            raise ArgumentError("by_block must be True or False")
+        if not given and by_block in (None, query.by_block):
+            return self
         return self._asking(
             replace(
                 query,
                 max_groups=given.get("max_groups", query.max_groups),
                 max_rows=given.get("max_rows", query.max_rows),
+                by_block=query.by_block if by_block is None else by_block,
             )
         )
 

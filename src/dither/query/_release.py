@@ -337,12 +337,20 @@ class Release:
             lines += wrapped(text)
         return "\n".join(lines)
 
+    def _cost(self) -> str:
+        """What was charged, and where blocks were read in parallel what each of them bears."""
+        body, whole = self._content["certificate"], cost_text(*self._loss)
+        if (steps := body.get("steps", 1)) == 1:
+            return whole
+        each = (None if amount is None else amount / steps for amount in self._loss)
+        return f"{cost_text(*each)} in each of {steps:,} blocks, {whole} in all"
+
     def _remarks(self) -> list[str]:
         """What stands below the answers: cost, who is protected, what intervals leave out."""
         body = self._content["certificate"]
         replayed = " (replayed: nothing charged now)" if self.replayed else ""
         return [
-            f"cost: {cost_text(*self._loss)}; ledger entry {body['ledger']['entry']}{replayed}",
+            f"cost: {self._cost()}; ledger entry {body['ledger']['entry']}{replayed}",
             f"protects {body['text']['protects']}",
             *([limits] if (limits := limits_text(body)) else []),
             UNACCOUNTED,

@@ -80,7 +80,7 @@ def topping_up(
     """
     earlier = _earlier(question, release)
     _check_outputs(question, earlier.noise_plan)
-    target = _target(to_rho, epsilon, earlier.delta)
+    target = _target(to_rho, epsilon, earlier)
     if target <= earlier.rho:
         raise ArgumentError(
             f"to_rho must be above what the answer has, rho = {loss_text(earlier.rho)}"
@@ -185,12 +185,14 @@ def _check_outputs(question: Question, noise_plan: NoisePlan) -> None:
         raise QueryError(_NO_GAUSSIAN)
 
 
-def _target(to_rho: Any, epsilon: Any, delta: Fraction) -> Fraction:
+def _target(to_rho: Any, epsilon: Any, earlier: _Earlier) -> Fraction:
     if (to_rho is None) == (epsilon is None):
         raise ArgumentError("give to_rho, or epsilon, which stands for the rho that it allows")
     if to_rho is not None:
         return check.positive("to_rho", to_rho)
-    return rho_of_epsilon(check.positive("epsilon", epsilon), delta)
+    # As for a release: of one step, where there are several.
+    one = rho_of_epsilon(check.positive("epsilon", epsilon), earlier.delta)
+    return one * earlier.noise_plan.steps
 
 
 def _check_data(question: Question, earlier: _Earlier, same_data: bool) -> None:

@@ -16,7 +16,7 @@ from dither.blocks._sets import BlockSet
 from dither.engines import Engine
 from dither.errors import EngineError
 from dither.plan.answers import ExactAnswer
-from dither.plan.facts.blocks import read_blocks
+from dither.plan.facts.blocks import block_key, read_blocks
 from dither.plan.job import Job
 from dither.plan.schema import Schema
 
@@ -28,8 +28,18 @@ _CHARGED: ContextVar[BlockSet | None] = ContextVar("charged blocks", default=Non
 
 
 def reads_within(job: Job, schema: Schema, blocks: BlockSet | None) -> bool:
-    """Whether a job reads no block but these; one over tables without blocks reads none."""
+    """Whether a job reads no block but these; one over tables without blocks reads none.
+
+    What limits a unit in each block by itself must be charged so, and it is seen anew here that
+    it does: a key says in which block each of its groups lies.
+    """
     read = read_blocks(job.relation, schema)
+    if job.block_key is not None and (
+        blocks is None
+        or not blocks.parallel
+        or job.block_key != block_key(job.relation, schema, job.keys)
+    ):
+        return False
     return read is None or (blocks is not None and read <= blocks)
 
 

@@ -16,7 +16,8 @@ from dither._format import loss_text
 from dither._search import least_integer
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, nearest
-from dither.ledger import UNIT, Balance
+from dither.ledger import Balance
+from dither.ledger._states import grain
 from dither.privacy import Charge, Promise
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def affordable(price: Price, balances: Iterable[Balance]) -> Affordable:
     Totals grow with the number, and a filter that admits a total admits every smaller one: so the
     largest number that is admitted is found by halving.
     """
-    one = price.charge.rounded_up(UNIT)
+    one = price.charge.rounded_up(grain(price.blocks))
 
     def times(balance: Balance) -> int:
         beyond = least_integer(

@@ -16,10 +16,20 @@ from dither.plan.aggregates import Query
 from dither.plan.relations import base
 from dither.plan.schema import Schema
 
-__all__ = ["CONSISTENT", "GROUPS", "MARKS", "ROWS", "Options", "limited", "without_options"]
+__all__ = [
+    "BY_BLOCK",
+    "CONSISTENT",
+    "GROUPS",
+    "MARKS",
+    "ROWS",
+    "Options",
+    "limited",
+    "without_options",
+]
 
 GROUPS, ROWS = "max_groups_contributed", "max_rows_contributed"
 CONSISTENT = "consistent"
+BY_BLOCK = "by_block"
 UNIT = "privacy_unit_column"
 
 MARKS = frozenset({"OPTIONS", "DIFFERENTIAL_PRIVACY"})
@@ -99,8 +109,8 @@ def _options(tokens: Sequence[Token]) -> Options:
                 f"OPTIONS: {name} is not written into a question, so that it can be explained and "
                 f"previewed at several prices; give it to release({name}=...) or --{name}"
             )
-        if name not in (GROUPS, ROWS, UNIT, CONSISTENT):
-            known = (GROUPS, ROWS, CONSISTENT)
+        known = (GROUPS, ROWS, CONSISTENT, BY_BLOCK)
+        if name not in (*known, UNIT):
             raise QueryError(f"OPTIONS: unknown option {name!r}" + nearest(name, known))
         if name in found:
             raise QueryError(f"OPTIONS: {name} is given twice; give it once")
@@ -126,7 +136,11 @@ def limited(query: Query, options: Options, schema: Schema) -> Query:
     limits = {name: _whole(name, options[name]) for name in (GROUPS, ROWS) if name in options}
     agree = CONSISTENT in options and _truth(CONSISTENT, options[CONSISTENT])
     return replace(
-        query, max_groups=limits.get(GROUPS), max_rows=limits.get(ROWS), consistent=agree
+        query,
+        max_groups=limits.get(GROUPS),
+        max_rows=limits.get(ROWS),
+        consistent=agree,
+        by_block=BY_BLOCK not in options or _truth(BY_BLOCK, options[BY_BLOCK]),
     )
 
 

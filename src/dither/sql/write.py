@@ -32,7 +32,7 @@ from dither.plan.relations import (
 )
 from dither.plan.schema import Schema
 from dither.plan.text import AND, OR, SUM, ExpressionWriter, constant
-from dither.sql.options import CONSISTENT, GROUPS, ROWS
+from dither.sql.options import BY_BLOCK, CONSISTENT, GROUPS, ROWS
 
 __all__ = ["to_sql"]
 
@@ -93,7 +93,9 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
         parts.append(f"OFFSET {query.offset}")
     limits = {GROUPS: query.max_groups, ROWS: query.max_rows}
     given = [f"{name} = {limit}" for name, limit in limits.items() if limit is not None]
-    if given := [*given, *([f"{CONSISTENT} = TRUE"] if query.consistent else [])]:
+    given += [f"{CONSISTENT} = TRUE"] if query.consistent else []
+    given += [] if query.by_block else [f"{BY_BLOCK} = FALSE"]
+    if given:
         parts.append(f"OPTIONS ({', '.join(given)})")
     if isinstance(query, ag.QueryOfUnits):
         parts.append("/* each unit counts once, its rows alike */")

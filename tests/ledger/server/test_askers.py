@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -34,6 +35,7 @@ from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import UNIT, canonical
 from dither.ledger._place import LedgerSchema
 from dither.ledger._roles import grants
+from dither.ledger._states import grain
 from dither.ledger.quotas._caps import QuestionQuota, WindowQuota
 from dither.privacy import Charge, Promise
 from ledger.earlier import earlier
@@ -870,7 +872,8 @@ def some_blocks(words: Random) -> BlockSet:
     if ranges and words.random() < 0.3:
         ranges[-1] = (ranges[-1][0], None)
     named = [n for n in (NULL, OTHERS, 'table naïve ☃ \\ "') if words.random() < 0.3]
-    return BlockSet(tuple(ranges), frozenset(named)) or BlockSet.of_range(3, 3)
+    found = BlockSet(tuple(ranges), frozenset(named)) or BlockSet.of_range(3, 3)
+    return found if found.endless else replace(found, parallel=words.random() < 0.4)
 
 
 def some_charge(words: Random) -> Charge:
@@ -908,10 +911,11 @@ def test_blocks_are_charged_as_python_charges_them(owned: Ledger, seed: int) -> 
                 said = {"token": str(place), "request": REQUEST, "note": {}, "blocks": blocks}
                 book.charge([IN_BLOCKS], charge, **said)
                 continue
+            rounded = charge.rounded_up(grain(blocks))
             amounts = {
-                name: "infinite" if held is None else str(-(-held // UNIT))
+                name: "infinite" if held is None else str(held // UNIT)
                 for name in ("epsilon", "delta", "rho", "rho_delta")
-                for held in [getattr(charge, name)]
+                for held in [getattr(rounded, name)]
             }
             said = {"token": str(place), "accounts": [IN_BLOCKS], "note": '{"role":"ann"}'}
             said |= {"promise": canonical(VISITOR.to_dict()), "blocks": canonical(blocks.to_dict())}
@@ -955,6 +959,10 @@ NO_SETS = (
     '{"ranges":[]}',
     '{"named":[]}',
     '{"more":1,"named":[],"ranges":[]}',
+    '{"named":[],"parallel":false,"ranges":[[1,2]]}',
+    '{"named":[],"parallel":1,"ranges":[[1,2]]}',
+    '{"named":[],"parallel":true,"ranges":[[1,null]]}',
+    '{"named":[],"ranges":[[1,2]],"parallel":true}',
     '{"named":[],"ranges":[],"ranges":[[1,2]]}',
     "null",
     "[]",

@@ -221,7 +221,8 @@ class GroupedQuery:
         """Whether a unit can have rows in more groups than it may count in."""
         job = self._job
         most = self._most_groups
-        return any(self._groups_of(one) > most for one in job.sets or (range(len(job.keys)),))
+        every = [i for i in range(len(job.keys)) if i != job.block_key]
+        return any(self._groups_of(one) > most for one in job.sets or (every,))
 
     def _groups_of(self, keys: Sequence[int]) -> float:
         """How many groups a set of keys can have: any number where one of them is discovered."""
@@ -234,25 +235,34 @@ class GroupedQuery:
         hashed = self._dialect.keyed_hash(self._seeds, group)
         return [hashed, *self._key_columns()]
 
+    def _limited_within(self) -> list[str]:
+        """What says of whose groups some are kept: a unit's, or those of each set, or block."""
+        block = self._job.block_key
+        return [
+            UNIT,
+            *([SET] if self._job.sets else []),
+            *([] if block is None else [self._keys[block]]),
+        ]
+
     def _ranked(self, rows: exp.Select, name: str, *, all_ranked: bool = False) -> exp.Select:
-        """The rows in the groups of each unit, or of each and set, whose hash is smallest.
+        """The rows in the groups of each unit, or of each and set or block, whose hash is smallest.
 
         ``all_ranked`` says that nobody's groups are counted first, whatever the dialect says.
         """
-        within, order = [UNIT, *([SET] if self._job.sets else [])], self._group_order()
+        within, order = self._limited_within(), self._group_order()
         most = self._most_groups
-        groups = None if all_ranked else self._keys
+        groups = None if all_ranked else [key for key in self._keys if key not in within]
         return rows_in_first_groups(self._dialect, rows, name, within, groups, most, order)
 
     def _first_groups(self, parts: exp.Select, columns: Sequence[str]) -> exp.Select:
         """As ``_ranked``, of parts of which each unit has one in each of its groups."""
-        within, order = [UNIT, *([SET] if self._job.sets else [])], self._group_order()
-        columns = [*self._keys, *within[1:], *columns]
+        within, order = self._limited_within(), self._group_order()
+        columns = list(dict.fromkeys([*self._keys, *within[1:], *columns]))
         return first_of_each(self._dialect, parts, columns, within, self._most_groups, order)
 
     @property
     def _most_groups(self) -> int:
-        """In how many groups a unit counts, or in how many of a set."""
+        """In how many groups a unit counts, or in how many of a set or of a block."""
         return self._job.each if self._job.sets else self._job.max_groups
 
     def _times(self, whole: exp.Expression, parts: int) -> exp.Expression:

@@ -13,8 +13,8 @@ from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger import _chain as chain
 from dither.ledger._accounts import AccountState, checked_accounts
 from dither.ledger._changes import ChangedLedger, caps_json, check_blocks
-from dither.ledger._entries import UNIT, canonical, dated
-from dither.ledger._states import units_of
+from dither.ledger._entries import canonical, dated
+from dither.ledger._states import grain, units_of
 from dither.ledger.quotas._caps import ReservedQuota
 from dither.ledger.quotas._reserved import (
     PREFIX,
@@ -103,7 +103,7 @@ class ReservingLedger(ChangedLedger):
             raise PromiseError("the amount must say whom it protects: charge.promising(promise)")
         if cost.free or None in (cost.epsilon, cost.rho):
             raise ArgumentError("amount must be above 0, and finite")
-        cost = cost.rounded_up(UNIT)
+        cost = cost.rounded_up(grain(blocks))
         names = checked_accounts(accounts)
         if any(map(is_reservation, names)):
             raise ArgumentError("accounts must not be reservations themselves")
@@ -176,4 +176,7 @@ def unfit(caps: ReservedQuota, names: Iterable[str], blocks: BlockSet | None) ->
         return f"it is for the accounts {', '.join(caps.accounts)}"
     if blocks is not None and (caps.read is None or not blocks <= caps.read):
         return "it is for other blocks than the question reads"
+    both = [read for read in (blocks, caps.read) if read is not None]
+    if blocks != caps.read and any(read.parallel for read in both):
+        return "it is for blocks that are read in another way"
     return None

@@ -172,6 +172,21 @@ SELECT '[' || coalesce(((held ->> 0)::numeric + epsilon)::text, 'null')
     || ',' || coalesce(((held ->> 2)::numeric + rho)::text, 'null')
     || ',' || ((held ->> 3)::numeric + rho_delta)::text || ']'""",
     ),
+    # What each of a set of blocks bears of an amount: `share` of `_states`.
+    "share": (
+        "amount numeric, blocks jsonb",
+        "numeric",
+        "sql IMMUTABLE",
+        """
+SELECT CASE WHEN blocks ? 'parallel' THEN (
+    SELECT div(amount + steps - 1, steps) FROM (
+        SELECT jsonb_array_length(blocks -> 'named') + coalesce((
+            SELECT sum((r ->> 1)::numeric - (r ->> 0)::numeric + 1)
+            FROM jsonb_array_elements(blocks -> 'ranges') AS r
+        ), 0) AS steps
+    ) AS x
+) ELSE amount END""",
+    ),
     # What the blocks of an account have spent once each of a set was charged: `BlockState.plus`
     # and `BlockState.text`; and what those of the set have spent then.
     "spread": (
@@ -180,10 +195,13 @@ SELECT '[' || coalesce(((held ->> 0)::numeric + epsilon)::text, 'null')
         "",
         "sql STABLE",
         """
-WITH amount AS MATERIALIZED (
+WITH step AS MATERIALIZED (
+    SELECT {schema}.share(epsilon, blocks) AS e, {schema}.share(delta, blocks) AS d,
+        {schema}.share(rho, blocks) AS r, {schema}.share(rho_delta, blocks) AS rd
+), amount AS MATERIALIZED (
     SELECT a.place - 1 AS which, replace(a.value::text, ' ', '') AS was,
-        {schema}.grown(a.value, epsilon, delta, rho, rho_delta) AS now
-    FROM jsonb_array_elements(held -> 'amounts') WITH ORDINALITY AS a(value, place)
+        {schema}.grown(a.value, step.e, step.d, step.r, step.rd) AS now
+    FROM step, jsonb_array_elements(held -> 'amounts') WITH ORDINALITY AS a(value, place)
 ), stretch AS MATERIALIZED (
     SELECT (s.value #>> '{}')::bigint AS at, w.value::bigint AS which, s.place
     FROM jsonb_array_elements(held -> 'starts') WITH ORDINALITY AS s(value, place)
@@ -209,11 +227,11 @@ WITH amount AS MATERIALIZED (
 ), named AS MATERIALIZED (
     SELECT coalesce(o.key, n.key) COLLATE "C" AS name, n.key IS NOT NULL AS inside, CASE
         WHEN n.key IS NULL THEN a.was
-        ELSE coalesce(a.now, {schema}.grown('[0,0,0,0]', epsilon, delta, rho, rho_delta))
+        ELSE coalesce(a.now, {schema}.grown('[0,0,0,0]', step.e, step.d, step.r, step.rd))
         END AS spent
     FROM jsonb_each_text(held -> 'named') AS o(key, which)
     FULL JOIN jsonb_array_elements_text(blocks -> 'named') AS n(key) ON n.key = o.key
-    LEFT JOIN amount AS a ON a.which = o.which::bigint
+    LEFT JOIN amount AS a ON a.which = o.which::bigint CROSS JOIN step
 ), place AS MATERIALIZED (
     SELECT spent, row_number() OVER (ORDER BY min(at)) - 1 AS which FROM (
         SELECT spent, row_number() OVER (ORDER BY at NULLS FIRST) AS at FROM kept
@@ -266,7 +284,7 @@ THEN {_refuse("malformed", "no set of blocks")} END IF;
 IF given IS DISTINCT FROM '{{"named":[' || (
         SELECT coalesce(string_agg({{schema}}.said(n), ',' ORDER BY place), '')
         FROM jsonb_array_elements_text(held -> 'named') WITH ORDINALITY AS x(n, place)
-    ) || '],"ranges":[' || (
+    ) || (CASE WHEN held ? 'parallel' THEN '],"parallel":true' ELSE ']' END) || ',"ranges":[' || (
         SELECT coalesce(string_agg(
             '[' || coalesce(r ->> 0, 'null') || ',' || coalesce(r ->> 1, 'null') || ']', ','
             ORDER BY place), '')
@@ -282,7 +300,7 @@ IF given IS DISTINCT FROM '{{"named":[' || (
             ) AS x WINDOW w AS (ORDER BY place)
         ) AS x
         WHERE low > high OR low IS NULL AND NOT first OR high IS NULL AND NOT last
-            OR low <= before + 1
+            OR low <= before + 1 OR held ? 'parallel' AND (low IS NULL OR high IS NULL)
     ) OR EXISTS (
         SELECT FROM (
             SELECT n, lag(n) OVER (ORDER BY place) AS before

@@ -41,6 +41,7 @@ from dither.plan import expressions as ex
 from dither.plan.facts.conditions import Conditions
 from dither.plan.facts.points import Points
 from dither.plan.facts.units import column_names
+from dither.plan.job import GroupKey
 from dither.plan.relations import (
     Derived,
     Filter,
@@ -52,12 +53,13 @@ from dither.plan.relations import (
     UnitAggregate,
     UnitJoin,
     Unnest,
+    base,
     scans,
     visible,
 )
 from dither.plan.schema import Schema, Table
 
-__all__ = ["in_blocks", "may_be_true", "read_blocks", "reading"]
+__all__ = ["block_key", "in_blocks", "may_be_true", "read_blocks", "reading"]
 
 ANY_CALENDAR = Calendar(every="day")
 """Tables without a column of blocks are named, and no calendar is asked."""
@@ -128,6 +130,48 @@ def blocks_of(scan: Scan, schema: Schema) -> BlockSet | None:
     if table.block is None:
         return None
     return table.block[1].all if scan.blocks is None else scan.blocks
+
+
+def block_key(relation: Relation, schema: Schema, keys: Sequence[GroupKey]) -> int | None:
+    """The key that alone says in which block each row lies; ``None`` where there is none.
+
+    Then every group is of one block, and where what is made of a row is made of it alone, a group
+    depends on rows of its block alone: the question reads its blocks in parallel. Joins of private
+    tables, nested groups and lists are limited over all rows of a unit, and are not such.
+
+    Parameters
+    ----------
+    relation : Relation
+    schema : Schema
+    keys : sequence of GroupKey
+    """
+    for place, key in enumerate(keys):
+        if key.values is None or not _is_block(relation, schema, key.expression):
+            continue
+        block = schema.table(base(relation).table).block
+        assert block is not None
+        # Values that are not declared share a block, and so would their groups.
+        if len({block[1].block_of(value) for value in key.values}) == len(key.values):
+            return place
+    return None
+
+
+def _is_block(relation: Relation, schema: Schema, key: Part) -> bool:
+    """Whether rows of one block, and no others, share a value of a key."""
+    match relation:
+        case Scan(table=name, alias=alias):
+            block = schema.table(name).block
+            if block is None:
+                return False
+            column = ex.Column(alias, block[0])
+            if isinstance(key, ex.DateTruncate):
+                return key.operand == column and key.part == block[1].every
+            return key == column and block[1].values is not None
+        case Filter(source=source) | KeyFilter(source=source) | PublicJoin(source=source):
+            return _is_block(source, schema, key)
+        case Derived(source=source, alias=alias, columns=made):
+            return _is_block(source, schema, _renamed([key], alias, dict(made))[0])
+    return False
 
 
 def reading(relation: Relation, blocks: BlockSet, schema: Schema) -> str:

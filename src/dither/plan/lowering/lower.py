@@ -17,7 +17,7 @@ from dither.blocks._sets import BlockSet
 from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.facts.blocks import in_blocks
+from dither.plan.facts.blocks import block_key, in_blocks
 from dither.plan.facts.contradictions import contradiction
 from dither.plan.facts.scopes import scope_of, value_facts
 from dither.plan.facts.units import declared_limits, limit_caps, limits, rows_of_unit, unit_of
@@ -215,7 +215,17 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     sets = () if levels is not None else query.sets
     listed = [ex.InList(k.expression, k.values) for k in keys if k.values and not sets]
     relation, blocks = in_blocks(query.relation, schema, listed)
-    job = Job(relation, unit, keys, tuple(made.weights), groups, rows, sets, each)
+    key = None
+    if unit is not None and query.by_block and not (once or query.sets):
+        key = block_key(relation, schema, keys)
+    if key is not None and blocks is not None and not blocks.endless and len(blocks) > 1:
+        blocks = replace(blocks, parallel=True)
+        inside = _size(keys, [i for i in range(len(keys)) if i != key])
+        groups = groups if inside is None else min(groups, inside)
+        one_group = inside == 1
+    else:
+        key, one_group = None, public_keys == 1
+    job = Job(relation, unit, keys, tuple(made.weights), groups, rows, sets, each, key)
     if levels is not None:
         check_sums(job)
     # A row that is replaced is still a row: no neighbour has another number of them, as long as
@@ -247,7 +257,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
                 max_groups=groups,
                 max_rows=job.max_rows,
                 replace_one=schema.replace_one,
-                one_group=public_keys == 1,
+                one_group=one_group,
             )
             if levels is None
             else sensitivity_of_levels(
