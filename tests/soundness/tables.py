@@ -267,7 +267,40 @@ def summed(plan: Plan, answer: ExactAnswer) -> ExactAnswer:
 
 
 def violations(plan: Plan, first: ExactAnswer, second: ExactAnswer) -> list[str]:
-    """Where two neighbours' answers differ by more than the plan claims; empty if nowhere."""
+    """Where two neighbours' answers differ by more than the plan claims; empty if nowhere.
+
+    What reads blocks in parallel claims it of each of them.
+    """
+    key = plan.job.block_key
+    if key is not None:
+        blocks = {group[key] for group in (*first.keys, *second.keys)}
+        return [
+            f"{block}: {one}"
+            for block in blocks
+            for one in _violations(plan, *(_of_block(a, key, block) for a in (first, second)))
+        ]
+    return _violations(plan, first, second)
+
+
+def _of_block(answer: ExactAnswer, place: int, block: Any) -> ExactAnswer:
+    """The groups of one block alone."""
+    rows = [i for i, group in enumerate(answer.keys) if group[place] == block]
+
+    def part(values: Any) -> Any:
+        if not isinstance(values, Histogram):
+            return values[rows]
+        groups, leaves = np.divmod(values.places, values.bins)
+        kept = np.isin(groups, rows)
+        at = np.searchsorted(rows, groups[kept])
+        places = at * values.bins + leaves[kept]
+        return replace(values, groups=len(rows), places=places, counts=values.counts[kept])
+
+    return ExactAnswer(
+        [answer.keys[i] for i in rows], {p: part(v) for p, v in answer.values.items()}
+    )
+
+
+def _violations(plan: Plan, first: ExactAnswer, second: ExactAnswer) -> list[str]:
     found = []
     # What is claimed is of a row, where no column says whose the rows of a unit are.
     several = plan.unit_rows

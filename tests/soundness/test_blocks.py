@@ -21,6 +21,7 @@ import pytest
 import dither
 from dither.blocks._calendar import Calendar
 from dither.errors import BudgetError
+from soundness.tables import violations
 
 MONTHS = [dt.date(2024, month, 1) for month in range(1, 6)]
 BLOCK = Calendar(every="month").block_of
@@ -54,7 +55,10 @@ def policy(folder, name: str) -> dict:
                 "max_groups": 3,
                 "max_rows": 4,
                 "block": {"column": "day", "every": "month"},
-                "columns": {"cost": {"bounds": [0, 9]}},
+                "columns": {
+                    "cost": {"bounds": [0, 9]},
+                    "day": {"bounds": [MONTHS[0], MONTHS[-1] + dt.timedelta(days=27)]},
+                },
             }
         },
     }
@@ -92,6 +96,9 @@ def test_a_transcript_tells_no_more_than_is_promised(tmp_path, seed: int) -> Non
         for _ in range(16):
             where = conditions(rng)
             text = f"SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits WHERE {where}"
+            if rng.random() < 0.3:
+                key = "DATE_TRUNC('month', day)"
+                text = text.replace("SELECT", f"SELECT {key} AS m,") + f" GROUP BY {key}"
             # What is asked for next follows from what was answered.
             epsilon = Fraction(1 + told % 3, 10)
             question = session.sql(text)
@@ -111,10 +118,7 @@ def test_a_transcript_tells_no_more_than_is_promised(tmp_path, seed: int) -> Non
                 assert BLOCK(month) in read or other == exact[0]
         entries = [e for e in session.ledger.entries() if e.kind == "charge"]
         for blocks in subsets([BLOCK(month) for month in MONTHS]):
-            lost = sum(
-                (e.charge.epsilon for e in entries if any(b in e.blocks for b in blocks)),
-                Fraction(0),
-            )
+            lost = sum((_lost(e, blocks) for e in entries), Fraction(0))
             assert lost <= min(len(blocks) * EACH, LIFETIME)
         assert refused
         assert session.ledger.verify().ok
@@ -123,6 +127,93 @@ def test_a_transcript_tells_no_more_than_is_promised(tmp_path, seed: int) -> Non
             one.close()
 
 
+def _lost(entry, blocks: tuple[int, ...]) -> Fraction:
+    """What a question tells of somebody with rows in some blocks: of steps, those that read one."""
+    read = [block for block in blocks if block in entry.blocks]
+    if entry.blocks.parallel:
+        return len(read) * entry.charge.epsilon / len(entry.blocks)
+    return entry.charge.epsilon if read else Fraction(0)
+
+
 def _exact(session, plan) -> dict:
     """What the engine hands over, which nobody but this test may see without noise."""
     return dict(session._engine.run(plan.job, plan.schema, b"one key for all.").values)
+
+
+PARALLEL = (
+    "SELECT DATE_TRUNC('month', day) AS m, region, COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a, "
+    "COUNT(DISTINCT cost) AS d, COUNT(DISTINCT patient) AS p, MEDIAN(cost) AS q, MODE(cost) AS o, "
+    "VARIANCE(cost) AS v FROM visits GROUP BY 1, 2",
+    "SELECT m, COUNT(*) AS n, SUM(cost) AS s FROM (SELECT patient, cost, DATE_TRUNC('month', day) "
+    "AS m FROM visits WHERE cost > 2) t GROUP BY m",
+)
+
+
+def person(rng: random.Random) -> list[dict]:
+    """Rows of one patient in several months and regions, more in some than may count."""
+    return [
+        {
+            "patient": PERSON,
+            "day": month + dt.timedelta(days=rng.randrange(28)),
+            "region": rng.choice("abcd"),
+            "cost": rng.randrange(10),
+        }
+        for month in MONTHS
+        for _ in range(rng.choice([0, 1, 4, 12]))
+    ]
+
+
+@pytest.mark.parametrize("replace_one", [False, True])
+@pytest.mark.parametrize("sql", PARALLEL)
+def test_each_block_moves_no_further_than_is_claimed_of_one(
+    tmp_path, sql: str, *, replace_one: bool
+) -> None:
+    """Neighbours in any months: in each the integers move within the bounds of one, and in a month
+    where neither has a row they do not move. What one plants in other months changes nothing."""
+    rng = random.Random(f"{sql} {replace_one}")
+    asked = policy(tmp_path, "l")
+    asked["budget"]["neighbours"] = "replace_one" if replace_one else "add_remove"
+    columns = asked["tables"]["visits"]["columns"]
+    columns["region"] = {"values": list("abcd"), "nullable": False}
+    columns["cost"] |= {"type": "integer"}
+    others = [
+        {"patient": p, "day": m + dt.timedelta(days=p), "region": "ab"[p % 2], "cost": p % 10}
+        for p in range(6)
+        for m in MONTHS
+    ]
+    moved_most = 0
+    for _ in range(8):
+        mine, yours = person(rng), person(rng) if replace_one else []
+        frames = [pl.DataFrame([*others, *rows]) for rows in (mine, yours)]
+        answers = []
+        for frame in frames:
+            with dither.open(asked, sources={"visits": frame}) as session:
+                plan = session.sql(sql)._plan
+                assert plan.blocks.parallel
+                answers.append(session._engine.run(plan.job, plan.schema, b"one key for all."))
+        assert violations(plan, *answers) == []
+        place = plan.job.block_key
+        touched = {row["day"].replace(day=1) for row in (*mine, *yours)}
+        still = [
+            {key: n for key, n in _counts(one).items() if key[place] not in touched}
+            for one in answers
+        ]
+        assert still[0] == still[1]
+        first, second = map(_counts, answers)
+        moved_most = max(
+            moved_most,
+            *(
+                sum(
+                    abs(first.get(k, 0) - second.get(k, 0))
+                    for k in {*first, *second}
+                    if k[place] == m
+                )
+                for m in MONTHS
+            ),
+        )
+    # The bound is met: groups and rows of a month are cut, and no other month's are.
+    assert moved_most >= plan.job.max_groups * 3
+
+
+def _counts(answer) -> dict:
+    return {key: int(n) for key, n in zip(answer.keys, answer.values[0], strict=True)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
@@ -115,3 +116,64 @@ def test_nothing_of_another_block_shows(engine, column: str) -> None:
         own = [row for row in tables["visits"] if block(row) in read]
         mixed = engine.holds(tables | {"visits": [*own, *others]})
         assert by_group(engine.run(job, schema, mixed, KEY)) == right
+
+
+BY_BLOCK = (
+    "SELECT DATE_TRUNC('{part}', {column}) AS k, g, COUNT(*) AS n, COUNT(DISTINCT u) AS us, "
+    "SUM(i) AS s, COUNT(DISTINCT w) AS ws, MEDIAN(i) AS m FROM visits GROUP BY 1, 2"
+)
+
+
+@pytest.mark.parametrize("part", ["month", "week"])
+def test_blocks_in_parallel_are_limited_each_by_itself(engine, part: str) -> None:
+    """With one group of a unit in each block, every integer of a block is that of its rows alone.
+
+    The hash decides which group that is, so the same question is asked of each block by itself,
+    under one key: what it gives there is what it gives beside all others.
+    """
+    held = rows()
+    held["visits"] = [
+        row | {"d": dt.date(2023, 12, 20) + dt.timedelta(days=(7 * i + 31 * turn) % 90)}
+        for turn in range(3)
+        for i, row in enumerate(held["visits"])
+    ]
+    tables = engine.holds(held)
+    calendar = Calendar(every=part)
+    facts = WIDE.table("visits").column("d")
+    lower_end, upper_end = dt.date(2023, 12, 1), dt.date(2024, 3, 31)
+    day = replace(facts, lower=lower_end, upper=upper_end)
+    visits = WIDE.table("visits")
+    visits = replace(visits, columns={**visits.columns, "d": day}, block=("d", calendar))
+    schema = replace(WIDE, tables={**WIDE.tables, "visits": visits})
+    text = BY_BLOCK.format(part=part, column="d") + " OPTIONS (max_groups_contributed = 1)"
+    plan = lower(parse_query(text, schema), schema)
+    assert plan.blocks is not None
+    assert plan.blocks.parallel
+    assert plan.job.max_groups == 1
+    whole = by_group(engine.run(plan.job, schema, tables, KEY))
+    units: Counter[object] = Counter()
+    for (block, _), integers in whole.items():
+        units[block] += integers[1]
+    starts = [_starts(calendar, clean(row["d"], day)) for row in tables["visits"]]
+    blocks = plan.job.keys[0].values or ()
+    tried = blocks[1:3]
+    for block in blocks:
+        own = [row for row, at in zip(tables["visits"], starts, strict=True) if at == block]
+        # Everybody who is there counts, in each block, and once.
+        assert units[block] == len({row["u"] for row in own if _counts(row)})
+        if block in tried:
+            alone = by_group(engine.run(plan.job, schema, tables | {"visits": own}, KEY))
+            here = {key: found for key, found in whole.items() if key[0] == block}
+            assert {key: found for key, found in alone.items() if key[0] == block} == here
+    assert len([block for block in units if units[block]]) > 1
+
+
+def _counts(row: dict) -> bool:
+    """Whether a row is somebody's, and in a group of those that are listed."""
+    facts = WIDE.table("visits").column("g")
+    return row["u"] is not None and (facts.values is None or clean(row["g"], facts) in facts.values)
+
+
+def _starts(calendar: Calendar, value: dt.date | None) -> object:
+    found = None if value is None else calendar.block_of(value)
+    return calendar.first(found) if isinstance(found, int) else None
