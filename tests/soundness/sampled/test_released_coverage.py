@@ -102,15 +102,28 @@ def test_intervals_of_calculations_hold_what_they_say(bench, delta):
     recipes = priced.plan.recipes
     true = [[exact(r, parts, i) for i in range(len(KEYS))] for r in recipes]
     hits = np.zeros((len(recipes), len(KEYS)), dtype=int)
-    every = np.arange(len(KEYS))
-    for _ in range(DRAWS):
-        measured = Measured(add_noise(priced, answer, 0.5).values, priced.noises, priced.trees)
+    draws = [add_noise(priced, answer, 0.5).values for _ in range(DRAWS)]
+    # Ranks are counted among the groups of one release; of all else a group is read by itself, and
+    # those of all releases at once.
+    ranked = {at for at, recipe in enumerate(recipes) if "Ranked(" in repr(recipe)}
+    assert len(ranked) == 3
+    whole = {place: np.concatenate([draw[place] for draw in draws]) for place in draws[0]}
+    for values in (whole, *draws):
+        measured = Measured(values, priced.noises, priced.trees)
+        releases = DRAWS if values is whole else 1
+        groups = len(KEYS) * releases
         calculated = Calculation(
-            len(KEYS), [KEYS], lambda r, each, m=measured: estimate(r, m, each), every
+            groups,
+            [KEYS * releases],
+            lambda r, each, m=measured: estimate(r, m, each),
+            np.arange(groups),
         )
         for at, recipe in enumerate(recipes):
-            post = calculated(recipe, CONFIDENCE)
-            hits[at] += [holds(true[at][i], post, i) for i in range(len(KEYS))]
+            if (at in ranked) == (values is not whole):
+                post = calculated(recipe, CONFIDENCE)
+                for row in range(groups):
+                    group = row % len(KEYS)
+                    hits[at, group] += holds(true[at][group], post, row)
     short = [(OUTPUTS[i], row) for i, row in enumerate(hits.tolist()) if min(row) < FEWEST]
     assert not short, short
 
