@@ -308,19 +308,20 @@ def play(draws: random.Random, each: BudgetFilter, whole: BudgetFilter | None) -
             whole is None or whole.admits(total + charge)
         )
         inside = [block for block in blocks if block in read]
-        # Ranges without end reach past the blocks that are looked at, and are the same there.
         one = part(charge, read)
-        wanted = all(each.admits(blocks[block] + one) for block in inside)
-        beyond = not wanted or {charge_of(units) for units in totals} == {
-            blocks[block] + one for block in inside
-        }
-        assert beyond
+        # Few amounts are different: each is added to and looked at once.
+        grown = {spent: spent + one for spent in {blocks[block] for block in inside}}
+        # Ranges without end reach past the blocks that are looked at, and are the same there.
+        wanted = all(each.admits(total) for total in grown.values())
+        assert not wanted or {charge_of(units) for units in totals} == set(grown.values())
         assert passes == (wanted and (whole is None or whole.admits(total + charge)))
         if passes:
             state, total = after, total + charge
             for block in inside:
-                blocks[block] += one
-        assert {block: charge_of(state.of(block)) for block in blocks} == blocks
+                blocks[block] = grown[blocks[block]]
+        spent = {block: state.of(block) for block in blocks}
+        told = {units: charge_of(units) for units in set(spent.values())}
+        assert {block: told[units] for block, units in spent.items()} == blocks
         assert BlockState.from_text(state.text()) == state
 
 
