@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dither._format import loss_text
 from dither._notebook import html_table
@@ -201,9 +202,12 @@ class Balance:
             if by_clock(caps):
                 window = current(caps, now)
             state = NO_SPENDING if state is None else state
+            kept = NO_SPENDING
             for units, read in held:
-                state, _ = state.plus(window or read or NO_BLOCKS, units)
-            blocks = BlockSpending(caps, state, gone)
+                where = window or read or NO_BLOCKS
+                state, _ = state.plus(where, units)
+                kept, _ = kept.plus(where, units)
+            blocks = BlockSpending(caps, state, gone, kept)
             if window is not None:
                 left = blocks.remaining(window)
         return cls(name, promise, caps, spent, left, blocks, window, reserved=reserved)
@@ -237,7 +241,7 @@ class Balance:
         if held is not None:
             read = blocks if self.window is None else self.window
             state, _ = held.state.plus(NO_BLOCKS if read is None else read, units_of(one))
-            held = BlockSpending(held.budget, state, held.total + one)
+            held = BlockSpending(held.budget, state, held.total + one, held.reserved)
             left = held.budget.remaining(held.total)
             if self.window is not None:
                 left = held.remaining(self.window)
@@ -248,6 +252,35 @@ class Balance:
     def forecast(self) -> Forecast:
         """Until when it lasts if charges go on as they did since the first; it promises nothing."""
         return forecast(self)
+
+    def plot(self, path: str | Path | None = None, *, title: str | None = None) -> Any:
+        """Draw what is spent, reserved and left, of each block where the caps are for blocks.
+
+        Blocks stand in the order of their calendar. One bar may stand for a stretch of blocks that
+        have each spent the same, as all before the first one that has spent something else.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        title : str, optional
+            By default the account's name.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Examples
+        --------
+        >>> balance = Balance.of(
+        ...     "visits", Promise("patient"), BudgetFilter(1), Charge.pure(Fraction(1, 4)), None
+        ... )
+        >>> balance.plot().get_suptitle()
+        'visits'
+        """
+        from dither.ledger.pictures._bars import draw
+
+        return draw(self, path, title)
 
     def describe(self) -> str:
         """What is promised, in one line: per block where the caps are for blocks."""

@@ -14,6 +14,7 @@ from dither.blocks._sets import BlockSet, Range, name_of
 from dither.errors import ArgumentError
 from dither.ledger._entries import UNIT
 from dither.ledger._states import (
+    NO_SPENDING,
     NOTHING,
     BlockState,
     Units,
@@ -232,11 +233,14 @@ class BlockSpending:
     state : BlockState
     total : Charge
         What was charged in all.
+    reserved : BlockState
+        What open reservations keep of each block, which ``state`` counts as spent.
     """
 
     budget: BlockBudget
     state: BlockState
     total: Charge
+    reserved: BlockState = NO_SPENDING
 
     def of(self, block: int | str) -> Charge:
         """What one block has spent, by its number or its name."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dither.ledger._accounts import Balance
     from dither.privacy._charge import Charge
 
-__all__ = ["Forecast", "forecast"]
+__all__ = ["Forecast", "forecast", "whole_caps"]
 
 _HOUR = dt.timedelta(hours=1)
 _DAY = dt.timedelta(days=1)
@@ -49,7 +49,7 @@ def forecast(balance: Balance) -> Forecast:
     The pace is what was spent since the hour of its first charge, by the rule of its filter that
     leaves it more room. Of blocks it is that of the lifetime.
     """
-    caps = _whole(balance)
+    caps = whole_caps(balance)
     if caps is None:
         return Forecast(None, "it begins anew with time")
     if balance.paced is None:
@@ -71,7 +71,7 @@ def forecast(balance: Balance) -> Forecast:
         return Forecast(None, "at this pace for longer than there are dates")
 
 
-def _whole(balance: Balance) -> BudgetFilter | None:
+def whole_caps(balance: Balance) -> BudgetFilter | None:
     """The caps of all time; none where windows, blocks or questions bring new ones."""
     from dither.ledger._block_budget import BlockBudget
     from dither.ledger.quotas._caps import UnlockedQuota

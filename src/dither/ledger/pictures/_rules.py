@@ -1,0 +1,71 @@
+"""By which rule of a filter a picture counts: that which leaves more room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.privacy._charge import Charge
+from dither.privacy.accounts._budget import BudgetFilter
+
+__all__ = ["Rule", "rule_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One of the two rules of a filter.
+
+    Parameters
+    ----------
+    symbol : str
+        ``"ε"`` or ``"ρ"``: what is added up.
+    """
+
+    symbol: str
+
+    @property
+    def words(self) -> str:
+        """How it adds up, for people."""
+        return "basic composition" if self.symbol == "ε" else "zCDP composition"
+
+    def of(self, charge: Charge) -> Fraction | None:
+        """What it adds up of a charge; ``None`` where that is infinite."""
+        return charge.epsilon if self.symbol == "ε" else charge.rho
+
+    def cap(self, caps: BudgetFilter) -> Fraction | None:
+        """What may be spent by it; ``None`` where the filter does not offer it."""
+        return caps.epsilon if self.symbol == "ε" else caps.rho
+
+    def delta(self, charge: Charge) -> Fraction:
+        """The delta that it adds up beside it."""
+        return charge.delta if self.symbol == "ε" else charge.rho_delta
+
+    def delta_cap(self, caps: BudgetFilter) -> Fraction:
+        """What that may come to."""
+        return caps.basic_delta if self.symbol == "ε" else caps.rho_delta
+
+    def share(self, caps: BudgetFilter, charge: Charge) -> Fraction | None:
+        """The share of the caps that a total uses; ``None`` where the rule has closed."""
+        amount, cap = self.of(charge), self.cap(caps)
+        if amount is None or cap is None:
+            return None
+        delta, most = self.delta(charge), self.delta_cap(caps)
+        if delta > most:
+            return None
+        return max(amount / cap, delta / most if most else Fraction(0))
+
+
+EPSILON, RHO = Rule("ε"), Rule("ρ")
+
+
+def rule_of(caps: BudgetFilter, totals: Iterable[Charge]) -> Rule:
+    """The rule that all totals are drawn by: by which the fullest of them has more room."""
+    found = list(totals)
+
+    def fullest(rule: Rule) -> tuple[int, Fraction]:
+        shares = [rule.share(caps, total) for total in found]
+        known = [share for share in shares if share is not None]
+        return len(shares) - len(known), max(known, default=Fraction(0))
+
+    return EPSILON if caps.rho is None or fullest(EPSILON) <= fullest(RHO) else RHO
