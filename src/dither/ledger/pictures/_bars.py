@@ -13,7 +13,7 @@ from dither._format import remaining as left_text
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet, Range, name_of
 from dither.ledger._states import charge_of
-from dither.ledger.pictures._rules import Rule, rule_of
+from dither.ledger.pictures._rules import Rule, Shares, rule_of
 from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter
@@ -38,22 +38,24 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
 
     held, reserved = balance.blocks, balance.reserved
     name = title or balance.name
-    said = [f"A quota, which promises nothing: {balance.caps.describe()}"]
-    if not balance.quota:
-        said = [balance.describe()]
+    said = [balance.describe()]
+    if balance.quota and not isinstance(balance.caps, BudgetFilter):
+        said.append(balance.caps.describe())
     if held is not None:
         bars, rule, notes = bars_of(held)
         said += notes
-        whole, cap = held.budget.lifetime, _number(rule.cap(held.budget.each))
+        whole, cap, noun = held.budget.lifetime, _number(rule.cap(held.budget.each)), held.budget.noun
         below = None
         if whole is not None:
-            below = _whole(f"all {held.budget.noun}s together", whole, balance.spent, reserved, rule)
-        noun = held.budget.noun
-        capped = f"cap: {rule.symbol} {left_text(rule.cap(held.budget.each) or 0)} a {noun}"
-        over = "charged within it" if balance.window is not None else "of its rows"
-        across = f"{noun}, {over}"
+            by = rule_of(whole, [balance.spent + reserved])
+            below = _whole(f"all {noun}s together", whole, balance.spent, reserved, by)
+            if by != rule:
+                said.append(f"all {noun}s together: counted by {by.words}")
+        capped = f"cap: {_capped(held, rule)} a {noun}"
+        across = f"{noun} of the {'rows' if balance.window is None else 'charge'}"
         return draw_bars(
-            bars, cap=cap, capped=capped, across=across, symbol=rule.symbol, below=below,
+            bars, cap=cap, capped=capped, across=across, along=f"{rule.said} of each",
+            symbol=rule.symbol, below=below,
             title=name, foot=_foot(said, rule), path=path,
         )  # fmt: skip
     caps, spent = balance.caps, balance.spent
@@ -82,7 +84,7 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
         case _:
             raise AssertionError("caps of a kind that no picture knows")
     return draw_bars(
-        [], cap=0.0, capped="", across="", symbol=rule.symbol, below=only, title=name,
+        [], cap=0.0, capped="", across="", along="", symbol=rule.symbol, below=only, title=name,
         foot=_foot(said, rule), path=path,
     )  # fmt: skip
 
@@ -98,24 +100,26 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
     names += [name for name in sorted(calendar.all.named) if calendar.values and name not in names]
     totals = [held.of(_any_of(at)) for at in found] + [held.of(name) for name in names]
     rule, notes = rule_of(each, totals), []
+    if any(rule.share(each, total) is None for total in totals):
+        rule = Shares("share", caps=each)
     cap = rule.cap(each)
     bars = []
     for at, total in zip([*found, *names], totals, strict=True):
         kept = held.reserved.of(at if isinstance(at, str) else _any_of(at))
-        amount, part = rule.of(total), rule.of(charge_of(kept))
+        amount, part = rule.of(total), rule.part(total, charge_of(kept))
         closed = rule.share(each, total) is None
-        spent = Fraction(0) if amount is None or part is None else amount - part
+        spent = Fraction(0) if amount is None else amount - part
         one = isinstance(at, str) or (at[0] is not None and at[0] == at[1])
         bars.append(
             Bar(
                 label=_label(calendar, at),
                 spent=_number(cap) if closed else float(spent),
-                reserved=0.0 if closed else _number(part),
+                reserved=0.0 if closed else float(part),
                 closed=closed,
                 stretch=not one,
                 rank=0 if isinstance(at, str) or at[0] is None else _rank(calendar, at[0]),
                 named=isinstance(at, str),
-                said=loss_text(spent) if not closed else "all",
+                said="closed" if closed else _amounts(rule, spent, part),
             )
         )
     if not any(bar.spent or bar.reserved for bar in bars):
@@ -133,6 +137,8 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
 def _limits(held: BlockSpending, rule: Rule, totals: list[Charge]) -> Iterator[str]:
     """What else bounds a charge than the height of its block's bar."""
     each, whole, noun = held.budget.each, held.budget.lifetime, held.budget.noun
+    if isinstance(rule, Shares):
+        return
     delta = max((rule.delta(total) for total in totals), default=Fraction(0))
     if delta:
         most = loss_text(rule.delta_cap(each))
@@ -239,6 +245,20 @@ def _whole(label: str, caps: BudgetFilter, spent: Charge, reserved: Charge, rule
     if not reserved.free:
         said += f", {_said(rule, reserved)} reserved"
     return Whole(label, _number(rule.of(spent)), _number(rule.of(reserved)), cap, False, said)
+
+
+def _capped(held: BlockSpending, rule: Rule) -> str:
+    each = held.budget.each
+    if isinstance(rule, Shares):
+        return f"ε {left_text(each.epsilon)}, δ {left_text(each.delta)}"
+    return f"{rule.symbol} {left_text(rule.cap(each) or 0)}"
+
+
+def _amounts(rule: Rule, spent: Fraction, reserved: Fraction) -> str:
+    """What stands on a bar."""
+    if isinstance(rule, Shares):
+        return f"{-(-100 * (spent + reserved) // 1)} %"
+    return loss_text(spent) + (f" + {loss_text(reserved)}" if reserved else "")
 
 
 def _said(rule: Rule, charge: Charge) -> str:

@@ -64,6 +64,10 @@ def _panel(
         rule = Rule("ρ")
     quotas = sorted(quotas, key=lambda one: (-(rule.of(one.spent) or 0), one.name))
     notes = []
+    anew = [one for one in quotas if whole_caps(one) is None]
+    if anew:
+        notes.append("quotas of a question or of a window begin anew, and are not drawn")
+    quotas = [one for one in quotas if one not in anew]
     if len(quotas) > MOST_QUOTAS:
         more = len(quotas) - MOST_QUOTAS
         notes.append(f"{count_text(more, 'quota', 'quotas')} that spent less not drawn")

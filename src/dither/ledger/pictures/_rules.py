@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dither.privacy._charge import Charge
@@ -28,6 +28,15 @@ class Rule:
     def words(self) -> str:
         """How it adds up, for people."""
         return "basic composition" if self.symbol == "ε" else "zCDP composition"
+
+    @property
+    def said(self) -> str:
+        """What an axis of it shows."""
+        return self.symbol
+
+    def part(self, total: Charge, reserved: Charge) -> Fraction:
+        """What of a total is what was reserved of it."""
+        return self.of(reserved) or Fraction(0)
 
     def of(self, charge: Charge) -> Fraction | None:
         """What it adds up of a charge; ``None`` where that is infinite."""
@@ -57,6 +66,46 @@ class Rule:
 
 
 EPSILON, RHO = Rule("ε"), Rule("ρ")
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(Rule):
+    """For totals of which no one rule adds up all: what share of the caps each of them uses.
+
+    Parameters
+    ----------
+    caps : BudgetFilter
+        Each total is held against them by the rule that leaves it more room.
+    """
+
+    caps: BudgetFilter = field(kw_only=True)
+
+    @property
+    def words(self) -> str:
+        return "whichever rule leaves a block more room"
+
+    @property
+    def said(self) -> str:
+        return "share of the cap"
+
+    def of(self, charge: Charge) -> Fraction | None:
+        by = self._by(charge)
+        return None if by is None else by.share(self.caps, charge)
+
+    def part(self, total: Charge, reserved: Charge) -> Fraction:
+        by = self._by(total)
+        return (by and by.share(self.caps, reserved)) or Fraction(0)
+
+    def cap(self, caps: BudgetFilter) -> Fraction | None:
+        return Fraction(1)
+
+    def share(self, caps: BudgetFilter, charge: Charge) -> Fraction | None:
+        return self.of(charge)
+
+    def _by(self, charge: Charge) -> Rule | None:
+        shares = [(rule.share(self.caps, charge), i) for i, rule in enumerate((EPSILON, RHO))]
+        known = [(share, i) for share, i in shares if share is not None]
+        return (EPSILON, RHO)[min(known)[1]] if known else None
 
 
 def rule_of(caps: BudgetFilter, totals: Iterable[Charge]) -> Rule:

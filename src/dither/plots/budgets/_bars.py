@@ -17,6 +17,7 @@ from dither.plots._canvas import (
     finish,
     label_text,
     new_figure,
+    percents,
     tidy,
 )
 
@@ -94,6 +95,7 @@ def draw_bars(
     cap: float,
     capped: str,
     across: str,
+    along: str,
     symbol: str,
     below: Whole | None,
     title: str,
@@ -108,8 +110,8 @@ def draw_bars(
         In their order.
     cap : float
         Of each.
-    capped, across, symbol : str
-        What the cap's line says, what the bars are, and what is added up.
+    capped, across, along, symbol : str
+        What the cap's line says, what the bars and their lengths are, and what is added up below.
     below : Whole or None
     title, foot : str
     path : str or Path or None
@@ -128,8 +130,10 @@ def draw_bars(
         axes = panels[0]
         _blocks(axes, bars, cap, capped, flat)
         _label(axes, bars, flat)
-        (axes.set_xlabel if flat else axes.set_ylabel)(f"{symbol} of each")
+        (axes.set_xlabel if flat else axes.set_ylabel)(along)
         (axes.set_ylabel if flat else axes.set_xlabel)(across)
+        if cap == 1 and "share" in along:
+            percents(axes.xaxis if flat else axes.yaxis)
     if below is not None:
         _whole(panels[-1], below, symbol)
     handles: dict[str, Any] = {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Line", "Panel", "draw_history"]
 
-_AHEAD = 1.5
+_AHEAD = 1.0
 """A day to come is drawn if it is no further away than so many times what has passed."""
 
 
@@ -63,7 +63,7 @@ def draw_history(
     panels: Sequence[Panel], *, title: str, foot: str, path: str | Path | None
 ) -> Figure:
     """Draw steps, one panel for each unit that is protected."""
-    figure = new_figure(WIDTH, 3.4 * max(len(panels), 1) + 0.8)
+    figure = new_figure(WIDTH * 1.25, 3.4 * max(len(panels), 1) + 0.8)
     grid = figure.subplots(len(panels) or 1, 1, squeeze=False)
     if not panels:
         axes = grid[0, 0]
@@ -80,7 +80,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     first = _naive(first)
     now = max(_naive(panel.now), first + timedelta(hours=1))
     passed = max(now - first, timedelta(days=1))
-    end = now
+    end = max(now, first + timedelta(days=1))
     for line in panel.lines:
         if line.until is not None:
             end = max(end, min(_noon(line.until), now + _AHEAD * passed))
@@ -110,8 +110,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel("date of the charge, in UTC")
     heading(axes, label_text(panel.heading, 90))
     axes.legend(
-        loc="upper left", frameon=True, facecolor="white", edgecolor="none", framealpha=0.85,
-        fontsize=9,
+        loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=9, handlelength=1.8
     )  # fmt: skip
 
 
