@@ -1,7 +1,8 @@
 """Draw the pictures of the pages: ``python docs/images/make.py [ideas]``.
 
-Those of README and tutorial are of releases, so their noise differs every time. The other pages'
-are computed: each draws its own in a hidden block, which the tests run too.
+Those of README and tutorial are of releases, so their noise differs every time. Those of budgets are of
+a ledger that is made here. The other pages' are computed: each draws its own in a hidden block,
+which the tests run too.
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
+from unittest.mock import patch
 
 import polars as pl
 from PIL import Image
 from statsmodels.datasets import fair
 
 import dither as dt
+from dither.accounting import BudgetFilter
+from dither.blocks._calendar import Calendar
+from dither.blocks._sets import NULL, BlockSet
+from dither.ledger import BlockBudget, Ledger, _entries
+from dither.privacy import Charge, Promise
 
 HERE = Path(__file__).parent
 COLUMNS = {
@@ -60,7 +69,56 @@ def releases() -> None:
             older.release(epsilon=0.3).plot(str(HERE / "tutorial.png"))
 
 
+def budgets() -> None:
+    """A year of a ledger, by a clock that is set: over its months, and by the day of each charge."""
+    said = [datetime(2024, 1, 2, 9, tzinfo=UTC)]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:
+            return said[-1]
+
+    months, january, patient = Calendar(every="month"), 2024 * 12, Promise("patient")
+    each, lifetime = BudgetFilter(1), BudgetFilter(4)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(_entries, "datetime", Clock),
+        Ledger.open(Path(folder) / "visits.ledger") as book,
+    ):
+        book.ensure_account("dataset:patient", BlockBudget(months, each, lifetime), patient)
+        book.ensure_account("analyst:ana:patient", BudgetFilter(3), patient)
+        book.ensure_account("analyst:ben:patient", BudgetFilter(2), patient)
+
+        def ask(analyst: str, tenths: int, first: int | None, last: int) -> None:
+            read = BlockSet.of_range(None if first is None else january + first, january + last)
+            if first is None:
+                read |= BlockSet.of_names(NULL)
+            book.charge(
+                ["dataset:patient", f"analyst:{analyst}:patient"],
+                Charge.pure(Fraction(tenths, 20), patient),
+                token=str(len(book.entries())),
+                request="ab" * 32,
+                note={},
+                blocks=read,
+            )
+
+        for month in range(9):
+            said.append(datetime(2024, month + 2, 3 + month, 9, tzinfo=UTC))
+            ask("ana", 2 + month % 3, month, month)
+            if month % 3 == 2:
+                said.append(datetime(2024, month + 2, 20, 9, tzinfo=UTC))
+                ask("ben", 4, month - 2, month)
+        ask("ben", 1, None, 8)
+        until = said[-1] + timedelta(days=30)
+        kept = Charge.pure(Fraction(3, 10), patient)
+        read = BlockSet.of_range(january + 7, january + 9)
+        book.reserve(["dataset:patient"], kept, until=until, blocks=read)
+        book.balance("dataset:patient").plot(HERE / "time.png")
+        book.plot(HERE / "ledger.png")
+
+
 if __name__ == "__main__":
     ideas()
+    budgets()
     if sys.argv[1:] != ["ideas"]:
         releases()

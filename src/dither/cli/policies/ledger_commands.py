@@ -14,7 +14,7 @@ import click
 
 from dither.cli._endings import Ended
 from dither.cli._files import check_targets
-from dither.cli._options import FILE, Group, policy, refuse_given
+from dither.cli._options import FILE, Group, plot, policy, refuse_given
 from dither.cli._terminal import say_saved, waiting
 from dither.cli.policies._opened_ledger import opened_ledger
 from dither.cli.policies._shown_ledger import as_json as json_of
@@ -49,6 +49,8 @@ def ledger() -> None:
 Examples:
   dither ledger show visits.ledger
   dither ledger show --account dataset:patient --json
+  dither ledger show visits.ledger --plot spent.png
+  dither ledger show --account dataset:patient --plot blocks.svg
 """,
 )
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
@@ -60,10 +62,17 @@ Examples:
     help="How many entries to show.  [default: 20, or 4 where blocks are shown]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact amounts.")
+@plot("what was spent by date, or what the --account has left, block by block")
 def show(
-    path: Path | None, policy: Path | None, account: str | None, limit: int | None, as_json: bool
+    path: Path | None,
+    policy: Path | None,
+    account: str | None,
+    limit: int | None,
+    as_json: bool,
+    picture: Path | None,
 ) -> None:
     """Show accounts and the newest entries of LEDGER."""
+    check_targets(picture=picture)
     with opened_ledger(path, policy) as book:
         names = book.accounts() if account is None else [account]
         balances = [book.balance(name) for name in names]
@@ -75,6 +84,9 @@ def show(
             click.echo(json.dumps(json_of(book, balances, entries), indent=2))
         else:
             print_ledger(book, balances, entries, whole=account is None)
+        if picture is not None:
+            (balances[0] if account is not None else book).plot(picture)
+            say_saved(picture)
 
 
 @ledger.command(

@@ -258,7 +258,7 @@ def _amounts(rule: Rule, spent: Fraction, reserved: Fraction) -> str:
     """What stands on a bar."""
     if isinstance(rule, Shares):
         return f"{-(-100 * (spent + reserved) // 1)} %"
-    return loss_text(spent) + (f" + {loss_text(reserved)}" if reserved else "")
+    return loss_text(spent) + (f"\n+ {loss_text(reserved)}" if reserved else "")
 
 
 def _said(rule: Rule, charge: Charge) -> str:
