@@ -44,6 +44,7 @@ from dither.privacy._charge import group_factor
 from dither.query.estimates._values import Measured, refined
 
 __all__ = [
+    "KeyTuple",
     "NoisePlan",
     "Noisy",
     "add_noise",

@@ -359,7 +359,8 @@ class Question(UnreleasedQuestion):
             nothing is charged.
         reuse : bool, optional
             Whether the newest of `published` will do, free of charge; what the policy says in
-            ``[releases]`` where left out.
+            ``[releases]`` where left out. Where it is True and there is none, sums of a finer table
+            that was released at the same price will do as well (`from_finer`), which are noisier.
         max_groups, max_rows : int, optional
             How many groups one unit may count in, and with how many rows in each, in place of the
             policy's limits; never above its caps. Larger ones cut less, and take more noise.
@@ -389,6 +390,12 @@ class Question(UnreleasedQuestion):
             return asked.release(epsilon, delta, confidence=confidence, token=token, reuse=reuse)
         self._opened.check_open()
         request = self._request(epsilon, delta, check.confidence(confidence))
+        if reuse is True and token is None and not request.published():
+            from dither.query._finer import finer_published
+
+            found = finer_published(self, request)
+            if found is not None:
+                return found
         return self._read(request.release(token, reuse))
 
     @deep()
@@ -417,6 +424,63 @@ class Question(UnreleasedQuestion):
         asked = self.within(max_groups=max_groups, max_rows=max_rows)
         request = asked._request(epsilon, delta, check.confidence(confidence))
         return [asked._read(one) for one in request.published()]
+
+    @deep()
+    def from_finer(self, release: Release, *, confidence: float | None = None) -> Release:
+        """Answer this question by sums of a finer table that was released; free of charge.
+
+        Nothing is read but that answer, as the ledger has it.
+
+        Parameters
+        ----------
+        release : Release
+            An answer of this ledger that you may see, to a question with the same FROM, WHERE and
+            limits, grouped by all keys of this one and more, all of them public.
+        confidence : float, optional
+            Of the intervals, in (0, 1); that of ``release`` where left out.
+
+        Returns
+        -------
+        Release
+            Sums of its cells, each with the interval of the sum of their noises; its certificate is
+            that of ``release``, and ``notes`` say of which entry.
+
+        Raises
+        ------
+        ArgumentError
+            Where it is no answer of this ledger and policy that you may see.
+        QueryError
+            Where this question does not follow by sums, and why: of distinct people or values, of
+            medians, of means whose sums and counts were not both released, of keys that were
+            discovered, of other rows or limits.
+
+        Notes
+        -----
+        *Guarantee.* Post-processing of what was released. Limits hold in the cells of the finer
+        table: somebody with rows in many is left out of some, where this question asked directly
+        would leave out others. The noise of k cells is wider by the root of k.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> import dither as dt
+        >>> columns = {name: {"values": ["a", "b"], "nullable": False} for name in ("x", "y")}
+        >>> policy = {
+        ...     "budget": {"epsilon": 1, "ledger": mkdtemp() + "/rows.ledger"},
+        ...     "tables": {"rows": {"columns": columns}},
+        ... }
+        >>> rows = pl.DataFrame({"x": ["a", "a", "b"], "y": ["a", "b", "b"]})
+        >>> with dt.open(policy, sources={"rows": rows}) as session:
+        ...     finer = session.sql("SELECT x, y, COUNT(*) AS n FROM rows GROUP BY x, y").release(1)
+        ...     sums = session.sql("SELECT COUNT(*) AS n FROM rows").from_finer(finer)
+        >>> sums.frame["n"].item() == finer.frame["n"].sum()
+        True
+        """
+        from dither.query._finer import from_finer
+
+        self._opened.check_open()
+        return from_finer(self, release, confidence)
 
     @deep()
     def top_up(

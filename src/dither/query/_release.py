@@ -46,7 +46,7 @@ from dither.plan.schema import Kind
 from dither.plan.text import bin_labels
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes
-from dither.query._noise import NoisePlan, Noisy
+from dither.query._noise import KeyTuple, NoisePlan, Noisy
 from dither.query.estimates._calculated import Calculation, post_columns
 from dither.query.estimates._operations import as_listed
 from dither.query.estimates._values import GroupEstimates, encoded, estimate
@@ -57,7 +57,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Release",
+    "answer_data",
     "decode",
+    "key_column",
     "release_data",
 ]
 
@@ -71,24 +73,46 @@ COUNTS = (Count, CountDistinct, CountUnits, CountValues)
 
 def release_data(noise_plan: NoisePlan, noisy: Noisy, confidence: float) -> dict[str, Any]:
     """All that a release holds but its certificate, as plain data for the ledger."""
-    plan = noise_plan.plan
-    query = plan.query
     measured = noise_plan.measured(noisy.values)
-    made: list[dict[str, Any]] = []
-    sortable: dict[str, list[Any]] = {}
-    for at, key in enumerate(plan.job.keys):
-        sortable[key.name] = [group[at] for group in noisy.keys]
-        made.append(_key_column(key, sortable[key.name]))
-    shown = [[decode(v, c["kind"]) for v in c["values"]] for c in made]
-    sets = [query.sets[at] for *_, at in noisy.keys] if query.sets else []  # type: ignore[index]
-    for name, keys in query.flags:
-        sortable[name] = [KeysLeftOut(keys).of(one) for one in sets]
-        made.append({"name": name, "kind": "integer", "values": sortable[name], "grouping": True})
 
     def leaf(recipe: Recipe, each: float) -> GroupEstimates:
         return estimate(recipe, measured, each)
 
-    every = np.arange(1 if isinstance(plan.recipes[0], RanksRecipe) else len(noisy.keys))
+    data = answer_data(noise_plan.plan, noisy.keys, leaf, confidence)
+    data["notes"] += mode_notes(noise_plan, confidence) if noise_plan.choices else ()
+    return data
+
+
+def answer_data(
+    plan: Plan,
+    groups: Sequence[KeyTuple],
+    leaf: Callable[[Recipe, float], GroupEstimates],
+    confidence: float,
+) -> dict[str, Any]:
+    """What a release holds, from what is known of the groups.
+
+    Parameters
+    ----------
+    plan : Plan
+    groups : sequence of tuple
+        Their keys.
+    leaf : callable
+        The estimates of a recipe that was measured, in all of them, at a confidence.
+    confidence : float
+    """
+    query = plan.query
+    made: list[dict[str, Any]] = []
+    sortable: dict[str, list[Any]] = {}
+    for at, key in enumerate(plan.job.keys):
+        sortable[key.name] = [group[at] for group in groups]
+        made.append(key_column(key, sortable[key.name]))
+    shown = [[decode(v, c["kind"]) for v in c["values"]] for c in made]
+    sets = [query.sets[at] for *_, at in groups] if query.sets else []  # type: ignore[index]
+    for name, keys in query.flags:
+        sortable[name] = [KeysLeftOut(keys).of(one) for one in sets]
+        made.append({"name": name, "kind": "integer", "values": sortable[name], "grouping": True})
+
+    every = np.arange(1 if isinstance(plan.recipes[0], RanksRecipe) else len(groups))
     calculated = Calculation(len(every), shown, leaf, every, sets)
     if plan.having is not None:
         kept = np.flatnonzero(calculated(plan.having, confidence).value == 1)
@@ -97,7 +121,7 @@ def release_data(noise_plan: NoisePlan, noisy: Noisy, confidence: float) -> dict
         if isinstance(recipe, Applied | Known | KeyRead | KeysLeftOut | Ranked | ModeRecipe):
             columns = post_columns(output.columns, calculated(recipe, confidence), kind)
         else:
-            found = estimate(recipe, measured, confidence)
+            found = leaf(recipe, confidence)
             columns = _output_columns(output.columns, found, _is_whole(recipe, plan))
         sortable |= {c["name"]: [decode(v, c["kind"]) for v in c["values"]] for c in columns}
         made.extend(columns)
@@ -134,7 +158,6 @@ def release_data(noise_plan: NoisePlan, noisy: Noisy, confidence: float) -> dict
         "notes": [
             *plan.notes,
             *([SELECTED] if plan.discovered else []),
-            *(mode_notes(noise_plan, confidence) if noise_plan.choices else ()),
         ],
     }
 
@@ -151,7 +174,8 @@ def _possible(recipe: Recipe) -> list[float] | None:
     return None
 
 
-def _key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
+def key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
+    """The values of a key in every group, as the ledger keeps them."""
     kind = key.kind
     if isinstance(key.expression, Bin):
         labels = bin_labels(key.expression)

@@ -240,11 +240,25 @@ class OpenedPolicy:
         What a policy says of its audience is part of the request: so an answer is shown to whom it
         was released to, and to nobody who came to be told later. Nothing of this reads data.
         """
+        return self._seen(promise, self.ledger.answers_to(request))
+
+    def seen(self, promise: Promise) -> list[tuple[Entry, str]]:
+        """Earlier answers to any request under this policy that this asker may see, oldest first.
+
+        As of `published`: an entry of another policy is not among them, whose audience may be
+        another.
+        """
+        found = self._seen(promise, self.ledger.answered("policy"))
+        return [(e, answer) for e, answer in found if e.note.get("policy") == self.policy.digest]
+
+    def _seen(
+        self, promise: Promise, found: Iterable[tuple[Entry, str]]
+    ) -> list[tuple[Entry, str]]:
         own = set(self.accounts(promise.unit))
         everybody = self.policy.releases.audience == EVERYBODY
         return [
             (entry, answer)
-            for entry, answer in self.ledger.answers_to(request)
+            for entry, answer in found
             if entry.promise == promise
             and (everybody or without_reservations(entry.accounts) == own)
         ]

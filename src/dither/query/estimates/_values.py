@@ -13,7 +13,7 @@ without noise, after clamping to the declared bounds and after bounding what one
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -48,7 +48,15 @@ from dither.plan.lowering.recipes import (
     VarianceRecipe,
 )
 
-__all__ = ["GroupEstimates", "Measured", "around_linear", "encoded", "estimate", "refined"]
+__all__ = [
+    "GroupEstimates",
+    "Measured",
+    "around_linear",
+    "around_ratio",
+    "encoded",
+    "estimate",
+    "refined",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -320,18 +328,55 @@ def _ratio(
 ) -> GroupEstimates:
     over, under = recipe.numerator, recipe.denominator
     top, bottom = (_combination(one, measured) for one in (over, under))
+    above, below = dict(over.terms), dict(under.terms)
+    terms = [
+        (float(above.get(i, 0)), float(below.get(i, 0)), measured.noises[i] or SILENT)
+        for i in dict.fromkeys((*above, *below))
+    ]
+    return around_ratio(recipe, top, bottom, terms, confidence, clip=clip)
+
+
+def around_ratio(
+    recipe: RatioRecipe,
+    top: Floats,
+    bottom: Floats,
+    terms: Sequence[tuple[float, float, Noise]],
+    confidence: float,
+    *,
+    clip: bool = True,
+    slack: tuple[float, float] = (0.0, 0.0),
+) -> GroupEstimates:
+    """The interval of a ratio of two combinations of measurements, which may share some.
+
+    Parameters
+    ----------
+    recipe : RatioRecipe
+        For what the true ratio and its parts can be.
+    top, bottom : array
+        Both combinations, with noise.
+    terms : sequence of (float, float, noise)
+        Of each noise: its coefficient above and below.
+    confidence : float
+    clip : bool
+    slack : (float, float)
+        How far ``top`` and ``bottom`` may be from what was measured, since they were rounded. An
+        end of the interval moves in one direction with the numerator, and for any numerator in one
+        with the denominator: the denominator's leaves the sign of an end as it is, and the sign
+        says which way it moves. So the farthest ends are those of the corners.
+    """
+    under = recipe.denominator
     if under.lower is None or under.lower < 0:
         # Where the divisor is seen to be below 0, both are turned: their ratio stays.
         turn = np.where(bottom < 0, -1.0, 1.0)
         top, bottom = turn * top, turn * bottom
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(bottom > 0, top / bottom, np.nan)
-    above, below = dict(over.terms), dict(under.terms)
-    terms = [
-        (float(above.get(i, 0)), float(below.get(i, 0)), measured.noises[i] or SILENT)
-        for i in dict.fromkeys((*above, *below))
+    corners = {(a * slack[0], b * slack[1]) for a in (-1, 1) for b in (-1, 1)}
+    ends = [
+        shared_ratio_interval(top + a, bottom + b, terms, confidence) for a, b in sorted(corners)
     ]
-    lower, upper = shared_ratio_interval(top, bottom, terms, confidence)
+    lower = np.minimum.reduce([low for low, _ in ends])
+    upper = np.maximum.reduce([high for _, high in ends])
     if not clip:
         return GroupEstimates(value, lower, upper)
     low = -np.inf if recipe.lower is None else float(recipe.lower)
