@@ -12,7 +12,7 @@ from dither.query._explain import UNACCOUNTED, blocks_text, explain, protects
 from dither.query._noise import NoisePlan
 from dither.session._certificate import MeasurementRecord, charge_dict
 
-__all__ = ["measurement_record"]
+__all__ = ["measurement_record", "measurements_of"]
 
 
 def measurement_record(
@@ -23,7 +23,7 @@ def measurement_record(
     allocation = noise_plan.allocation
     keys = None if allocation is None else allocation.keys
     return MeasurementRecord(
-        _measurements(noise_plan),
+        measurements_of(noise_plan),
         {
             "sql": sql,
             "plan": explain(plan, noise_plan, [fact.text for fact in facts]).to_dict(),
@@ -42,7 +42,8 @@ def measurement_record(
     )
 
 
-def _measurements(noise_plan: NoisePlan) -> list[dict[str, Any]]:
+def measurements_of(noise_plan: NoisePlan) -> list[dict[str, Any]]:
+    """What a certificate says of each measurement: its sensitivity, mechanism and loss."""
     found = []
     plan = noise_plan.plan
     for i, (measurement, bound) in enumerate(

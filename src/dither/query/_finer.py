@@ -38,6 +38,8 @@ from dither.plan.lowering.recipes import (
     sources,
 )
 from dither.policy._canonical import form
+from dither.policy._sources import PublicKeys
+from dither.query._certificate import measurements_of
 from dither.query._release import Release, answer_data, decode, key_column
 from dither.query.estimates._values import (
     Floats,
@@ -111,6 +113,11 @@ def from_finer(question: Question, release: Release, confidence: Any = None) -> 
     """
     if not isinstance(release, Release):
         raise ArgumentError("release must be what an earlier release gave")
+    if _get(release._content, "certificate", "question", "node") != "query":
+        raise QueryError(
+            "only the answer to one question is added up, and this one was topped up, or is of "
+            "another kind"
+        )
     finer = _released(question, release._content["certificate"])
     if finer is None:
         raise ArgumentError(_ANOTHER)
@@ -166,6 +173,9 @@ def _released(question: Question, body: Mapping[str, Any]) -> _Finer | None:
     for entry, answer in question._opened.published(request.promise, request.data.digest):
         if entry.hash == named[1]:
             noise_plan = made._noise_plan(epsilon, delta)
+            if json.loads(json.dumps(measurements_of(noise_plan))) != body["measurements"]:
+                # Another version of the package divided the budget, and drew other noise.
+                return None
             return _Finer(json.loads(answer), entry.time, made, noise_plan, float(confidence))
     return None
 
@@ -184,7 +194,9 @@ def _read_back(question: Question, body: Mapping[str, Any]) -> Question:
         for name in ("max_groups", "max_rows")
     }
     query = replace(query, outputs=tuple(outputs), discover=bool(said["discover"]), **limits)
-    return type(question)(lower(query, schema), question._opened)
+    # Of declared keys nothing is read; those of a public table are read there.
+    listed = PublicKeys(question._opened.engine).listed(query, schema)
+    return type(question)(lower(query, listed), question._opened)
 
 
 def _moved(question: Question, body: Mapping[str, Any]) -> bool:
