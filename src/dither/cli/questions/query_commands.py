@@ -237,7 +237,9 @@ Examples:
 )
 @click.option("--reservation", metavar="ID", help="Charge it to what was reserved under this id.")
 @click.option(
-    "--reuse", is_flag=True, help="An earlier answer to the same request will do, free of charge."
+    "--reuse",
+    is_flag=True,
+    help="An earlier answer to the same request will do, or sums of a finer table; free of charge.",
 )
 @click.option("--out", type=FILE, help="Write the answers: CSV, Parquet or JSON.")
 @plot("the answers")
