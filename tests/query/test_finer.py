@@ -84,8 +84,10 @@ def test_sums_of_cells_for_nothing(opened: dt.Session) -> None:
         wanted = finer.frame.group_by(keys).agg(pl.sum("n", "c")) if keys else (
             finer.frame.select(pl.sum("n", "c"))
         )  # fmt: skip
-        assert made.frame.select(*keys, "n", "c").sort(keys or "n").equals(
-            wanted.select(*keys, "n", "c").sort(keys or "n")
+        assert (
+            made.frame.select(*keys, "n", "c")
+            .sort(keys or "n")
+            .equals(wanted.select(*keys, "n", "c").sort(keys or "n"))
         )
         assert made.certificate == finer.certificate
     assert spent(opened) == before

@@ -178,6 +178,33 @@ def test_data_that_moved_are_another_question(tmp_path: Path) -> None:
                 question.top_up(first, to_rho=3 * rho, same_data=same)
 
 
+def test_blocks_say_why_nobody_knows_their_version(tmp_path: Path) -> None:
+    """A version of the table would tell of other blocks; who knows better says so."""
+    made = policy(tmp_path)
+    days = [f"2024-0{1 + i % 3}-05" for i in range(600)]
+    made["tables"]["visits"]["block"] = {"column": "day", "every": "month"}
+    made["tables"]["visits"]["columns"]["day"] = {"type": "date"}
+    made["budget"]["per"] = "block"
+    frame = people().with_columns(day=pl.Series(days).str.to_date())
+    frame.write_parquet(tmp_path / "visits.parquet")
+    sources, key = {"visits": tmp_path / "visits.parquet"}, OwnerKey.make()
+    with dt.open(made, sources=sources, key=key) as session:
+        question = session.sql(
+            TEXT.replace(" GROUP", " WHERE MONTH(day) = 2 AND YEAR(day) = 2024 GROUP")
+        )
+        first = question.release("0.5")
+        with pytest.raises(ArgumentError) as told:
+            question.top_up(first, to_rho=2 * rho_of(first))
+        for said in (
+            "the rows of table 'visits' that this question reads are as they were",
+            "It reads 2024-02, and a certificate of some blocks holds no version",
+            "say same_data=True",
+        ):
+            assert said in str(told.value)
+        made_better = question.top_up(first, to_rho=2 * rho_of(first), same_data=True)
+        assert rho_of(made_better) == rho_of(first)
+
+
 def test_a_unit_of_several_rows_is_charged_as_a_group(tmp_path: Path) -> None:
     """What rows lose is charged for all that one unit may have."""
     made = policy(tmp_path)

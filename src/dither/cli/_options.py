@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE",
+    "PAID",
+    "RESERVATION",
     "Amount",
     "Group",
     "LocalPath",
     "WholeNumbers",
     "analyst_option",
     "ask",
+    "charged_to",
     "confidence",
     "confidence_of",
     "delta",
     "epsilon",
+    "paid_options",
     "plot",
     "policy",
     "private_table",
@@ -220,6 +225,41 @@ delta = click.option(
     type=Amount(zero=True),
     help="How much delta it may cost.  [default: the policy's release_delta]",
 )
+
+
+PAID = ("reservation", "reuse")
+"""The names of the options of `paid_options`."""
+
+RESERVATION = click.option(
+    "--reservation",
+    metavar="ID",
+    expose_value=False,
+    callback=_remember,
+    help="Charge it to what was reserved under this id.",
+)
+
+
+def paid_options(function: Function) -> Function:
+    """What a release may be charged to, and whether it has to be made: see `charged_to`."""
+    reuse = click.option(
+        "--reuse",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember,
+        help="An earlier answer to the same request will do, free of charge.",
+    )
+    return RESERVATION(reuse(function))
+
+
+@contextmanager
+def charged_to(session: Session) -> Iterator[dict[str, Any]]:
+    """Within, the session charges what ``--reservation`` says; gives what ``--reuse`` says."""
+    meta = click.get_current_context().meta
+    known = meta.get("dither.reservation")
+    # Left out, the policy says it.
+    given = {"reuse": True} if meta.get("dither.reuse") else {}
+    with nullcontext() if known is None else session.using(known):
+        yield given
 
 
 def confidence_of(default: float, what: str) -> Callable[[Function], Function]:

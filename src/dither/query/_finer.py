@@ -194,9 +194,11 @@ def _read_back(question: Question, body: Mapping[str, Any]) -> Question:
         for name in ("max_groups", "max_rows")
     }
     query = replace(query, outputs=tuple(outputs), discover=bool(said["discover"]), **limits)
+    from dither.query._question import Question
+
     # Of declared keys nothing is read; those of a public table are read there.
     listed = PublicKeys(question._opened.engine).listed(query, schema)
-    return type(question)(lower(query, listed), question._opened)
+    return Question(lower(query, listed), question._opened)
 
 
 def _moved(question: Question, body: Mapping[str, Any]) -> bool:
@@ -396,7 +398,9 @@ class _Sums:
     def _added(self, title: str, recipe: Linear) -> _Cells:
         column = next(c for c in self.finer.content["columns"] if c["name"] == title)
         values = [decode(value, column["kind"]) for value in column["values"]]
-        whole = all(c.denominator == 1 for _, c in recipe.terms) and recipe.constant.denominator == 1
+        whole = (
+            all(c.denominator == 1 for _, c in recipe.terms) and recipe.constant.denominator == 1
+        )
         sums = [math.fsum(values[row] for row in rows) for rows in self._rows]
         rounded = column["kind"] == "integer" and not whole
         return _Cells(np.asarray(sums, dtype=float), recipe, rounded)

@@ -30,7 +30,7 @@ from dither.policy._canonical import form
 from dither.privacy import Charge
 from dither.privacy._conversion import epsilon_of_rho, rho_of_epsilon
 from dither.query._certificate import measurement_record
-from dither.query._noise import WIDEST_SCALE, NoisePlan
+from dither.query._noise import WIDEST_SCALE, NoisePlan, promise_of
 from dither.query._release import Release, decode
 from dither.query.estimates._values import around_linear, encoded
 from dither.session._code import UNKNOWN
@@ -204,15 +204,32 @@ def _check_data(question: Question, earlier: _Earlier, same_data: bool) -> None:
         was, is_ = before.get(table, UNKNOWN), now.get(table, UNKNOWN)
         if was in unsaid or is_ in unsaid:
             if not same_data:
-                raise ArgumentError(
-                    f"nothing says whether table {table!r} is as it was when the answer was "
-                    "released: where you know that it is, say same_data=True"
-                )
+                raise ArgumentError(_unsaid(question, table))
         elif was != is_:
             raise ArgumentError(
                 f"table {table!r} changed since the answer was released: these would be two "
                 "answers to two questions. Ask anew"
             )
+
+
+def _unsaid(question: Question, table: str) -> str:
+    """Why nothing says whether a table is as it was, and what to do."""
+    plan, opened = question._plan, question._opened
+    rows, why = f"table {table!r} is as it was", ""
+    calendar = opened.calendar(promise_of(plan).unit)
+    if plan.blocks is not None and calendar is not None:
+        rows = f"the rows of table {table!r} that this question reads are as they were"
+        why = (
+            f" It {calendar.reading(plan.blocks).partition(';')[0]}, and a certificate of some "
+            "blocks holds no version of the table: that would tell whether others changed."
+        )
+    elif opened.signer is None:
+        why = " Certificates hold the version of the data where they are made with the owner's key."
+    return (
+        f"nothing says whether {rows} when the answer was released: where you know it, say "
+        f"same_data=True.{why} Rows that came or changed since would make these two answers to two "
+        "questions, whose mean is of neither; what it costs and promises is the same"
+    )
 
 
 def _scaled(noise_plan: NoisePlan, ratio: Fraction) -> NoisePlan:

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import click
 
-from dither.cli._options import analyst_option, confidence, delta, epsilon, policy, purpose_option
+from dither.cli._options import (
+    RESERVATION,
+    analyst_option,
+    charged_to,
+    confidence,
+    delta,
+    epsilon,
+    policy,
+    purpose_option,
+)
 from dither.cli._terminal import waiting
 
 __all__ = ["bounds", "check"]
@@ -47,6 +56,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same comes back, free."
 )
+@RESERVATION
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: what was learned, certified.")
 def bounds(
     table: str,
@@ -73,6 +83,7 @@ def bounds(
     with (
         waiting("charging, then learning"),
         dt.open(policy, analyst=analyst, purpose=purpose) as session,
+        charged_to(session),
     ):
         found = session.learn(
             table,

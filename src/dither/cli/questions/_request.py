@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dither._files import written
+from dither.cli._options import charged_to
 from dither.cli._terminal import print_plan, say_saved, waiting
 
 if TYPE_CHECKING:
+    from dither import Session
     from dither._display import Explanation
     from dither.session._certificate import Certificate
     from dither.session._request import PricedQuestion
@@ -42,6 +44,7 @@ def _say(found: object) -> None:
 
 def answered(
     asked: PricedQuestion[Released],
+    session: Session,
     *,
     explain: bool = False,
     preview: Callable[[], Any] | None = None,
@@ -55,6 +58,8 @@ def answered(
     Parameters
     ----------
     asked : PricedQuestion
+    session : Session
+        Of the question.
     explain : bool
     preview : callable, optional
         Gives the preview, where one was asked for.
@@ -78,8 +83,8 @@ def answered(
     if preview is not None:
         show(preview())
         return None
-    with waiting(waits) if waits else nullcontext():
-        return asked.release(**given)
+    with waiting(waits) if waits else nullcontext(), charged_to(session) as paid:
+        return asked.release(**given, **paid)
 
 
 def print_explanation(found: Explanation, as_json: bool = False) -> None:

@@ -12,9 +12,11 @@ from dither._files import written
 from dither.cli._files import as_file, check_targets
 from dither.cli._options import (
     FILE,
+    PAID,
     analyst_option,
     delta,
     epsilon,
+    paid_options,
     plot,
     policy,
     purpose_option,
@@ -66,6 +68,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same counts come back, free."
 )
+@paid_options
 @click.option("--out", "table", type=FILE, help="Write counts: .csv, .json or .parquet.")
 @plot("counts and their intervals")
 @click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
@@ -99,7 +102,7 @@ def hierarchy(
     free = check_free(explain, preview)
     named = _listed(levels)
     if free:
-        refuse_given(("level", "token", "table", "picture", "certificate"), "a release")
+        refuse_given(("level", "token", *PAID, "table", "picture", "certificate"), "a release")
     elif table is None:
         raise click.UsageError("give --out FILE, --preview or --explain")
     if level is not None and level not in named:
@@ -117,6 +120,7 @@ def hierarchy(
         )
         found = answered(
             asked,
+            session,
             explain=explain,
             preview=asked.preview if preview else None,
             token=token,

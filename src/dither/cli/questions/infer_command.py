@@ -18,11 +18,13 @@ from dither.cli._endings import Failed
 from dither.cli._files import check_targets
 from dither.cli._options import (
     FILE,
+    PAID,
     WholeNumbers,
     analyst_option,
     confidence,
     delta,
     epsilon,
+    paid_options,
     plot,
     policy,
     private_table,
@@ -89,6 +91,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same answer comes back, free."
 )
+@paid_options
 @plot("the result, or the preview")
 @click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -124,7 +127,7 @@ def infer(
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
-        refuse_given(("token", "certificate"), "a release")
+        refuse_given(("token", *PAID, "certificate"), "a release")
     check_targets(picture=picture, other=certificate)
     with (
         waiting("charging, then answering"),
@@ -134,6 +137,7 @@ def infer(
         asked = _read(question, (rows.filter(where) if where else rows).infer(epsilon, delta))
         found = answered(
             asked,
+            session,
             explain=explain,
             preview=partial(asked.preview, sizes, confidence=confidence) if preview else None,
             show=partial(_print_preview, picture=picture, as_json=as_json),

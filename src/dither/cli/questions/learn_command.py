@@ -15,10 +15,12 @@ from dither._files import written
 from dither.cli._files import as_file, check_targets, read_table
 from dither.cli._options import (
     FILE,
+    PAID,
     WholeNumbers,
     analyst_option,
     delta,
     epsilon,
+    paid_options,
     plot,
     policy,
     private_table,
@@ -93,6 +95,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same model comes back, free."
 )
+@paid_options
 @click.option("--from", "source", type=FILE, help="A model that was saved: nothing is charged.")
 @click.option("--predict", "rows", type=FILE, help="Rows to predict: .csv or .parquet.")
 @click.option("--out", type=FILE, help="Write the model; with --predict the rows.")
@@ -136,7 +139,7 @@ def learn(
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
-        refuse_given(("token", "out", "picture", "certificate"), "a release")
+        refuse_given(("token", *PAID, "out", "picture", "certificate"), "a release")
     if rows is not None and source is None:
         raise click.UsageError("--predict goes with --from MODEL: learn first, with --out")
     check_targets(
@@ -158,7 +161,7 @@ def learn(
             "max_rows",
         )
         refuse_given(
-            (*asked_for, "bins", "rounds", "trees", "depth", "explain", "preview", "token"),
+            (*asked_for, "bins", "rounds", "trees", "depth", "explain", "preview", "token", *PAID),
             "a policy's table, without --from",
         )
         if (rows is None) != (out is None):
@@ -188,6 +191,7 @@ def learn(
         told: dict[str, Any] = {"progress": _teller(*steps[kind])} if kind in steps else {}
         model = answered(
             asked,
+            session,
             explain=explain,
             preview=partial(asked.preview, sizes) if preview else None,
             waits="charging, then learning",

@@ -16,10 +16,12 @@ from dither._format import count_text, percent
 from dither.cli._files import as_file, check_targets
 from dither.cli._options import (
     FILE,
+    PAID,
     WholeNumbers,
     analyst_option,
     delta,
     epsilon,
+    paid_options,
     policy,
     purpose_option,
     refuse_given,
@@ -83,6 +85,7 @@ Examples:
 @click.option(
     "--token", help="A name for the request: asked again by it, the same model comes back, free."
 )
+@paid_options
 @click.option("--from", "source", type=FILE, help="A model that was saved: nothing is charged.")
 @click.option("--out", "table", type=FILE, help="Write rows: .csv, .json or .parquet.")
 @click.option("--model", "kept", type=FILE, help="Write the model, for --from.")
@@ -121,7 +124,7 @@ def synth(
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
-        refuse_given(("rows", "seed", "token", "table", "kept", "certificate"), "a release")
+        refuse_given(("rows", "seed", "token", *PAID, "table", "kept", "certificate"), "a release")
     elif table is None and kept is None:
         raise click.UsageError("give --out FILE, --model FILE, or --explain")
     check_targets(table=table, other=kept, option="--model")
@@ -139,7 +142,9 @@ def synth(
             "workload",
             "inside",
         )
-        refuse_given((*asked, "explain", "preview", "token"), "a policy's table, without --from")
+        refuse_given(
+            (*asked, "explain", "preview", "token", *PAID), "a policy's table, without --from"
+        )
         _write(dt.synth.load(source), rows, seed, table, kept, certificate)
         return
     if name is None:
@@ -158,6 +163,7 @@ def synth(
         )
         model = answered(
             asked_for,
+            session,
             explain=explain,
             preview=partial(asked_for.preview, sizes) if preview else None,
             token=token,

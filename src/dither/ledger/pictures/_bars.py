@@ -44,7 +44,11 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
     if held is not None:
         bars, rule, notes = bars_of(held)
         said += notes
-        whole, cap, noun = held.budget.lifetime, _number(rule.cap(held.budget.each)), held.budget.noun
+        whole, cap, noun = (
+            held.budget.lifetime,
+            _number(rule.cap(held.budget.each)),
+            held.budget.noun,
+        )
         below = None
         if whole is not None:
             by = rule_of(whole, [balance.spent + reserved])

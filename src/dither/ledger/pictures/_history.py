@@ -28,7 +28,9 @@ MOST_QUOTAS = 5
 """So many quotas are drawn beside a data set's account: those that have spent most."""
 
 
-def draw(ledger: ShownLedger, path: str | Path | None, account: str | None, title: str | None) -> Any:
+def draw(
+    ledger: ShownLedger, path: str | Path | None, account: str | None, title: str | None
+) -> Any:
     """The picture of a ledger over time."""
     from dither.plots.budgets._history import draw_history
 

@@ -129,9 +129,7 @@ def _steps(
         axes.fill_between(x, y, step="post", color=colour, alpha=0.12, linewidth=0)
 
 
-def _caps(
-    axes: Axes, line: Line, first: datetime, end: datetime, colour: str, symbol: str
-) -> None:
+def _caps(axes: Axes, line: Line, first: datetime, end: datetime, colour: str, symbol: str) -> None:
     x = [*(max(_naive(at), first) for at, _ in line.caps), end]
     y = [*(cap for _, cap in line.caps), line.caps[-1][1]]
     axes.step(
