@@ -1,8 +1,8 @@
 """Draw the pictures of the pages: ``python docs/images/make.py [ideas]``.
 
-Those of README and tutorial are of releases, so their noise differs every time. Those of budgets are of
-a ledger that is made here. The other pages' are computed: each draws its own in a hidden block,
-which the tests run too.
+Those of README and tutorial are of releases, so their noise differs every time. Those of budgets
+are of a ledger that is made here. The other pages' are computed: each draws its own in a hidden
+block, which the tests run too.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def releases() -> None:
 
 
 def budgets() -> None:
-    """A year of a ledger, by a clock that is set: over its months, and by the day of each charge."""
+    """A year of a ledger, by a clock that is set: over its months, and by day of the charge."""
     said = [datetime(2024, 1, 2, 9, tzinfo=UTC)]
 
     class Clock(datetime):

@@ -1,4 +1,4 @@
-"""A coarser table by sums of a finer one that was released: exact, free, and of that answer alone."""
+"""A coarser table by sums of a released finer one: exact, free, and of that answer alone."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(opened: dt.Session) -> No
     finer = _released(question, fine.release(3)._content["certificate"])
     assert finer is not None
     exact = opened._opened.engine.run(fine._plan.job, fine._plan.schema, bytes(32))
-    held = {name: 0 for name in ("n", "c", "m", "q")}
+    held = dict.fromkeys(("n", "c", "m", "q"), 0)
     number = 150
     for _ in range(number):
         drawn = release_data(finer.noise_plan, add_noise(finer.noise_plan, exact, 0.95), 0.95)
@@ -148,7 +148,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(opened: dt.Session) -> No
 
 
 def test_what_follows_from_sums_follows(opened: dt.Session) -> None:
-    """Multiples, calculations, HAVING and ORDER BY of the coarser question; ORDER BY of the finer."""
+    """Multiples, calculations, HAVING and ORDER BY, of the finer table as well."""
     finer = opened.sql(FINE + " ORDER BY n DESC").release(10)
     made = opened.sql(
         "SELECT region, COUNT(*) / 2 + 3 AS h, ROUND(AVG(cost)) AS m FROM visits GROUP BY region "
@@ -182,7 +182,7 @@ def test_it_says_what_it_is_and_what_it_is_not(opened: dt.Session, tmp_path: Pat
 
 
 def test_limits_of_the_finer_table_bind(tmp_path: Path) -> None:
-    """A patient of twelve cells counts in one of them, and so once in the sum; asked directly thrice."""
+    """A patient of twelve cells counts in one, and so once in the sum; asked directly, thrice."""
     rows = [(0, r, c, 1.0) for r in REGIONS for c in CITIES]
     frame = pl.DataFrame(rows, schema=["pid", "region", "city", "cost"], orient="row")
     made = policy(tmp_path, visits={"max_groups": 1})

@@ -126,7 +126,7 @@ def from_finer(question: Question, release: Release, confidence: Any = None) -> 
 
 
 def finer_published(question: Question, request: Request) -> Release | None:
-    """The answer by sums of an earlier answer at this price that the asker may see, if there is one.
+    """The answer by sums of an earlier one at this price that the asker may see, if there is one.
 
     Of several that of the fewest cells, whose noise is least, and of those the newest. The
     look-up reads what was asked, by whom and when, of the ledger alone.
@@ -189,11 +189,17 @@ def _read_back(question: Question, body: Mapping[str, Any]) -> Question:
     query = parse_query(body["text"]["sql"], schema)
     weights = [Fraction(one["weight"]) for one in said["outputs"]]
     outputs = [replace(o, weight=w) for o, w in zip(query.outputs, weights, strict=True)]
-    limits = {
-        name: None if (held := said.get(name)) is None else int(held)
+    groups, rows = (
+        None if (held := said.get(name)) is None else int(held)
         for name in ("max_groups", "max_rows")
-    }
-    query = replace(query, outputs=tuple(outputs), discover=bool(said["discover"]), **limits)
+    )
+    query = replace(
+        query,
+        outputs=tuple(outputs),
+        discover=bool(said["discover"]),
+        max_groups=groups,
+        max_rows=rows,
+    )
     from dither.query._question import Question
 
     # Of declared keys nothing is read; those of a public table are read there.
@@ -240,11 +246,11 @@ class _Sums:
                 if shown:
                     raise QueryError(f"{which} has {what}: it is no sum of cells")
         query = self.finer.plan.query
-        for shown, what in (
+        for left, what in (
             (query.having is not None, "HAVING"),
-            (query.limit is not None or query.offset, "LIMIT or OFFSET"),
+            (query.limit is not None or query.offset > 0, "LIMIT or OFFSET"),
         ):
-            if shown:
+            if left:
                 raise QueryError(f"the finer table has {what}: cells of it are missing")
         mine, its = self.plan.query, query
         if _without_blocks(form(mine.relation)) != _without_blocks(form(its.relation)):
@@ -310,7 +316,9 @@ class _Sums:
         """Find what each output is made of, before anything is added up."""
         plan, query = self.plan, self.plan.query
         named = zip(query.outputs, plan.recipes, strict=True)
-        asked = [(output.name, output.aggregate, recipe) for output, recipe in named]
+        asked: list[tuple[str, ag.AggregateFunction | None, Recipe]] = [
+            (output.name, output.aggregate, recipe) for output, recipe in named
+        ]
         asked += [("HAVING", None, plan.having)] if plan.having is not None else []
         asked += [("ORDER BY", None, by) for by, _ in plan.order if isinstance(by, Recipe)]
         for name, aggregate, recipe in asked:
@@ -347,7 +355,7 @@ class _Sums:
                     "SUM(x) and COUNT(x); means of cells do not add up"
                 )
             case RatioRecipe(numerator=over, denominator=under):
-                parts = (None, None)
+                parts: tuple[Any, Any] = (None, None)
                 if isinstance(aggregate, ag.Ratio):
                     parts = (aggregate.numerator, aggregate.denominator)
                 both = self._summed(over, parts[0]), self._summed(under, parts[1])

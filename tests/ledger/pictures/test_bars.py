@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def test_a_year_of_days_can_be_read(ledger: Ledger) -> None:
     figure.canvas.draw()
     boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
     # Labels lean, so that their ends are what must not meet.
-    assert all(b.x1 - a.x1 > 12 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(b.x1 - a.x1 > 12 for a, b in pairwise(boxes))
 
 
 @pytest.mark.parametrize("number", [12, 60, 120, 400])
@@ -151,7 +152,7 @@ def test_labels_of_months_do_not_meet(ledger: Ledger, number: int) -> None:
     boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
     assert len(boxes) >= 2
     lean = axes.get_xticklabels()[0].get_rotation()
-    gaps = [(b.x1 - a.x1 if lean else b.x0 - a.x1) for a, b in zip(boxes, boxes[1:], strict=False)]
+    gaps = [(b.x1 - a.x1 if lean else b.x0 - a.x1) for a, b in pairwise(boxes)]
     assert min(gaps) > (12 if lean else 2)
 
 

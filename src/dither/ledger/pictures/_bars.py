@@ -94,7 +94,7 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
 
 
 def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
-    """A bar for each block or stretch of blocks, the rule they count by, and what to say of them."""
+    """A bar for each block or stretch of blocks, the rule they count by, and notes on them."""
     from dither.plots.budgets._bars import Bar
 
     calendar, each, noun = held.budget.calendar, held.budget.each, held.budget.noun
@@ -108,7 +108,8 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
         rule = Shares("share", caps=each)
     cap = rule.cap(each)
     bars = []
-    for at, total in zip([*found, *names], totals, strict=True):
+    every: list[Range | str] = [*found, *names]
+    for at, total in zip(every, totals, strict=True):
         kept = held.reserved.of(at if isinstance(at, str) else _any_of(at))
         amount, part = rule.of(total), rule.part(total, charge_of(kept))
         closed = rule.share(each, total) is None

@@ -178,7 +178,7 @@ def _blocks(axes: Axes, bars: Sequence[Bar], cap: float, capped: str, flat: bool
     kept = np.array([bar.reserved for bar in bars])
     closed = np.array([bar.closed for bar in bars])
     left = np.maximum(cap - spent - kept, 0.0)
-    draw = axes.barh if flat else axes.bar
+    draw: Any = axes.barh if flat else axes.bar
     start = "left" if flat else "bottom"
     for where, colour, label in ((~closed, SPENT, "spent"), (closed, CLOSED, "closed")):
         if where.any() and spent[where].any():
@@ -209,10 +209,10 @@ def _blocks(axes: Axes, bars: Sequence[Bar], cap: float, capped: str, flat: bool
         return
     for place, bar in zip(places, bars, strict=True):
         if bar.spent:
-            share = (bar.spent + bar.reserved, place)
-            where = share if flat else share[::-1]
+            end = bar.spent + bar.reserved
+            at_end = (end, float(place)) if flat else (float(place), end)
             axes.annotate(
-                bar.said, where, (4, 0) if flat else (0, 3), textcoords="offset points",
+                bar.said, at_end, (4, 0) if flat else (0, 3), textcoords="offset points",
                 ha="left" if flat else "center", va="center" if flat else "bottom",
                 size=8, color=INK,
             )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither.plots._canvas import (
     COLOURS,
@@ -117,7 +117,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
 def _steps(
     axes: Axes, line: Line, colour: str, first: datetime, now: datetime, number: int
 ) -> None:
-    x = [first, *map(_naive, line.when), now]
+    x: list[Any] = [first, *map(_naive, line.when), now]
     y = [0.0, *line.spent, line.spent[-1] if line.spent else 0.0]
     label = label_text(line.name, 48) + ("" if line.main else " (a quota)")
     axes.step(
@@ -130,7 +130,7 @@ def _steps(
 
 
 def _caps(axes: Axes, line: Line, first: datetime, end: datetime, colour: str, symbol: str) -> None:
-    x = [*(max(_naive(at), first) for at, _ in line.caps), end]
+    x: list[Any] = [*(max(_naive(at), first) for at, _ in line.caps), end]
     y = [*(cap for _, cap in line.caps), line.caps[-1][1]]
     axes.step(
         x, y, where="post", color=INK if colour == COLOURS[0] else colour, linewidth=1.3,
@@ -146,12 +146,14 @@ def _ahead(axes: Axes, line: Line, colour: str, now: datetime, end: datetime) ->
     whole = (day - now) / timedelta(days=1)
     share = 1.0 if day <= end or not whole else (end - now) / timedelta(days=1) / whole
     far = spent + (cap - spent) * share
+    ends: list[Any] = [now, min(day, end)]
     axes.plot(
-        [now, min(day, end)], [spent, far], color=colour, linewidth=1.6, linestyle=(0, (2, 2)),
+        ends, [spent, far], color=colour, linewidth=1.6, linestyle=(0, (2, 2)),
         label=f"at this pace until {line.until.isoformat()}",
     )  # fmt: skip
     if share == 1.0:
-        axes.plot([day], [cap], marker="o", color=colour, markersize=5, zorder=4)
+        last: list[Any] = [day]
+        axes.plot(last, [cap], marker="o", color=colour, markersize=5, zorder=4)
 
 
 def _naive(moment: datetime) -> datetime:
