@@ -200,11 +200,9 @@ def _read_back(question: Question, body: Mapping[str, Any]) -> Question:
         max_groups=groups,
         max_rows=rows,
     )
-    from dither.query._question import Question
-
     # Of declared keys nothing is read; those of a public table are read there.
     listed = PublicKeys(question._opened.engine).listed(query, schema)
-    return Question(lower(query, listed), question._opened)
+    return question._beside(lower(query, listed))
 
 
 def _moved(question: Question, body: Mapping[str, Any]) -> bool:

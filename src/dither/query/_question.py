@@ -180,6 +180,10 @@ class Question(UnreleasedQuestion):
         made._facts = self._facts
         return made
 
+    def _beside(self, plan: Plan) -> Question:
+        """A question with a plan of its own, under the same policy."""
+        return Question(plan, self._opened)
+
     @deep()
     def explain(
         self,
