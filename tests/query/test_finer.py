@@ -382,7 +382,18 @@ def test_a_year_by_months(tmp_path: Path) -> None:
         sums = whole.from_finer(finer)
         assert sums.frame["n"].item() == finer.frame["n"].sum()
         assert any("other blocks" in note for note in sums.notes)
+        assert any("in at most 1 of each block of its cells" in note for note in sums.notes)
         assert not whole.release(1, reuse=True).replayed
+        quarter = session.sql(
+            "SELECT COUNT(*) AS n FROM visits WHERE day BETWEEN '2024-01-01' AND '2024-03-31'"
+        )
+        with pytest.raises(QueryError, match="of other rows"):
+            quarter.from_finer(finer)
+        where = " WHERE day BETWEEN '2024-01-01' AND '2024-03-31' GROUP"
+        finer = session.sql(text.replace(" GROUP", where)).release(1)
+        found = quarter.release(1, reuse=True)
+        assert found.frame["n"].item() == finer.frame["n"].sum()
+        assert not any("other blocks" in note for note in found.notes)
 
 
 def test_topped_up_and_other_answers_are_refused(opened: dt.Session) -> None:

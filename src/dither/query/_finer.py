@@ -143,7 +143,7 @@ def finer_published(question: Question, request: Request) -> Release | None:
         if _get(body, "question", "relation") != asked["relation"] or _moved(question, body):
             continue
         finer = _released(question, body)
-        if finer is None or finer.plan.blocks != question._plan.blocks:
+        if finer is None or not _same_blocks(finer.plan, question._plan):
             continue
         try:
             sums = _Sums(question._plan, finer)
@@ -199,6 +199,7 @@ def _read_back(question: Question, body: Mapping[str, Any]) -> Question:
         discover=bool(said["discover"]),
         max_groups=groups,
         max_rows=rows,
+        by_block=bool(said.get("by_block", True)),
     )
     # Of declared keys nothing is read; those of a public table are read there.
     listed = PublicKeys(question._opened.engine).listed(query, schema)
@@ -479,15 +480,24 @@ class _Sums:
             f"{self.finer.charged:%Y-%m-%d %H:%M} UTC{left}; the certificate is that of the table",
         ]
         if finer.job.unit is not None:
-            unit, times = finer.table.unit, finer.job.max_groups
+            unit, times = finer.table.unit, f"{finer.job.max_groups:,}"
+            if finer.job.block_key is not None:
+                times += " of each block"
             notes.append(
-                f"limits are those of that table: one {unit} counts in at most {times:,} of its "
+                f"limits are those of that table: one {unit} counts in at most {times} of its "
                 f"cells, with at most {finer.job.max_rows:,} rows in each. Asked directly, this "
                 "question leaves other rows out, and has other noise"
             )
-        if finer.blocks is not None and finer.blocks != self.plan.blocks:
+        if not _same_blocks(finer, self.plan):
             notes.append("rows of other blocks than that table read are in no sum")
         return notes
+
+
+def _same_blocks(one: Plan, other: Plan) -> bool:
+    """Whether both read the same blocks, each by itself or all together."""
+    if one.blocks is None or other.blocks is None:
+        return one.blocks is other.blocks
+    return one.blocks <= other.blocks and other.blocks <= one.blocks
 
 
 def _without_blocks(data: Any) -> Any:
