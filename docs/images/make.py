@@ -48,8 +48,13 @@ def ideas() -> None:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             run_page(page.read_text(), page.name, lambda *_: None)
             for drawn in Path().glob(f"{page.stem}*.png"):
-                with Image.open(drawn) as picture:
-                    picture.convert("RGB").quantize(128).save(HERE / drawn.name, optimize=True)
+                keep(drawn)
+
+
+def keep(drawn: Path) -> None:
+    """A picture in few colours, beside this file."""
+    with Image.open(drawn) as picture:
+        picture.convert("RGB").quantize(128).save(HERE / drawn.name, optimize=True)
 
 
 def releases() -> None:
@@ -113,8 +118,11 @@ def budgets() -> None:
         kept = Charge.pure(Fraction(3, 10), patient)
         read = BlockSet.of_range(january + 7, january + 9)
         book.reserve(["dataset:patient"], kept, until=until, blocks=read)
-        book.balance("dataset:patient").plot(HERE / "time.png")
-        book.plot(HERE / "ledger.png")
+        time, ledger = Path(folder) / "time.png", Path(folder) / "ledger.png"
+        book.balance("dataset:patient").plot(time)
+        book.plot(ledger)
+        keep(time)
+        keep(ledger)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_each_block_has_a_bar_with_its_name_its_cap_and_its_lifetime(ledger: Led
     for word in (
         "visits", "cap: ε 0.5 a month", "spent", "reserved", "left", "ε of each", "0.1 + 0.1",
         "all months together", "ε 0.4 of 4 spent, ε 0.1 reserved", "counted by basic composition",
-        "at most 0.5·m for someone in m months, 4 in all", "a wide bar stands for many months",
+        "at most 0.5·m for someone in m months, 4 in all", "a stretch of months has one bar: each of them has spent as much",
     ):  # fmt: skip
         assert word in said
 

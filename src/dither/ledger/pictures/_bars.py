@@ -130,9 +130,9 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
     if not any(bar.spent or bar.reserved for bar in bars):
         notes.append(f"no {noun} has spent anything")
     elif not one_by_one(held):
-        notes.append(f"a bar stands for all {noun}s of a stretch, each of which has spent as much")
+        notes.append(f"each stretch of {noun}s has one bar: each of them has spent as much")
     elif any(bar.stretch for bar in bars):
-        notes.append(f"a wide bar stands for many {noun}s, each of which has spent as much")
+        notes.append(f"a stretch of {noun}s has one bar: each of them has spent as much")
     if (out := _left_out(calendar, held)) > 0:
         notes.append(f"{count_text(out, 'earlier stretch', 'earlier stretches')} left out")
     notes += _limits(held, rule, totals)
