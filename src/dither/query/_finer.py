@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -61,6 +62,9 @@ __all__ = ["finer_published", "from_finer"]
 SUMMABLE = (ag.Count, ag.CountValues, ag.Sum)
 """Aggregates that add up over groups: each row that counts is in one of them."""
 
+_UNNAMED = re.compile("[0-9a-f]{32}")
+"""A token that nobody chose."""
+
 _ANOTHER = (
     "release must be an answer of this ledger to a question of this policy, as it is now, that you "
     "may see"
@@ -76,6 +80,7 @@ class _Finer:
     question: Question
     noise_plan: NoisePlan
     confidence: float
+    token: str | None = None
 
     @property
     def plan(self) -> Plan:
@@ -176,7 +181,10 @@ def _released(question: Question, body: Mapping[str, Any]) -> _Finer | None:
             if json.loads(json.dumps(measurements_of(noise_plan))) != body["measurements"]:
                 # Another version of the package divided the budget, and drew other noise.
                 return None
-            return _Finer(json.loads(answer), entry.time, made, noise_plan, float(confidence))
+            token = entry.token if question._opened.asker is None else None
+            return _Finer(
+                json.loads(answer), entry.time, made, noise_plan, float(confidence), token
+            )
     return None
 
 
@@ -475,8 +483,12 @@ class _Sums:
         keys = [key.name for at, key in enumerate(finer.job.keys) if at not in self.places]
         each = f"each the sum of {self.number:,} cells" if self.number > 1 else "cell by cell"
         left = f", over {', '.join(keys)}" if keys else ""
+        token = self.finer.token
+        # Where analysts are told apart the ledger has the hash of a token, and else one of its own
+        # where none was given.
+        known = "" if token is None or _UNNAMED.fullmatch(token) else f" (token {token!r})"
         notes = [
-            f"{each} of the table of ledger entry {self.finer.entry} of "
+            f"{each} of the table of ledger entry {self.finer.entry}{known} of "
             f"{self.finer.charged:%Y-%m-%d %H:%M} UTC{left}; the certificate is that of the table",
         ]
         if finer.job.unit is not None:

@@ -102,7 +102,8 @@ def test_each_block_has_a_bar_with_its_name_its_cap_and_its_lifetime(ledger: Led
     for word in (
         "visits", "cap: ε 0.5 a month", "spent", "reserved", "left", "ε of each", "0.1 + 0.1",
         "all months together", "ε 0.4 of 4 spent, ε 0.1 reserved", "counted by basic composition",
-        "at most 0.5·m for someone in m months, 4 in all", "a stretch of months has one bar: each of them has spent as much",
+        "at most 0.5·m for someone in m months, 4 in all",
+        "a stretch of months has one bar: each of them has spent as much",
     ):  # fmt: skip
         assert word in said
 
@@ -123,8 +124,7 @@ def test_a_year_of_days_can_be_read(ledger: Ledger) -> None:
     """Each day is drawn, and labels stand where months begin, apart from each other."""
     opened(ledger, DAYS, BudgetFilter(Fraction(100)))
     first = dt.date(2024, 1, 1).toordinal()
-    for day in range(0, 400, 2):
-        spend(ledger, "0.1", BlockSet.of_range(first + day, first + day))
+    spend(ledger, "0.1", BlockSet(tuple((first + i, first + i) for i in range(0, 400, 2))))
     bars = columns(ledger.balance("visits"))
     assert [spent for _, spent, _ in bars] == [0.1, 0.0] * 199 + [0.1]
     assert bars[0][0] == "2024-01-01"
@@ -167,8 +167,7 @@ def test_blocks_far_apart_are_stretches(ledger: Ledger) -> None:
         ("2024-01-22 to 2024-05-01", pytest.approx(0.3), 0.0),
         ("2024-05-02 and later", 0.2, 0.0),
     ]
-    for at in range(40):
-        spend(ledger, "0.001", BlockSet.of_range(1000 * at, 1000 * at + 1))
+    spend(ledger, "0.001", BlockSet(tuple((1000 * at, 1000 * at + 1) for at in range(40))))
     balance = ledger.balance("visits")
     found = columns(balance)
     assert len(found) == MOST + 1
@@ -259,6 +258,7 @@ def test_accounts_without_blocks_are_one_bar(ledger: Ledger) -> None:
     assert "unlocked so far" in said["analyst:ann:patient"]
     assert "2024-W20" in said["everybody@week:patient"]
     assert "week of the charge" in said["everybody@week:patient"]
+    assert "ε of one question" in said["everybody@question:patient"]
     assert "questions so far cost ε 0.2 together" in said["everybody@question:patient"]
     assert "promises nothing" not in said.pop("visits")
     kept = [name for name in said if name.startswith("reservation:")]

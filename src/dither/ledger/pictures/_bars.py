@@ -67,7 +67,8 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
     match caps:
         case QuestionQuota():
             rule = rule_of(caps.each, [])
-            only = Whole("one question", 0.0, 0.0, _number(rule.cap(caps.each)), False, "")
+            cap = _number(rule.cap(caps.each))
+            only = Whole("a question", 0.0, 0.0, cap, False, "", of="of one question")
             said.append(f"questions so far cost {_said(rule, spent)} together")
         case UnlockedQuota():
             rule = rule_of(caps.whole, [spent + reserved])
@@ -78,6 +79,7 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
                 only = only.unlocked_at(float(open_now + more))
         case ReservedQuota():
             kept = charge_of(caps.amount)
+            rule = Rule("ε" if spent.epsilon is not None else "ρ")
             only = Whole(
                 "reserved", _number(rule.of(spent)), 0.0, _number(rule.of(kept)),
                 rule.of(spent) is None, _said(rule, spent),

@@ -117,7 +117,12 @@ def _line(balance: Balance, rule: Rule, entries: Sequence[Entry], *, main: bool)
         if entry.kind == "charge" and entry.charge is not None:
             total = total + entry.charge
             amount = rule.of(total)
-            if amount is not None:
+            if amount is None:
+                continue
+            if when and when[-1] == entry.time:
+                # A ledger keeps hours: of one, what was spent at its end.
+                spent[-1] = float(amount)
+            else:
                 when.append(entry.time)
                 spent.append(float(amount))
         elif entry.budget is not None and main:

@@ -74,7 +74,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All of an account together."""
+    """All of an account together; ``of`` says of what the amounts are."""
 
     label: str
     spent: float
@@ -83,6 +83,7 @@ class Whole:
     closed: bool
     said: str
     unlocked: float | None = None
+    of: str = "in all"
 
     def unlocked_at(self, amount: float) -> Whole:
         """The same, of which so much is unlocked so far."""
@@ -268,4 +269,4 @@ def _whole(axes: Axes, held: Whole, symbol: str) -> None:
     axes.set_yticks([0], [held.label])
     axes.set_ylim(-0.62, 0.62)
     axes.set_xlim(0, 1.04 * max(held.cap, held.spent + held.reserved, 1e-12))
-    axes.set_xlabel(f"{symbol} in all" + (f": {held.said}" if held.said else ""), color=MUTED)
+    axes.set_xlabel(f"{symbol} {held.of}" + (f": {held.said}" if held.said else ""), color=MUTED)
