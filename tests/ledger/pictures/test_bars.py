@@ -232,6 +232,17 @@ def test_blocks_that_end_by_different_rules_are_drawn_as_shares(ledger: Ledger) 
     assert "whichever rule leaves a block more room" in words(ledger.balance("visits").plot())
 
 
+def test_blocks_that_are_read_each_by_itself_bear_their_part(ledger: Ledger) -> None:
+    """A table by month costs each month its own step, and all of them together the sum."""
+    opened(ledger, MONTHS)
+    read = BlockSet(((JANUARY, JANUARY + 2),), parallel=True)
+    spend(ledger, "0.3", read)
+    balance = ledger.balance("visits")
+    labels = ["2024-01", "2024-02", "2024-03"]
+    assert columns(balance) == [(label, 0.1, 0.0) for label in labels]
+    assert "ε 0.3 of 4 spent" in words(balance.plot())
+
+
 def test_rho_is_drawn_where_it_leaves_more_room(ledger: Ledger) -> None:
     """Many small Gaussian charges: the zCDP rule, and its cap."""
     opened(ledger, MONTHS, None, delta=1)
