@@ -47,8 +47,8 @@ NEEDED = {
 
 LISTED = Path(__file__).with_name("slow.txt")
 """Names of tests, a line each, that are marked ``slow`` for what they take."""
-LONG = 0.35
-"""Seconds of a processor from which on a test is listed: the rest take eight minutes of two."""
+LONG = 0.2
+"""Seconds of a processor from which a test is listed: the rest take below eight minutes of two."""
 LONGEST = 6.0
 """Of a function's tests the quickest stays among the quick ones, unless it takes so long."""
 

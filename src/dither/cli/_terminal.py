@@ -10,9 +10,8 @@ import math
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +87,7 @@ def new_table() -> Table:
 
 def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
-    from dither.query._explain import limits_text
+    from dither.query._explain import charged_text, limits_text
 
     out = console()
     table = new_table()
@@ -110,7 +109,7 @@ def print_release(release: Release) -> None:
         entry += ", replayed: nothing is charged now"
     print_paragraphs(
         f"± and [lower, upper] are {level(release.confidence)} intervals.",
-        f"Cost: {cost_text(*_exact(body['loss']))}; {entry}.",
+        f"Cost: {charged_text(body)}; {entry}.",
         f"Protects {body['text']['protects']}.",
         *([sentence(limits)] if (limits := limits_text(body)) else []),
         *map(sentence, (body["text"]["unaccounted"], *release.notes)),
@@ -162,11 +161,6 @@ def print_plan(explanation: Explanation) -> None:
     tree = Tree(_label(explanation.root, top=True), guide_style="dim")
     _grow(tree, explanation.root)
     out.print(tree)
-
-
-def _exact(loss: Mapping[str, str | None]) -> list[Fraction | None]:
-    """What a certificate says was lost: epsilon and delta."""
-    return [None if loss[k] is None else Fraction(loss[k]) for k in ("epsilon", "delta")]  # type: ignore[arg-type]
 
 
 def _label(node: Node, *, top: bool = False) -> Any:

@@ -50,6 +50,7 @@ __all__ = [
     "Explanation",
     "aggregate_text",
     "blocks_text",
+    "charged_text",
     "exact_text",
     "explain",
     "in_blocks",
@@ -440,6 +441,17 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
         f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "
         "counts and sums are too low, and its rows weigh less in means and quantiles"
     )
+
+
+def charged_text(certificate: Mapping[str, Any]) -> str:
+    """What a release cost; where blocks were read in parallel, also what each of them bears."""
+    exact = (certificate["loss"][name] for name in ("epsilon", "delta"))
+    amounts = [None if amount is None else Fraction(amount) for amount in exact]
+    whole, steps = cost_text(*amounts), certificate.get("steps", 1)
+    if steps == 1:
+        return whole
+    each = cost_text(*(None if amount is None else amount / steps for amount in amounts))
+    return f"{each} in each of {steps:,} blocks, {whole} in all"
 
 
 def aggregate_text(aggregate: ag.AggregateFunction) -> str:

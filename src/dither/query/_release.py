@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._display import ALL, table
-from dither._format import cost_text, display_text, interval, level, wrapped
+from dither._format import display_text, interval, level, wrapped
 from dither._notebook import html_table
 from dither.plan.aggregates import (
     AggregateFunction,
@@ -44,7 +44,7 @@ from dither.plan.lowering.recipes import (
 )
 from dither.plan.schema import Kind
 from dither.plan.text import bin_labels
-from dither.query._explain import UNACCOUNTED, limits_text
+from dither.query._explain import UNACCOUNTED, charged_text, limits_text
 from dither.query._modes import mode_notes
 from dither.query._noise import KeyTuple, NoisePlan, Noisy
 from dither.query.estimates._calculated import Calculation, post_columns
@@ -361,20 +361,12 @@ class Release:
             lines += wrapped(text)
         return "\n".join(lines)
 
-    def _cost(self) -> str:
-        """What was charged, and where blocks were read in parallel what each of them bears."""
-        body, whole = self._content["certificate"], cost_text(*self._loss)
-        if (steps := body.get("steps", 1)) == 1:
-            return whole
-        each = (None if amount is None else amount / steps for amount in self._loss)
-        return f"{cost_text(*each)} in each of {steps:,} blocks, {whole} in all"
-
     def _remarks(self) -> list[str]:
         """What stands below the answers: cost, who is protected, what intervals leave out."""
         body = self._content["certificate"]
         replayed = " (replayed: nothing charged now)" if self.replayed else ""
         return [
-            f"cost: {self._cost()}; ledger entry {body['ledger']['entry']}{replayed}",
+            f"cost: {charged_text(body)}; ledger entry {body['ledger']['entry']}{replayed}",
             f"protects {body['text']['protects']}",
             *([limits] if (limits := limits_text(body)) else []),
             UNACCOUNTED,
