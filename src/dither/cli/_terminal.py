@@ -133,6 +133,7 @@ def print_preview(preview: Preview) -> None:
         f"Half-widths of {level(preview.confidence)} intervals at "
         f"{cost_text(preview.epsilon, preview.delta)}. Nothing is spent.",
         sentence(UNACCOUNTED),
+        *([sentence("; ".join(preview.blocks))] if preview.blocks else []),
     )
 
 
