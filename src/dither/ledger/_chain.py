@@ -57,7 +57,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the chain ends: how many entries there are; the last one's hash, tables and time."""
+    """Where the chain ends: how many entries there are; the last one's hash and tables.
+
+    ``time`` is the newest date of the ledger: that of the last entry that is no answer, since an
+    answer has the date of its charge.
+    """
 
     count: int
     hash: str
@@ -65,9 +69,10 @@ class Head:
     time: str = ""
 
     @classmethod
-    def after(cls, record: Record) -> Head:
-        """Where a chain ends whose last entry this is."""
-        return cls(record.number + 1, record.hash, record.tables, record.time)
+    def after(cls, record: Record, newest: str) -> Head:
+        """Where a chain ends whose last entry this is; ``newest`` is the date before it."""
+        time = newest if record.kind == "answer" else record.time
+        return cls(record.number + 1, record.hash, record.tables, time)
 
     @property
     def tables(self) -> Tables:
@@ -78,6 +83,12 @@ class Head:
 
 _HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
 _LAST = select(func.max(entries.c["number"]))
+_LAST_DATED = (
+    select(entries.c["number"])
+    .where(entries.c["kind"] != "answer")
+    .order_by(entries.c["number"].desc())
+    .limit(1)
+)
 _BY_NUMBER = {
     table: select(table).where(table.c["number"] == bindparam("number"))
     for table in (entries, earlier_entries)
@@ -124,7 +135,11 @@ def read_head(connection: Connection) -> Head:
     record = read_record(connection, last)
     if record.hash != row.hash:
         raise _broken("its head does not agree with its last entry")
-    return Head.after(record)
+    newest = ""
+    if record.kind == "answer":
+        dated = connection.execute(_LAST_DATED).scalar_one_or_none()
+        newest = read_record(connection, -1 if dated is None else dated).time
+    return Head.after(record, newest)
 
 
 def read_record(connection: Connection, number: int) -> Record:
@@ -264,7 +279,7 @@ class Writing:
     def append(self, kind: str, **columns: Any) -> Record:
         """Write the next entry, as the function of this name does."""
         record = append(self.connection, self.at, kind, **columns)
-        self.at = Head.after(record)
+        self.at = Head.after(record, self.at.time)
         return record
 
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ __all__ = [
     "dated",
     "digest",
     "hash_of",
+    "hour_of",
     "promise_of",
     "reading",
     "tables_json",
@@ -437,16 +438,23 @@ def dated(before: str) -> str:
     """The time of an entry, of which a ledger keeps the hour: in UTC, and not before ``before``.
 
     To the second, the times of a charge and of its answer would say how long a question ran, which
-    may depend on somebody's rows. A clock that is behind dates nothing before the entry before it;
-    one that was more than a day ahead is not followed.
+    may depend on somebody's rows. ``before`` is the ledger's newest date: a clock that is behind it,
+    by however much, dates nothing before it, so that no window of time opens again and nothing
+    that has lapsed holds again.
     """
     now = datetime.now(UTC)
     try:
         last = datetime.fromisoformat(before)
-        ahead = now < last <= now + timedelta(days=1)
+        behind = now < last
     except (TypeError, ValueError):
-        ahead = False
-    return (last if ahead else now).replace(minute=0, second=0, microsecond=0).isoformat()
+        behind = False
+    return hour_of(last if behind else now)
+
+
+def hour_of(moment: datetime) -> str:
+    """The hour in which a moment with a time zone lies, as the ledger writes it."""
+    utc = moment.astimezone(UTC)
+    return utc.replace(minute=0, second=0, microsecond=0).isoformat()
 
 
 def digest(text: str) -> str:

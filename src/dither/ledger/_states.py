@@ -105,20 +105,26 @@ class BlockState:
         What each block of a stretch has spent; one stretch more than there are bounds.
     named : mapping of str to Units
         The same of blocks that go by a name; one that is not there has spent nothing.
+    said : tuple of str or None
+        The text of what each stretch has spent, where it is known: a charge changes few of them.
     """
 
     bounds: tuple[int, ...] = ()
     spent: tuple[Units, ...] = (NOTHING,)
     named: Mapping[str, Units] = field(default_factory=dict)
+    said: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
     def plus(self, blocks: BlockSet, charge: Units) -> tuple[BlockState, set[Units]]:
         """The state after every block of a set was charged, and what these have spent then."""
+        one = self._one(blocks, charge)
+        if one is not None:
+            return one
         totals: set[Units] = set()
         charge = share(charge, blocks)
         # Two stretches that differ do so when both are charged, if by something finite.
         few = len(blocks.ranges) <= _FEW and charge[0] is not None and charge[2] is not None
         charged = self._spliced if few else self._swept
-        bounds, spent = charged(blocks.ranges, charge, totals)
+        bounds, spent, said = charged(blocks.ranges, charge, totals)
         named = self.named
         if blocks.named:
             named = dict(named)
@@ -127,13 +133,32 @@ class BlockState:
                 totals.add(units)
                 if units != NOTHING:
                     named[name] = units
-        return BlockState(tuple(bounds), tuple(spent), named), totals
+        return BlockState(tuple(bounds), tuple(spent), named, said), totals
+
+    def _one(self, blocks: BlockSet, charge: Units) -> tuple[BlockState, set[Units]] | None:
+        """The same of a range that is a stretch and stays one, which is most common."""
+        if len(blocks.ranges) != 1 or blocks.named:
+            return None
+        low, high = blocks.ranges[0]
+        bounds, spent = self.bounds, self.spent
+        if low is None or high is None:
+            return None
+        at = bisect_left(bounds, low) + 1
+        if not at < len(bounds) or bounds[at - 1] != low or bounds[at] != high + 1:
+            return None
+        units = added(spent[at], charge)
+        if units in (spent[at - 1], spent[at + 1]):
+            return None
+        said = self._texts()
+        said = (*said[:at], _said(units), *said[at + 1 :])
+        after = (*spent[:at], units, *spent[at + 1 :])
+        return BlockState(bounds, after, self.named, said), {units}
 
     def _spliced(
         self, ranges: Sequence[Range], charge: Units, totals: set[Units]
-    ) -> tuple[list[int], list[Units]]:
+    ) -> tuple[list[int], list[Units], tuple[str, ...]]:
         """A few ranges: what lies beside them stays as it is."""
-        bounds, spent = list(self.bounds), list(self.spent)
+        bounds, spent, said = list(self.bounds), list(self.spent), list(self._texts())
 
         def cut(at: int) -> int:
             """Let a stretch begin here; its place."""
@@ -141,12 +166,13 @@ class BlockState:
             if place == len(bounds) or bounds[place] != at:
                 bounds.insert(place, at)
                 spent.insert(place + 1, spent[place])
+                said.insert(place + 1, said[place])
             return place + 1
 
         def join(place: int) -> None:
             """Let a stretch go on where the next has spent the same."""
             if 0 < place < len(spent) and spent[place - 1] == spent[place]:
-                del bounds[place - 1], spent[place]
+                del bounds[place - 1], spent[place], said[place]
 
         for low, high in ranges:
             first = 0 if low is None else cut(low)
@@ -154,13 +180,14 @@ class BlockState:
             grown = [added(units, charge) for units in spent[first:end]]
             totals.update(grown)
             spent[first:end] = grown
+            said[first:end] = _said_each(grown)
             join(end)
             join(first)
-        return bounds, spent
+        return bounds, spent, tuple(said)
 
     def _swept(
         self, ranges: Sequence[Range], charge: Units, totals: set[Units]
-    ) -> tuple[list[int], list[Units]]:
+    ) -> tuple[list[int], list[Units], None]:
         """Many ranges: one pass over stretches and ranges together."""
         # Where the inside of each range begins, and where it has ended.
         cuts = []
@@ -200,7 +227,7 @@ class BlockState:
                 cut += 1
                 inside = not inside
         totals.update(grown.values())
-        return bounds, spent
+        return bounds, spent, None
 
     def of(self, block: int | str) -> Units:
         """What one block has spent."""
@@ -233,21 +260,32 @@ class BlockState:
         in ``amounts``; there each amount stands once, in the order in which stretches, and then
         names in alphabetical order, have them first.
         """
-        places: dict[Units, int] = {}
-        place = places.setdefault
-        # What a new amount gets is the number of those before it.
-        which = str([place(units, len(places)) for units in self.spent])[1:-1].replace(" ", "")
+        said = self._texts()
+        names = sorted(self.named)
+        held = _said_each([self.named[name] for name in names])
+        # In the order in which they come first.
+        amounts = dict.fromkeys(said)
+        if len(amounts) == len(said) - 1 and said[0] == said[-1]:
+            # Most often all differ, but for those before the first charge and after the last.
+            which = f"{_counted(len(amounts))},0"
+        else:
+            which = ""
+        amounts |= dict.fromkeys(held)
+        places: dict[str, str] = {}
+        if names or not which:
+            places = dict(zip(amounts, _numbers(len(amounts)), strict=True))
+            which = ",".join([places[one] for one in said])
         named = ",".join(
-            [
-                f"{json.dumps(name)}:{place(self.named[name], len(places))}"
-                for name in sorted(self.named)
-            ]
+            [f"{json.dumps(name)}:{places[one]}" for name, one in zip(names, held, strict=True)]
         )
-        said = ",".join(map(_said, places))
         return (
-            f'{{"amounts":[{said}],"named":{{{named}}},'
+            f'{{"amounts":[{",".join(amounts)}],"named":{{{named}}},'
             f'"starts":[{_said_bounds(self.bounds)}],"which":[{which}]}}'
         )
+
+    def _texts(self) -> Sequence[str]:
+        """The text of what each stretch has spent."""
+        return _said_each(self.spent) if self.said is None else self.said
 
     @classmethod
     def from_text(cls, text: str) -> BlockState:
@@ -271,9 +309,30 @@ _FEW = 16
 """From more ranges than these on, one pass over all of them is quicker."""
 
 
-@lru_cache(maxsize=1 << 14)
+def _said_each(spent: Sequence[Units]) -> list[str]:
+    """Amounts in canonical JSON, each written once."""
+    if len(spent) == 1:
+        return [_said(spent[0])]
+    texts = {units: _said(units) for units in dict.fromkeys(spent)}
+    return [texts[units] for units in spent]
+
+
 def _said(units: Units) -> str:
-    return json.dumps(units, separators=(",", ":"))
+    epsilon, delta, rho, rho_delta = units
+    return (
+        f"[{'null' if epsilon is None else epsilon},{delta},"
+        f"{'null' if rho is None else rho},{rho_delta}]"
+    )
+
+
+@lru_cache(maxsize=64)
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
+
+
+@lru_cache(maxsize=64)
+def _counted(count: int) -> str:
+    return ",".join(_numbers(count))
 
 
 @lru_cache(maxsize=64)

@@ -35,13 +35,23 @@ from dither.ledger._entries import (
     Record,
     digest,
     hash_of,
+    hour_of,
     promise_of,
     tables_of,
     written,
 )
 from dither.ledger._owner import SIGNED, LedgerOwner, after_owner_entry, may_set
 from dither.ledger._states import NO_SPENDING, NOTHING, BlockState, Units, added, charge_of
-from dither.ledger.quotas._caps import ReservedQuota, by_clock, current, holds, is_own_rule
+from dither.ledger.quotas._caps import (
+    QuestionQuota,
+    ReservedQuota,
+    UnlockedQuota,
+    WindowQuota,
+    by_clock,
+    current,
+    holds,
+    is_own_rule,
+)
 from dither.ledger.quotas._reserved import PREFIX, Held, is_reservation, room
 from dither.ledger.quotas._reserving import unfit
 from dither.privacy._promise import Promise
@@ -97,7 +107,7 @@ class _Account:
         self.opened = ""
         """When it was."""
         self.each: Limits | None = None
-        """What a block of it may spend."""
+        """What a block of it, or one charge, may spend."""
         self.charged: int | None = None
         """The last charge that was not held against caps yet."""
         self.written: int | None = None
@@ -111,6 +121,21 @@ class _Account:
             f'{self.name}:{{"delta":"{spent[1]}","epsilon":"{epsilon}","rho":"{rho}",'
             f'"rho_delta":"{spent[3]}"}}'
         )
+
+
+class _Group:
+    """Accounts that are charged together, and what is alike for all such charges."""
+
+    __slots__ = ("accounts", "blocks", "held", "names", "own", "promise")
+
+    def __init__(self, accounts: list[_Account], names: list[str], held: list[list[Held]]) -> None:
+        self.accounts, self.names = accounts, names
+        self.held = held
+        """By account: what open reservations hold of it."""
+        promises = {account.promise_text for account in accounts}
+        self.promise = promises.pop() if len(promises) == 1 else None
+        self.own = any(is_own_rule(account.caps) for account in accounts)
+        self.blocks = any(account.state is not None for account in accounts)
 
 
 class Walk:
@@ -133,9 +158,16 @@ class Walk:
         self.tables_text = "{}"
         self.owner: LedgerOwner | None = None
         self.notes: list[str] = []
+        self.time = ""
+        """The newest hour of an entry that is no answer; it never goes back."""
         self.reservations: dict[str, ReservedQuota] = {}
         """Those that have not lapsed, by their accounts."""
         self._read: dict[str, BlockSet] = {}
+        self._groups: dict[tuple[str, ...], _Group] = {}
+        """Accounts that are charged together, as long as no entry of another kind comes."""
+        self._windows: dict[str, BlockSet] = {}
+        self._unlocked: dict[str, Limits] = {}
+        """Of the hour of the newest entry: windows of time, and what is unlocked by account."""
 
     def step(
         self, row: Sequence[Any], index: Mapping[str, bool], diagnosis: Callable[[Record], str]
@@ -210,47 +242,108 @@ class Walk:
             return False
         if kind == "answer":
             return bool(row[_TOTALS] == "{}" and not index and row[_BUDGET] is None)
-        if kind != "charge" or row[_BUDGET] is not None or True in index.values():
-            return False
-        if self.reservations:
-            # What they hold is looked at in full.
-            return False
-        spent = []
         time = row[_TIME]
+        if kind != "charge" or row[_BUDGET] is not None or (
+            time != self.time and self.at == FORMAT
+        ):
+            return False
+        group = self._groups.get(names := tuple(index))
+        if group is None and (group := self._grouped(names)) is None:
+            return False
+        if row[_PROMISE] != group.promise or group.promise is None or True in index.values():
+            return False
         try:
             charge = _units(row)
-            accounts = [self.accounts[name] for name in sorted(index)]
-            for account in accounts:
-                if account.promise_text != row[_PROMISE]:
-                    return False
-                total = added(account.spent, charge)
-                caps = account.caps
-                if is_own_rule(caps) and not holds(caps, charge, total, account.opened, time):
-                    return False
-                spent.append(total)
-            if any(by_clock(account.caps) for account in accounts):
-                dt.datetime.fromisoformat(time)
-        except (KeyError, TypeError, ValueError):
+        except (TypeError, ValueError):
             return False
+        accounts = group.accounts
+        spent = [added(account.spent, charge) for account in accounts]
         texts = [account.text(units) for account, units in zip(accounts, spent, strict=True)]
-        if row[_TOTALS] != "{" + ",".join(texts) + "}":
+        if row[_TOTALS] != f"{{{','.join(texts)}}}":
             return False
-        states = self._expected_blocks(row[_BLOCKS], accounts, charge, time)
-        if states is None:
+        if group.own and not self._hold(accounts, charge, spent):
             return False
-        for account, units, state in zip(accounts, spent, states, strict=True):
-            account.spent, account.state = units, state
+        blocks = row[_BLOCKS]
+        states: Sequence[BlockState | None] | None = None
+        read = None
+        if group.blocks or blocks is not None:
+            read, states = self._expected_blocks(blocks, accounts, charge)
+            if states is None:
+                return False
+        for place, held in enumerate(group.held):
+            account, state = accounts[place], states and states[place]
+            if held and not self._leaves(account, spent[place], state, held, read):
+                return False
+        for place, account in enumerate(accounts):
+            account.spent = spent[place]
             account.charged = self.count
-            if state is not None:
+            if states is not None and (state := states[place]) is not None:
+                account.state = state
                 account.written = self.count
         return True
 
+    def _grouped(self, names: tuple[str, ...]) -> _Group | None:
+        """Accounts that are charged together, where all are open and none is a reservation."""
+        ordered = sorted(names)
+        accounts = [account for name in ordered if (account := self.accounts.get(name))]
+        if not accounts or len(accounts) != len(names) or any(map(is_reservation, names)):
+            return None
+        if any(account.budget is None for account in accounts):
+            return None
+        if len(self._groups) >= _REMEMBERED:
+            self._groups.clear()
+        held = [self._held(name, self.time) for name in ordered]
+        group = self._groups[names] = _Group(accounts, ordered, held)
+        return group
+
+    def _hold(
+        self, accounts: Sequence[_Account], charge: Units, spent: Sequence[Units]
+    ) -> bool:
+        """Whether caps that have a rule of their own bear a charge of the newest hour: `holds`."""
+        for account, total in zip(accounts, spent, strict=True):
+            caps = account.caps
+            if isinstance(caps, QuestionQuota):
+                bears = account.each is not None and within(account.each, charge)
+            elif isinstance(caps, UnlockedQuota):
+                most = self._unlocked.get(account.name)
+                if most is None:
+                    most = limits(caps.at(account.opened, self.time))
+                    self._unlocked[account.name] = most
+                bears = within(most, total)
+            else:
+                bears = not is_own_rule(caps)
+            if not bears:
+                return False
+        return True
+
+    def _leaves(
+        self,
+        account: _Account,
+        spent: Units,
+        state: BlockState | None,
+        held: list[Held],
+        read: BlockSet | None,
+    ) -> bool:
+        """Whether a charge of the newest hour leaves an account what is reserved of it."""
+        caps = account.caps
+        return caps is not None and room(
+            caps, spent, state, read, held, account.opened, self.time
+        )
+
+    def _window(self, caps: WindowQuota) -> BlockSet:
+        """The window of the newest hour: `current`."""
+        every = str(caps.calendar.every)
+        found = self._windows.get(every)
+        if found is None:
+            found = self._windows[every] = current(caps, self.time)
+        return found
+
     def _expected_blocks(
-        self, blocks: str | None, accounts: Sequence[_Account], charge: Units, time: str
-    ) -> list[BlockState | None] | None:
-        """What the blocks of each account have spent, where it is what was expected."""
+        self, blocks: str | None, accounts: Sequence[_Account], charge: Units
+    ) -> tuple[BlockSet | None, list[BlockState | None] | None]:
+        """What is read, and what the blocks of each account have spent, if it is as expected."""
         if blocks is None:
-            return None if any(a.state is not None for a in accounts) else [None] * len(accounts)
+            return None, None
         # As written by `blocks_json`; what is read is seldom read once alone.
         said, _, _ = blocks.partition(',"states":')
         read = self._read.get(said)
@@ -261,38 +354,59 @@ class Walk:
             try:
                 read = BlockSet.from_dict(json.loads(said + "}")["read"])
             except (DitherError, *UNREADABLE):
-                return None
+                return None, None
             if len(self._read) >= _REMEMBERED:
                 self._read.clear()
             self._read[said] = read
         states: list[BlockState | None] = []
         hashes = []
         for account in accounts:
-            if account.state is None or not isinstance(account.caps, BlockBudget):
+            caps, each = account.caps, account.each
+            if account.state is None or not isinstance(caps, BlockBudget):
                 states.append(None)
                 continue
-            charged = current(account.caps, time) if by_clock(account.caps) else read
-            each = account.each
+            charged = self._window(caps) if by_clock(caps) else read
             if charged is None or each is None:
-                return None
+                return None, None
             state, after = account.state.plus(charged, charge)
-            if not all(within(each, total) for total in after):
-                return None
+            for total in after:
+                if not within(each, total):
+                    return None, None
             states.append(state)
             hashes.append(f'{account.name}:"{digest(state.text())}"')
         begins = f"{said}," if said else "{"
         expected = f'{begins}"states":{{{",".join(hashes)}}}}}'
-        return states if blocks == expected and hashes else None
+        return (read, states) if blocks == expected and hashes else (None, None)
 
     def _look(self, record: Record, index: Mapping[str, bool]) -> None:
         """Read an entry, and see that it means what may come here."""
+        self._groups.clear()
         try:
+            self._dated(record)
             self._meaning(record)
             totals = record.totals_after()
         except (DitherError, *UNREADABLE) as error:
             raise Bad(self.count, "its columns cannot be read") from error
         if index != dict.fromkeys(totals, record.budget is not None):
             raise Bad(self.count, "the index of accounts does not agree with it")
+
+    def _dated(self, record: Record) -> None:
+        """See that time does not go back, and let lapse what was reserved until now.
+
+        An answer has the hour of its charge. Before format 3 nothing followed from an hour.
+        """
+        if record.kind == "answer" or self.at != FORMAT or record.time == self.time:
+            return
+        if hour_of(dt.datetime.fromisoformat(record.time)) != record.time:
+            raise Bad(self.count, "it is not dated by the hour")
+        if record.time < self.time:
+            raise Bad(self.count, "it is dated before an entry that stands before it")
+        self.time = record.time
+        self._windows.clear()
+        self._unlocked.clear()
+        lapsed = [name for name, caps in self.reservations.items() if caps.until <= record.time]
+        for name in lapsed:
+            del self.reservations[name]
 
     def _meaning(self, record: Record) -> None:
         kind = record.kind
@@ -412,7 +526,10 @@ class Walk:
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
-        account.each = limits(caps.each) if isinstance(caps, BlockBudget) else None
+        account.each = (
+            limits(caps.each) if isinstance(caps, BlockBudget | QuestionQuota) else None
+        )
+        self._unlocked.pop(account.name, None)
         if opens:
             account.opened = record.time
         if (record.kind == "reserve") != isinstance(caps, ReservedQuota):
