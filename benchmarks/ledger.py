@@ -116,7 +116,7 @@ KINDS: dict[str, Mapping[str, Any]] = {
 
 
 def written(path: Path, number: int, kind: str) -> None:
-    """Add charges to a new ledger in bulk; those of blocks read one of 60 in turn."""
+    """Add charges to a new ledger in bulk; those of blocks read one of 60, at random."""
     caps = KINDS[kind]
     names = [f.name for f in fields(Record)]
     amounts = asdict(Amounts.of(TENTH.rounded_up(UNIT)))
@@ -145,6 +145,7 @@ def written(path: Path, number: int, kind: str) -> None:
             found = ledger.balance(name).blocks
             assert found is not None
             states[name], newest[name] = found.state, start
+    draws = random.Random(60)
     at_time = last.time
     if "lapsed" in kind:
         at_time = (later + timedelta(days=7)).replace(minute=0, second=0, microsecond=0).isoformat()
@@ -160,7 +161,7 @@ def written(path: Path, number: int, kind: str) -> None:
         accounts = sorted(caps)
         if kind.startswith("half"):
             accounts = [QUOTA, FLAT if at % 2 else BLOCKS]
-        blocks = months[at % 60] if BLOCKS in accounts else None
+        blocks = draws.choice(months) if BLOCKS in accounts else None
         digests = {}
         for name in accounts:
             spent[name] += TENTH

@@ -274,7 +274,7 @@ class BlockState:
         places: dict[str, str] = {}
         if names or not which:
             places = dict(zip(amounts, _numbers(len(amounts)), strict=True))
-            which = ",".join([places[one] for one in said])
+            which = ",".join(map(places.__getitem__, said))
         named = ",".join(
             [f"{json.dumps(name)}:{places[one]}" for name, one in zip(names, held, strict=True)]
         )

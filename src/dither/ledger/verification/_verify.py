@@ -11,10 +11,11 @@ hash of its ledger entry, and a chain without that entry is not the chain that i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, null, select
+from sqlalchemy import Connection, Select, null, select
 
 from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger._chain import Head
@@ -141,14 +142,14 @@ def _batch(walk: Walk, end: Head, accounts: list[str], connection: Connection) -
     number = held.c["number"]
     columns = [held.c[name] if name in held.c else null().label(name) for name in COLUMNS]
     rows = select(*columns).where((number >= first) & (number < last)).order_by(number)
-    records = connection.execute(rows).all()
+    records = _rows(connection, rows)
     index: dict[int, dict[str, bool]] = {}
     # By account: the index begins with it.
     inside = (touches.c["entry"] >= first) & (touches.c["entry"] < last)
     for at in range(0, len(accounts), _TOGETHER):
         of = touches.c["account"].in_(accounts[at : at + _TOGETHER])
-        for account, entry, sets in connection.execute(select(touches).where(of & inside)):
-            index.setdefault(entry, {})[account] = sets
+        for account, entry, sets in _rows(connection, select(touches).where(of & inside)):
+            index.setdefault(entry, {})[account] = sets != 0
     nothing: dict[str, bool] = {}
     for row in records:
         walk.step(
@@ -159,6 +160,12 @@ def _batch(walk: Walk, end: Head, accounts: list[str], connection: Connection) -
             select(entries.c["number"]).where(entries.c["number"] > walk.count).limit(1)
         ).scalar_one_or_none()
         raise Bad(walk.count, "removed" if rest else "removed, with every entry after it")
+
+
+def _rows(connection: Connection, query: Select[Any]) -> list[Sequence[Any]]:
+    """The rows of texts and whole numbers as the driver has them, of which there may be many."""
+    found: list[Sequence[Any]] = connection.execute(query).cursor.fetchall()
+    return found
 
 
 def _diagnosis(record: Record, connection: Connection) -> str:

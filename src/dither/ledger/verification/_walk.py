@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any
 
 from dither.blocks._sets import BlockSet
@@ -216,6 +217,10 @@ class Walk:
     def _hashed(self, row: Sequence[Any]) -> bool:
         """Whether a row agrees with its own hash, the answer's text included."""
         try:
+            if row[_KIND] == "charge" and self.at == FORMAT:
+                text = _charge_text(row)
+                if text is not None:
+                    return hash_of(text) == row[_HASH]
             columns = [
                 encode_basestring_ascii(held)
                 if held.__class__ is str
@@ -636,6 +641,35 @@ _SIGNATURE, _TABLES, _TOTALS = (_AT[name] for name in ("signature", "tables", "t
 _BUDGET, _PROMISE, _ANSWER = (_AT[name] for name in ("budget", "promise", "answer"))
 _DIGEST = _AT["answer_digest"]
 _AMOUNTS = tuple(_AT[name] for name in ("epsilon", "delta", "rho", "rho_delta"))
+
+
+# Of a charge it is known what is text, and what is empty.
+_EMPTY = ("answer_digest", "answers", "budget")
+_empty = itemgetter(*(_AT[name] for name in (*_EMPTY, "answer")))
+_texts = itemgetter(
+    *(_AT[name] for name in HASHED[FORMAT] if name not in (*_EMPTY, "blocks", "number"))
+)
+_CHARGE = (
+    "{"
+    + ",".join(f'"{name}":{"null" if name in _EMPTY else "%s"}' for name in HASHED[FORMAT])
+    + "}"
+)
+_BEFORE_NUMBER = sum(name < "number" for name in HASHED[FORMAT]) - sum(
+    name < "number" for name in (*_EMPTY, "blocks")
+)
+
+
+def _charge_text(row: Sequence[Any]) -> str | None:
+    """What a charge's hash covers, as ``Record.covered`` says it; ``None`` of an unusual one."""
+    number, blocks = row[_NUMBER], row[_BLOCKS]
+    if _empty(row) != (None, None, None, None) or number.__class__ is not int:
+        return None
+    try:
+        texts = [*map(encode_basestring_ascii, _texts(row))]
+        said = "null" if blocks is None else encode_basestring_ascii(blocks)
+    except TypeError:
+        return None
+    return _CHARGE % (said, *texts[:_BEFORE_NUMBER], number, *texts[_BEFORE_NUMBER:])
 
 
 def record_of(row: Sequence[Any]) -> Record:
