@@ -212,14 +212,16 @@ def append(
     blocks: BlockSet | None = None,
     spending: Mapping[str, BlockState] | None = None,
     key: OwnerKey | None = None,
+    reservation: str | None = None,
     **columns: Any,
 ) -> Record:
     """Write the next entry, its index and the new head, all in the running transaction.
 
     ``spending`` is what the blocks of each account have spent with it; ``key`` signs it.
+    ``reservation`` is the id of the one that a charge uses.
     """
     asking = asking_role(connection)
-    if asking is not None and kind == "charge":
+    if asking is not None and kind in ("charge", "reserve"):
         note = {**note, "role": asking}
     texts = {name: state.text() for name, state in (spending or {}).items()}
     spent = {name: Amounts.of(total) for name, total in totals.items()}
@@ -246,7 +248,7 @@ def append(
         from dither.ledger.stores._askers import append_by_function
 
         read = None if blocks is None else canonical(blocks.to_dict())
-        written = read_record(connection, append_by_function(connection, record, read))
+        written = read_record(connection, append_by_function(connection, record, read, reservation))
         if replace(record, time=written.time).sealed() != written:
             raise _broken("the server's functions write something else than was asked for")
         return written

@@ -438,7 +438,7 @@ def dated(before: str) -> str:
     """The time of an entry, of which a ledger keeps the hour: in UTC, and not before ``before``.
 
     To the second, the times of a charge and of its answer would say how long a question ran, which
-    may depend on somebody's rows. ``before`` is the ledger's newest date: a clock that is behind it,
+    may depend on somebody's rows. ``before`` is the ledger's newest date: a clock that is behind,
     by however much, dates nothing before it, so that no window of time opens again and nothing
     that has lapsed holds again.
     """

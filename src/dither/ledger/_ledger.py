@@ -334,6 +334,7 @@ class Ledger(ReservingLedger):
                 spending=spending,
                 token=token,
                 request=request,
+                reservation=reservation,
             )
             identity = _identity(connection)
         for said in doubts:

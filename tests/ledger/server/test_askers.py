@@ -34,64 +34,30 @@ from dither.ledger import Ledger, _witness
 from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import UNIT, canonical
 from dither.ledger._place import LedgerSchema
-from dither.ledger._roles import grants
 from dither.ledger._states import grain
 from dither.ledger.quotas._caps import QuestionQuota, WindowQuota
 from dither.privacy import Charge, Promise
 from ledger.earlier import earlier
+from ledger.server.asking import (
+    ANN,
+    BEN,
+    CHARGE,
+    DATASET,
+    LOOSE,
+    ONE,
+    PATIENT,
+    REQUEST,
+    ROW,
+    TENTH,
+    arguments,
+    charged,
+    let,
+    opened_by,
+    quoted,
+    raw,
+)
 from ledger.stores import administrator, new_schema, rows
 from postgres_server import PASSWORD, Database, literal
-
-PATIENT, ROW = Promise("patient"), Promise("row of visits")
-DATASET, ANN, BEN = "dataset:patient", "analyst:ann:patient", "analyst:ben:patient"
-TENTH = Charge.pure(Fraction(1, 10), PATIENT)
-ONE = BudgetFilter(Fraction(1), Fraction(0))
-LOOSE = BudgetFilter(Fraction(1), Fraction(1, 10**6))
-REQUEST = "ab" * 32
-
-
-def quoted(book: Ledger) -> str:
-    """The schema of a ledger, as SQL writes it."""
-    assert isinstance(book.place, LedgerSchema)
-    return '"' + book.place.schema.replace('"', '""') + '"'
-
-
-def let(book: Ledger, role: str, *quotas: str, kind: str = "asker") -> None:
-    """Make a role, and run what is printed for it."""
-    with administrator(book) as raw:
-        if raw.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).rowcount == 0:
-            raw.execute(f"CREATE ROLE {role} LOGIN PASSWORD {literal(PASSWORD)}")
-        raw.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {raw.info.dbname} TO {role}")
-        for statement in grants(book, role, kind, quotas=quotas):
-            raw.execute(statement.replace("%", "%%"))
-
-
-@pytest.fixture
-def owned(ledgers: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    """A ledger as its owner sees it: the data set, two analysts, and another unit."""
-    monkeypatch.setenv("LEDGER_DSN", ledgers.owner)
-    for role in ("ann", "ben"):
-        monkeypatch.setenv(f"{role.upper()}_DSN", ledgers.server.dsn(ledgers.name, role))
-    with Ledger.open(new_schema()) as book:
-        book.open_accounts({DATASET: LOOSE, ANN: ONE, BEN: ONE}, PATIENT)
-        book.open_accounts({"dataset:row of visits": ONE}, ROW)
-        let(book, "ann", "analyst:ann")
-        let(book, "ben", "analyst:ben")
-        yield book
-
-
-def opened_by(book: Ledger, role: str, timeout: float = 30.0) -> Ledger:
-    """The same ledger, opened as a role."""
-    assert isinstance(book.place, LedgerSchema)
-    place = LedgerSchema(f"env:{role.upper()}_DSN", book.place.schema)
-    return Ledger.open(place, create=False, timeout=timeout)
-
-
-@pytest.fixture
-def asked(owned: Ledger) -> Iterator[Ledger]:
-    """The same, as a role sees it that asks."""
-    with opened_by(owned, "ann") as book:
-        yield book
 
 
 def spend(book: Ledger, token: str = "t", charge: Charge = TENTH, **more: Any) -> int:
@@ -114,48 +80,6 @@ def test_a_role_that_asks_does_what_a_question_needs(asked: Ledger, owned: Ledge
     for book in (asked, owned):
         assert book.verify().describe().endswith(asked.entries()[-1].hash[:16])
         assert book.verify().ok
-
-
-CHARGE = (
-    "SELECT number FROM {s}.append_charge(%(accounts)s::pg_catalog.text[], %(epsilon)s, %(delta)s, "
-    "%(rho)s, %(rho_delta)s, %(promise)s, %(tables)s, %(note)s, %(blocks)s, %(token)s, %(request)s)"
-)
-
-
-def arguments(**changes: Any) -> dict[str, Any]:
-    """What a charge of ann's that is in order says to the server; with some of it changed."""
-    given: dict[str, Any] = {
-        "accounts": [DATASET, ANN],
-        "epsilon": str(10**17),
-        "delta": "0",
-        "rho": str(5 * 10**15),
-        "rho_delta": "0",
-        "promise": canonical(PATIENT.to_dict()),
-        "tables": "{}",
-        "note": '{"query":"q","role":"ann"}',
-        "blocks": None,
-        "token": "raw",
-        "request": REQUEST,
-    }
-    return given | changes
-
-
-def raw(book: Ledger, role: str) -> Any:
-    """A session of a role that asks, which may say to the server whatever it likes."""
-    import psycopg
-
-    with administrator(book) as admin:
-        dsn = admin.info.dsn
-        info = psycopg.conninfo.conninfo_to_dict(dsn)
-    info |= {"user": role, "password": PASSWORD}
-    return psycopg.connect(psycopg.conninfo.make_conninfo(**info), autocommit=True)
-
-
-def charged(session: Any, book: Ledger, **changes: Any) -> int:
-    """The entry of a charge that was said to the server itself."""
-    statement = CHARGE.replace("{s}", quoted(book).replace("%", "%%"))
-    found: int = session.execute(statement, arguments(**changes)).fetchone()[0]
-    return found
 
 
 def bound(**more: Any) -> dict[str, Any]:
@@ -1028,7 +952,8 @@ def test_the_command_prints_what_to_run(owned: Ledger, tmp_path: Path) -> None:
         f"DELETE FROM {s}.askers WHERE role = 'o''hara';",
         f'GRANT USAGE ON SCHEMA {s} TO "o\'hara";',
         f'GRANT SELECT ON ALL TABLES IN SCHEMA {s} TO "o\'hara";',
-        f'GRANT EXECUTE ON FUNCTION {s}.locked, {s}.append_charge, {s}.append_answer TO "o\'hara";',
+        f"GRANT EXECUTE ON FUNCTION {s}.locked, {s}.append_charge, {s}.append_reserve, "
+        f'{s}.append_answer TO "o\'hara";',
         f"INSERT INTO {s}.askers VALUES ('o''hara', 'analyst:o''hara');",
     ]
     more = run(place, "x", "--analyst", "ann", "--group", "a", "--group", "b").output

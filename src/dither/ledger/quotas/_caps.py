@@ -135,7 +135,11 @@ class UnlockedQuota:
 
     def at(self, first: str, now: str) -> BudgetFilter:
         """What may be spent in all by then."""
-        return _part(self.whole, self.begun(first, now), self.parts)
+        return self.part(self.begun(first, now))
+
+    def part(self, begun: int) -> BudgetFilter:
+        """What may be spent in all once so many parts are unlocked."""
+        return _part(self.whole, begun, self.parts)
 
     def to_dict(self) -> dict[str, Any]:
         """The caps as exact text."""

@@ -9,6 +9,7 @@ and held against what was expected of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from dither.errors import (
     PromiseError,
     TokenError,
 )
-from dither.ledger._entries import Record
+from dither.ledger._entries import Record, canonical
 from dither.ledger.stores._functions import CALLED, HELPERS, REFUSALS
 from dither.ledger.stores._store import asking_role, metadata
 
@@ -35,6 +36,7 @@ __all__ = [
     "caps",
     "fault_of_functions",
     "granted",
+    "in_dollars",
     "keep_caps",
     "make_functions",
     "quoted",
@@ -64,9 +66,12 @@ askers = Table(
     Column("quota", _TEXT, primary_key=True),
 )
 
+_AMOUNTS = ("epsilon", "delta", "rho", "rho_delta")
 _CALLS = {
     "charge": "append_charge(%(accounts)s, %(epsilon)s, %(delta)s, %(rho)s, %(rho_delta)s, "
-    "%(promise)s, %(tables)s, %(note)s, %(blocks)s, %(token)s, %(request)s)",
+    "%(promise)s, %(tables)s, %(note)s, %(blocks)s, %(token)s, %(request)s, %(reservation)s)",
+    "reserve": "append_reserve(%(accounts)s, %(epsilon)s, %(delta)s, %(rho)s, %(rho_delta)s, "
+    "%(promise)s, %(note)s, %(blocks)s, %(until)s, %(holder)s)",
     "answer": "append_answer(%(charge)s, %(answer)s)",
 }
 
@@ -97,6 +102,14 @@ def quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
+def in_dollars(body: str) -> str:
+    """The body of a function as SQL writes it, whatever the name of a schema in it holds."""
+    tag = "dither"
+    while f"${tag}$" in body:
+        tag += "_"
+    return f"${tag}${body}${tag}$"
+
+
 def _run(connection: Connection, statement: str) -> None:
     connection.exec_driver_sql(statement.replace("%", "%%"))
 
@@ -109,19 +122,25 @@ def make_functions(connection: Connection, of: str) -> None:
         runs = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp " if name in CALLED else ""
         made = (
             f"CREATE OR REPLACE FUNCTION {{schema}}.{name}({arguments}) {returns}"
-            f"LANGUAGE {language} {runs}AS $dither${body}$dither$"
+            f"LANGUAGE {language} {runs}AS "
         )
-        _run(connection, made.replace("{schema}", of))
+        made, body = made.replace("{schema}", of), body.replace("{schema}", of)
+        _run(connection, made + in_dollars(body))
     _run(connection, f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {of} FROM PUBLIC")
 
 
 def keep_caps(connection: Connection, budget: Mapping[str, Any]) -> None:
     """Keep what caps admit, for the functions to hold charges against."""
     from dither.ledger._block_budget import limits
+    from dither.ledger.quotas._caps import UnlockedQuota, read_quota
     from dither.privacy.accounts._budget import BudgetFilter
 
-    pairs = [budget, *(budget.get(name) for name in ("most", "each", "lifetime"))]
-    # What grows with time, and what is reserved, are rules that the functions do not know.
+    if "unlock" in budget:
+        quota = read_quota(budget)
+        assert isinstance(quota, UnlockedQuota)
+        pairs = [quota.part(n).to_dict() for n in range(1, quota.parts + 1)]
+    else:
+        pairs = [budget, *(budget.get(name) for name in ("most", "each", "lifetime"))]
     for pair in pairs:
         if pair is None or pair.keys() != {"epsilon", "delta"}:
             continue
@@ -152,7 +171,9 @@ def fault_of_functions(connection: Connection, schema: str) -> str | None:
     return None
 
 
-def append_by_function(connection: Connection, record: Record, read: str | None) -> int:
+def append_by_function(
+    connection: Connection, record: Record, read: str | None, reservation: str | None = None
+) -> int:
     """Have the server write the next entry; its number.
 
     Parameters
@@ -163,12 +184,16 @@ def append_by_function(connection: Connection, record: Record, read: str | None)
         The entry as it should be; its time will be the server's.
     read : str or None
         The blocks that a charge reads, in canonical JSON.
+    reservation : str, optional
+        The id of the reservation that it uses: who knows it may.
 
     Raises
     ------
     LedgerError
         It is an entry that the owner alone writes.
     """
+    from dither.ledger.quotas._reserved import is_reservation
+
     if record.kind not in _CALLS:
         raise LedgerError(
             f"the role {asking_role(connection)!r} may ask and charge, and nothing else: accounts "
@@ -177,10 +202,17 @@ def append_by_function(connection: Connection, record: Record, read: str | None)
         )
     if record.kind == "answer":
         given: dict[str, Any] = {"charge": record.answers, "answer": record.answer}
+    elif record.kind == "reserve":
+        kept = json.loads(str(record.budget))
+        given = dict(zip(_AMOUNTS, kept["reserve"], strict=True))
+        given |= {name: kept[name] for name in ("accounts", "until", "holder")}
+        read = None if kept["read"] is None else canonical(kept["read"])
+        given |= {"promise": record.promise, "note": record.note, "blocks": read}
     else:
-        names = ("epsilon", "delta", "rho", "rho_delta", "promise", "tables", "note")
+        names = (*_AMOUNTS, "promise", "tables", "note")
         given = {name: getattr(record, name) for name in (*names, "token", "request")}
-        given |= {"accounts": list(record.totals_after()), "blocks": read}
+        accounts = [name for name in record.totals_after() if not is_reservation(name)]
+        given |= {"accounts": accounts, "blocks": read, "reservation": reservation}
     call = _CALLS[record.kind]
     schema = quoted(connection.get_execution_options()["schema_translate_map"][None])
     of = schema.replace("%", "%%")
@@ -209,8 +241,13 @@ def refusal(state: str, name: str) -> DitherError | None:
         case "closed":
             return LedgerError(
                 f"an account of this charge is not open in {name}, and the role that owns the "
-                "ledger's tables opens it (`dither ledger open`); or it has caps that grow with "
-                "time (unlock), which the owner's role alone charges; nothing was charged"
+                "ledger's tables opens it (`dither ledger open`); or it has caps that the server's "
+                "functions do not know; nothing was charged"
+            )
+        case "reservation":
+            return LedgerError(
+                f"no open reservation of {name} has this id, or it is for other accounts or "
+                "blocks; nothing was charged"
             )
         case "caller":
             return LedgerError(

@@ -1,6 +1,7 @@
 """The functions of a PostgreSQL ledger, through which those who ask charge it, and nothing else.
 
-A role that asks may read the tables, and call ``locked``, ``append_charge`` and ``append_answer``.
+A role that asks may read the tables, and call ``locked``, ``append_charge``, ``append_reserve`` and
+``append_answer``.
 They run as the owner of the tables (``SECURITY DEFINER``), and trust nothing of their caller; what
 they call themselves nobody else may call. What
 is asked for comes in as arguments: which accounts, how much, under which promise, of which tables
@@ -32,11 +33,15 @@ REFUSALS = {
     "closed": "DTH05",
     "caller": "DTH06",
     "malformed": "DTH07",
+    "reservation": "DTH08",
 }
 """The SQLSTATE of each kind of refusal."""
 
 _RULES = "question|day|week|month|quarter|year|unlock"
 """What may stand behind the @ of a quota's name: the account of a rule of its own."""
+
+LONGEST_DAYS = 366
+"""So long a reservation may last: ``LONGEST`` of `dither.ledger.quotas`."""
 
 _DIGITS = 1018
 """So many digits a number may have; no amount of the ledger has more."""
@@ -159,6 +164,148 @@ WHERE k.epsilon = held ->> 'epsilon' AND k.delta = held ->> 'delta';
 IF NOT FOUND THEN {_refuse("closed", "caps unknown")} END IF;
 RETURN coalesce(epsilon <= c.most_epsilon AND delta <= c.most_delta, false)
     OR coalesce(rho <= c.most_rho AND rho_delta <= c.most_rho_delta, false);
+END""",
+    ),
+    # A part of an amount, as Python writes the fraction.
+    "part": (
+        "amount text, begun bigint, parts bigint",
+        "text",
+        "sql IMMUTABLE",
+        """
+SELECT div(x.p, x.g)::text || CASE WHEN x.q = x.g THEN '' ELSE '/' || div(x.q, x.g) END FROM (
+    SELECT a.p, a.q, gcd(a.p, a.q) AS g FROM (
+        SELECT split_part(amount, '/', 1)::numeric * begun AS p,
+            coalesce(nullif(split_part(amount, '/', 2), '')::numeric, 1) * parts AS q
+    ) AS a
+) AS x""",
+    ),
+    # What is unlocked of caps by an hour, in an account that was opened at another.
+    "unlocked": (
+        "caps jsonb, first text, at text",
+        "jsonb",
+        "plpgsql STABLE",
+        f"""
+DECLARE
+    every text := caps -> 'unlock' ->> 'every';
+    parts bigint := (caps -> 'unlock' ->> 'parts')::bigint;
+    begun bigint;
+BEGIN
+IF caps - ARRAY['epsilon', 'delta', 'unlock'] <> '{{}}' THEN
+    {_refuse("closed", "caps unknown")}
+END IF;
+begun := ({{schema}}.window_of(every, at) -> 'ranges' -> 0 ->> 0)::bigint
+    - ({{schema}}.window_of(every, first) -> 'ranges' -> 0 ->> 0)::bigint;
+begun := least(greatest(begun, 0) + 1, parts);
+RETURN jsonb_build_object('epsilon', {{schema}}.part(caps ->> 'epsilon', begun, parts),
+    'delta', {{schema}}.part(caps ->> 'delta', begun, parts));
+END""",
+    ),
+    # The reservations that have not lapsed at an hour, and what was charged to each.
+    "reserved": (
+        "moment text",
+        "TABLE (account text, caps jsonb, used numeric[])",
+        "sql STABLE",
+        """
+SELECT t.account, x.budget::jsonb, ARRAY[nullif(y.spent ->> 'epsilon', 'infinite')::numeric,
+    (y.spent ->> 'delta')::numeric, nullif(y.spent ->> 'rho', 'infinite')::numeric,
+    (y.spent ->> 'rho_delta')::numeric]
+FROM {schema}.touches AS t
+JOIN {schema}.entries AS x ON x.number = t.entry
+CROSS JOIN LATERAL (
+    SELECT z.totals::jsonb -> t.account AS spent FROM {schema}.entries AS z
+    WHERE z.number = (
+        SELECT max(u.entry) FROM {schema}.touches AS u WHERE u.account = t.account
+    )
+) AS y
+WHERE t.account > 'reservation:' || moment || ';' AND t.account < 'reservation;'
+    AND t.sets_budget""",
+    ),
+    # What a reservation still holds: `ReservedQuota.left`.
+    "left_of": (
+        "caps jsonb, used numeric[]",
+        "numeric[]",
+        "sql IMMUTABLE",
+        """
+SELECT array_agg(greatest(w.amount - coalesce(used[w.place], w.amount), 0) ORDER BY w.place)
+FROM (
+    SELECT r.amount::numeric AS amount, r.place
+    FROM jsonb_array_elements_text(caps -> 'reserve') WITH ORDINALITY AS r(amount, place)
+) AS w""",
+    ),
+    # Refuses a charge that leaves too little of an account for what others have reserved: `room`.
+    "check_room": (
+        "one text, caps jsonb, total numeric[], state text, reads jsonb, moment text, mine text, "
+        "added numeric[]",
+        "void",
+        "plpgsql STABLE",
+        f"""
+DECLARE
+    r record;
+    held numeric[];
+    reached text[];
+    whole jsonb := caps;
+BEGIN
+IF caps ? 'most' OR NOT EXISTS (
+    SELECT FROM {{schema}}.reserved(moment) AS x WHERE x.caps -> 'accounts' ? one
+) THEN RETURN; END IF;
+FOR r IN SELECT x.account, x.caps, x.used FROM {{schema}}.reserved(moment) AS x
+    WHERE x.caps -> 'accounts' ? one
+LOOP
+    held := r.used;
+    IF r.account = mine THEN
+        held := ARRAY[held[1] + added[1], held[2] + added[2], held[3] + added[3],
+            held[4] + added[4]];
+    END IF;
+    held := {{schema}}.left_of(r.caps, held);
+    total := ARRAY[total[1] + held[1], total[2] + held[2], total[3] + held[3], total[4] + held[4]];
+    IF caps ? 'clock' THEN
+        SELECT s.state INTO STRICT state FROM {{schema}}.spread(state::jsonb, reads, held[1],
+            held[2], held[3], held[4]) AS s;
+    ELSIF caps ? 'blocks' AND r.caps -> 'read' <> 'null' THEN
+        SELECT s.state INTO STRICT state FROM {{schema}}.spread(state::jsonb, r.caps -> 'read',
+            held[1], held[2], held[3], held[4]) AS s;
+    END IF;
+END LOOP;
+IF caps ? 'blocks' THEN
+    SELECT s.totals INTO STRICT reached
+    FROM {{schema}}.spread(state::jsonb, reads, 0, 0, 0, 0) AS s;
+    IF EXISTS (
+        SELECT FROM unnest(reached) AS b WHERE NOT {{schema}}.admits(caps -> 'each',
+            (b::jsonb ->> 0)::numeric, (b::jsonb ->> 1)::numeric,
+            (b::jsonb ->> 2)::numeric, (b::jsonb ->> 3)::numeric)
+    ) THEN {_refuse("budget", "a block is reserved")} END IF;
+    whole := nullif(caps -> 'lifetime', 'null');
+END IF;
+IF whole IS NOT NULL AND NOT {{schema}}.admits(whole, total[1], total[2], total[3], total[4])
+THEN {_refuse("budget", "an account is reserved")} END IF;
+END""",
+    ),
+    # The reservation whose holder knows an id, if a charge of accounts and blocks may use it.
+    "used_by": (
+        "id text, accounts text[], read jsonb, moment text",
+        "text",
+        "plpgsql STABLE",
+        f"""
+DECLARE
+    r record;
+    holder text := encode(sha256(convert_to('dither reservation' || chr(10) || id, 'UTF8')), 'hex');
+BEGIN
+SELECT x.account, x.caps, x.caps -> 'read' AS kept INTO r FROM {{schema}}.reserved(moment) AS x
+WHERE x.caps ->> 'holder' = holder;
+IF NOT FOUND THEN {_refuse("reservation", "no open reservation")} END IF;
+IF EXISTS (
+    SELECT FROM unnest(accounts) AS a WHERE NOT r.caps -> 'accounts' ? a
+) OR jsonb_array_length(r.caps -> 'accounts') <> cardinality(accounts)
+    OR read IS NOT NULL AND (r.kept = 'null' OR NOT read -> 'named' <@ (r.kept -> 'named')
+        OR EXISTS (
+            SELECT FROM jsonb_array_elements(read -> 'ranges') AS a WHERE NOT EXISTS (
+                SELECT FROM jsonb_array_elements(r.kept -> 'ranges') AS k
+                WHERE coalesce((a ->> 0)::bigint >= (k ->> 0)::bigint, k ->> 0 IS NULL)
+                    AND coalesce((a ->> 1)::bigint <= (k ->> 1)::bigint, k ->> 1 IS NULL)
+            )
+        ))
+THEN {_refuse("reservation", "it is for something else")} END IF;
+RETURN r.account;
 END""",
     ),
     # Amounts of a block, more by a charge.
@@ -438,23 +585,11 @@ INSERT INTO {{schema}}.entries SELECT (e).*;
 RETURN e.hash;
 END""",
     ),
-}
-"""By name: arguments, result, language and body of what the functions call, as their owner."""
-
-CALLED: dict[str, tuple[str, str, str, str]] = {
-    "locked": (
-        'OUT "count" bigint, OUT hash text',
-        "",
-        "plpgsql VOLATILE",
-        """
-BEGIN
-SELECT h.count, h.hash INTO "count", hash FROM {schema}.head AS h WHERE h.id = 1 FOR UPDATE;
-END""",
-    ),
-    "append_charge": (
+    # A charge; or, where an hour is given until which it is kept, the reservation of one.
+    "enter": (
         "accounts text[], epsilon text, delta text, rho text, rho_delta text, promise text, "
-        'tables text, note text, blocks text, token text, request text, OUT "number" bigint, '
-        "OUT hash text",
+        "tables text, note text, blocks text, token text, request text, reservation text, "
+        'until text, holder text, OUT "number" bigint, OUT hash text',
         "",
         "plpgsql VOLATILE",
         f"""
@@ -464,13 +599,14 @@ DECLARE
     e {{schema}}.entries;
     setter {{schema}}.entries;
     promised jsonb := {{schema}}.parsed(promise, 10000);
-    later jsonb := {{schema}}.parsed(tables, 10000000);
+    later jsonb;
     noted jsonb := {{schema}}.parsed(note, 10000000);
     read jsonb := {{schema}}.blocks_of(blocks);
     added numeric[];
     total numeric[];
     spent jsonb;
     caps jsonb;
+    bounds jsonb;
     one text;
     last bigint;
     clock timestamptz := clock_timestamp();
@@ -483,6 +619,9 @@ DECLARE
     hashes text[] := '{{}}';
     states text[] := '{{}}';
     whose text[] := '{{}}';
+    keeps boolean := until IS NOT NULL;
+    mine text;
+    newest text;
 BEGIN
 SELECT h.count, h.hash INTO e.number, e.previous FROM {{schema}}.head AS h WHERE h.id = 1
 FOR UPDATE;
@@ -490,6 +629,8 @@ SELECT * INTO STRICT before FROM {{schema}}.entries AS x WHERE x.number = e.numb
 IF before.hash IS DISTINCT FROM e.previous THEN
     {_refuse("malformed", "the chain is broken")}
 END IF;
+IF keeps THEN tables := before.tables; END IF;
+later := {{schema}}.parsed(tables, 10000000);
 
 IF NOT {{schema}}.whole(coalesce(nullif(epsilon, 'infinite'), '0'))
     OR NOT {{schema}}.whole(coalesce(nullif(rho, 'infinite'), '0'))
@@ -500,26 +641,44 @@ THEN {_refuse("malformed", "no charge")} END IF;
 IF array_ndims(accounts) IS DISTINCT FROM 1 OR cardinality(accounts) > 100
     OR array_position(accounts, NULL) IS NOT NULL
     OR (SELECT count(DISTINCT a COLLATE "C") FROM unnest(accounts) AS a) <> cardinality(accounts)
-    OR (length(token) BETWEEN 1 AND 200 AND token !~ '[[:cntrl:]]' AND btrim(token) <> '')
-        IS NOT TRUE
-    OR request ~ '^[0-9a-f]{{16,128}}$' IS NOT TRUE
+    OR NOT keeps AND (
+        (length(token) BETWEEN 1 AND 200 AND token !~ '[[:cntrl:]]' AND btrim(token) <> '')
+            IS NOT TRUE
+        OR request ~ '^[0-9a-f]{{16,128}}$' IS NOT TRUE
+    )
 THEN {_refuse("malformed", "no accounts, token or request")} END IF;
 IF noted ->> 'role' IS DISTINCT FROM session_user::text THEN
     {_refuse("caller", "a note of somebody else")}
 END IF;
-IF EXISTS (SELECT FROM {{schema}}.entries AS x WHERE x.token = append_charge.token) THEN
+IF EXISTS (SELECT FROM {{schema}}.entries AS x WHERE x.token = enter.token) THEN
     {_refuse("token", "a token that was used")}
 END IF;
 PERFORM {{schema}}.check_caller(accounts, promised ->> 'unit');
 PERFORM {{schema}}.check_tables(before.tables::jsonb, later, promised);
 
--- The hour; as `dated` has it.
-IF before.time::timestamptz > clock
-    AND before.time::timestamptz <= clock + make_interval(days => 1)
-THEN clock := before.time::timestamptz; END IF;
+-- The hour; as `dated` has it: no earlier than the newest date, which is that of no answer.
+SELECT x.time INTO STRICT newest FROM {{schema}}.entries AS x WHERE x.kind <> 'answer'
+ORDER BY x.number DESC LIMIT 1;
+clock := greatest(clock, newest::timestamptz);
 e.time := to_char(clock AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24":00:00+00:00"');
 added := ARRAY[nullif(epsilon, 'infinite')::numeric, delta::numeric,
     nullif(rho, 'infinite')::numeric, rho_delta::numeric];
+IF keeps THEN
+    -- Somebody else's holder would find this one in place of theirs.
+    IF until !~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:00:00[+]00:00$'
+        OR to_char(until::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24":00:00+00:00"')
+            <> until
+        OR until COLLATE "C" <= e.time COLLATE "C"
+        OR until::timestamptz - e.time::timestamptz > make_interval(hours => 24 * {LONGEST_DAYS})
+        OR holder ~ '^[0-9a-f]{{64}}$' IS NOT TRUE OR 'infinite' IN (epsilon, rho)
+        OR EXISTS (
+            SELECT FROM {{schema}}.reserved(e.time) AS r WHERE r.caps ->> 'holder' = holder
+        )
+    THEN {_refuse("malformed", "no reservation")} END IF;
+ELSIF reservation IS NOT NULL THEN
+    mine := {{schema}}.used_by(reservation, accounts, read, e.time);
+    accounts := accounts || mine;
+END IF;
 FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
     SELECT max(t.entry) INTO last FROM {{schema}}.touches AS t WHERE t.account = one;
     IF last IS NULL THEN {_refuse("closed", "an account that is not open")} END IF;
@@ -539,6 +698,24 @@ FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
         || coalesce(total[1]::text, 'infinite') || '","rho":"'
         || coalesce(total[3]::text, 'infinite') || '","rho_delta":"' || total[4] || '"}}');
     caps := setter.budget::jsonb;
+    IF one = mine THEN
+        -- What is kept for whoever uses it: `ReservedQuota.bears`.
+        IF NOT (CASE WHEN total[1] IS NOT NULL THEN total[1] <= (caps -> 'reserve' ->> 0)::numeric
+                AND total[2] <= (caps -> 'reserve' ->> 1)::numeric
+            ELSE coalesce(total[3] <= (caps -> 'reserve' ->> 2)::numeric
+                AND total[4] <= (caps -> 'reserve' ->> 3)::numeric, false) END)
+        THEN {_refuse("budget", "a reservation cannot bear it")} END IF;
+        CONTINUE;
+    END IF;
+    IF caps ? 'unlock' THEN
+        SELECT {{schema}}.unlocked(caps, x.time, e.time) INTO STRICT caps
+        FROM {{schema}}.entries AS x WHERE x.number = (
+            SELECT min(t.entry) FROM {{schema}}.touches AS t WHERE t.account = one
+        );
+    END IF;
+    bounds := caps;
+    reads := NULL;
+    state := NULL;
     IF caps ? 'most' THEN
         -- A quota of each question by itself.
         total := added;
@@ -570,25 +747,82 @@ FOR one IN SELECT a FROM unnest(accounts) AS a ORDER BY a COLLATE "C" LOOP
     IF caps IS NOT NULL
         AND NOT {{schema}}.admits(caps, total[1], total[2], total[3], total[4])
     THEN {_refuse("budget", "an account cannot bear it")} END IF;
+    PERFORM {{schema}}.check_room(one, bounds, total, state, reads, e.time, mine, added);
 END LOOP;
 IF read IS NOT NULL AND NOT in_blocks THEN {_refuse("malformed", "no account has blocks")} END IF;
 
+e.promise := promise; e.tables := tables; e.note := note;
+"number" := e.number;
+IF keeps THEN
+    one := 'reservation:' || until || ':' || e.number;
+    e.kind := 'reserve';
+    e.totals := '{{' || {{schema}}.said(one)
+        || ':{{"delta":"0","epsilon":"0","rho":"0","rho_delta":"0"}}}}';
+    e.budget := '{{"accounts":[' || (
+            SELECT string_agg({{schema}}.said(a), ',' ORDER BY a COLLATE "C")
+            FROM unnest(accounts) AS a
+        ) || '],"holder":"' || holder || '","read":' || coalesce(blocks, 'null')
+        || ',"reserve":["' || epsilon || '","' || delta || '","' || rho || '","' || rho_delta
+        || '"],"until":"' || until || '"}}';
+    hash := {{schema}}.append(e);
+    INSERT INTO {{schema}}.touches VALUES (one, e.number, true);
+    UPDATE {{schema}}.head AS h SET count = e.number + 1, hash = enter.hash WHERE h.id = 1;
+    RETURN;
+END IF;
 e.kind := 'charge';
 e.token := token; e.request := request;
 e.epsilon := epsilon; e.delta := delta; e.rho := rho; e.rho_delta := rho_delta;
 e.totals := '{{' || array_to_string(totals, ',') || '}}';
-e.promise := promise; e.tables := tables; e.note := note;
 IF whose <> '{{}}' THEN
     e.blocks := '{{' || coalesce('"read":' || blocks || ',', '') || '"states":{{'
         || array_to_string(hashes, ',') || '}}}}';
 END IF;
-"number" := e.number;
 hash := {{schema}}.append(e);
 INSERT INTO {{schema}}.touches SELECT a, e.number, false FROM unnest(accounts) AS a;
 FOR i IN 1 .. cardinality(whose) LOOP
     UPDATE {{schema}}.states AS s SET entry = e.number, text = states[i] WHERE s.account = whose[i];
 END LOOP;
-UPDATE {{schema}}.head AS h SET count = e.number + 1, hash = append_charge.hash WHERE h.id = 1;
+UPDATE {{schema}}.head AS h SET count = e.number + 1, hash = enter.hash WHERE h.id = 1;
+END""",
+    ),
+}
+"""By name: arguments, result, language and body of what the functions call, as their owner."""
+
+CALLED: dict[str, tuple[str, str, str, str]] = {
+    "locked": (
+        'OUT "count" bigint, OUT hash text',
+        "",
+        "plpgsql VOLATILE",
+        """
+BEGIN
+SELECT h.count, h.hash INTO "count", hash FROM {schema}.head AS h WHERE h.id = 1 FOR UPDATE;
+END""",
+    ),
+    "append_charge": (
+        "accounts text[], epsilon text, delta text, rho text, rho_delta text, promise text, "
+        "tables text, note text, blocks text, token text, request text, reservation text, "
+        'OUT "number" bigint, OUT hash text',
+        "",
+        "plpgsql VOLATILE",
+        """
+BEGIN
+SELECT f."number", f.hash INTO STRICT "number", hash
+FROM {schema}.enter(accounts, epsilon, delta, rho, rho_delta, promise, tables, note, blocks, token,
+    request, reservation, NULL, NULL) AS f;
+END""",
+    ),
+    "append_reserve": (
+        "accounts text[], epsilon text, delta text, rho text, rho_delta text, promise text, "
+        "note text, blocks text, until text, holder text, "
+        'OUT "number" bigint, OUT hash text',
+        "",
+        "plpgsql VOLATILE",
+        f"""
+BEGIN
+IF until IS NULL THEN {_refuse("malformed", "no hour")} END IF;
+SELECT f."number", f.hash INTO STRICT "number", hash
+FROM {{schema}}.enter(accounts, epsilon, delta, rho, rho_delta, promise, NULL, note, blocks, NULL,
+    NULL, NULL, until, holder) AS f;
 END""",
     ),
     "append_answer": (

@@ -14,6 +14,7 @@ from dither.ledger.stores._askers import (
     askers,
     caps,
     fault_of_functions,
+    in_dollars,
     keep_caps,
     make_functions,
     quoted,
@@ -204,7 +205,7 @@ def _guard(
         _run(
             connection,
             f"CREATE OR REPLACE FUNCTION {of}.{name}() RETURNS trigger LANGUAGE plpgsql "
-            f"SET search_path = pg_catalog, pg_temp AS $dither${body}$dither$",
+            f"SET search_path = pg_catalog, pg_temp AS {in_dollars(body)}",
         )
     for (table, events), (row, name) in triggers.items():
         number = list(TRIGGERS).index((table, events))

@@ -248,8 +248,10 @@ class Walk:
         if kind == "answer":
             return bool(row[_TOTALS] == "{}" and not index and row[_BUDGET] is None)
         time = row[_TIME]
-        if kind != "charge" or row[_BUDGET] is not None or (
-            time != self.time and self.at == FORMAT
+        if (
+            kind != "charge"
+            or row[_BUDGET] is not None
+            or (time != self.time and self.at == FORMAT)
         ):
             return False
         group = self._groups.get(names := tuple(index))
@@ -301,9 +303,7 @@ class Walk:
         group = self._groups[names] = _Group(accounts, ordered, held)
         return group
 
-    def _hold(
-        self, accounts: Sequence[_Account], charge: Units, spent: Sequence[Units]
-    ) -> bool:
+    def _hold(self, accounts: Sequence[_Account], charge: Units, spent: Sequence[Units]) -> bool:
         """Whether caps that have a rule of their own bear a charge of the newest hour: `holds`."""
         for account, total in zip(accounts, spent, strict=True):
             caps = account.caps
@@ -331,9 +331,7 @@ class Walk:
     ) -> bool:
         """Whether a charge of the newest hour leaves an account what is reserved of it."""
         caps = account.caps
-        return caps is not None and room(
-            caps, spent, state, read, held, account.opened, self.time
-        )
+        return caps is not None and room(caps, spent, state, read, held, account.opened, self.time)
 
     def _window(self, caps: WindowQuota) -> BlockSet:
         """The window of the newest hour: `current`."""
@@ -531,9 +529,7 @@ class Walk:
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
-        account.each = (
-            limits(caps.each) if isinstance(caps, BlockBudget | QuestionQuota) else None
-        )
+        account.each = limits(caps.each) if isinstance(caps, BlockBudget | QuestionQuota) else None
         self._unlocked.pop(account.name, None)
         if opens:
             account.opened = record.time
