@@ -1,6 +1,6 @@
 """The ledger: what a charge costs, how long a check of a million entries takes, and kills.
 
-    python -m benchmarks.ledger [--charges N] [--entries N] [--kills N] [--postgres]
+    python -m benchmarks.ledger [--charges N] [--entries N] [--kills N] [--pause S] [--postgres]
 
 Charges are timed one by one on a file, and on a server that is started for it where ``--postgres``
 is given: to an account with a cap, to one with a budget for each block, of which 100 in a row are
@@ -218,8 +218,11 @@ def charge_until_killed(place: Any, pipe: int) -> None:
                 charge(ledger, f"{token}-plain", None)
 
 
-def killed(place: Any, kills: int) -> None:
-    """Keep eight writers going and kill one after the other; nothing acknowledged may be lost."""
+def killed(place: Any, kills: int, pause: float) -> None:
+    """Keep eight writers going and kill one after the other; nothing acknowledged may be lost.
+
+    ``pause`` is the longest time in seconds between two kills.
+    """
     opened(place).close()
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -236,7 +239,7 @@ def killed(place: Any, kills: int) -> None:
 
     writers = [begun() for _ in range(8)]
     for _ in range(kills):
-        time.sleep(draws.uniform(0.0, 0.02))
+        time.sleep(draws.uniform(0.0, pause))
         at = draws.randrange(8)
         os.kill(writers[at], signal.SIGKILL)
         os.waitpid(writers[at], 0)
@@ -280,6 +283,7 @@ def main() -> None:
     parser.add_argument("--charges", type=int, default=300)
     parser.add_argument("--entries", type=int, default=10**6)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--pause", type=float, default=0.02)
     parser.add_argument("--postgres", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -295,7 +299,7 @@ def main() -> None:
                 (here / f"long {i}.ledger").unlink()
         if given.kills:
             print("kills on a file:")
-            killed(here / "killed.ledger", given.kills)
+            killed(here / "killed.ledger", given.kills, given.pause)
         if given.postgres:
             with on_server() as schema:
                 if given.charges:
@@ -303,7 +307,7 @@ def main() -> None:
                     charges(schema("charges"), given.charges, targets=False)
                 if given.kills:
                     print("kills on a server:")
-                    killed(schema("killed"), given.kills)
+                    killed(schema("killed"), given.kills, given.pause)
 
 
 if __name__ == "__main__":

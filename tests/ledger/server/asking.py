@@ -35,7 +35,7 @@ def let(book: Ledger, role: str, *quotas: str, kind: str = "asker") -> None:
             raw.execute(f"CREATE ROLE {role} LOGIN PASSWORD {literal(PASSWORD)}")
         raw.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {raw.info.dbname} TO {role}")
         for statement in grants(book, role, kind, quotas=quotas):
-            raw.execute(statement.replace("%", "%%"))
+            raw.execute(statement)
 
 
 def opened_by(book: Ledger, role: str, timeout: float = 30.0) -> Ledger:
