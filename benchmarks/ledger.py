@@ -4,8 +4,8 @@
 
 Charges are timed one by one on a file, and on a server that is started for it where ``--postgres``
 is given: to an account with a cap, to one with a budget for each block, of which 100 in a row are
-read, and to every second of 20,000 blocks. `verify` is timed on ledgers that are written in bulk, of
-charges of several kinds, each of which costs it something else. ``--kills`` lets eight processes
+read, and to every second of 20,000 blocks. `verify` is timed on ledgers that are written in bulk,
+each of charges of another kind. ``--kills`` lets eight processes
 charge one ledger with blocks while each is killed at random, and looks for what was acknowledged.
 Beside the clock's time stands the processor's, since other programs slow the first.
 """

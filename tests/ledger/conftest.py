@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from clocks import ledgers_clock
 from dither.accounting import BudgetFilter
-from dither.ledger import Ledger, _entries
+from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
 from ledger.stores import new_schema
@@ -41,15 +42,7 @@ def place(
 @pytest.fixture
 def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     """What the machine's clock says: the last of these, and at first the module's ``NOW``."""
-    said = [request.module.NOW]
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:
-            return said[-1]
-
-    monkeypatch.setattr(_entries, "datetime", Clock)
-    return said
+    return ledgers_clock(monkeypatch, request.module.NOW)
 
 
 @pytest.fixture

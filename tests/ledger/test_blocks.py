@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from clocks import ledgers_clock
 from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import NULL, OTHERS, BlockSet
@@ -215,13 +216,7 @@ def test_a_clock_that_is_set_back_forgets_no_block(
         ledger.ensure_account("visits", BudgetFilter(Fraction(1)), PATIENT)
         ledger.charge(["visits"], TENTH, token="a", request="ab" * 32, note={})
         newest = ledger.entries()[-1].time
-
-        class Clock(dt.datetime):
-            @classmethod
-            def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:  # type: ignore[override]
-                return newest - dt.timedelta(hours=20)
-
-        monkeypatch.setattr("dither.ledger._entries.datetime", Clock)
+        ledgers_clock(monkeypatch, newest - dt.timedelta(hours=20))
         days = BlockBudget(Calendar(every="day"), BUDGET.each)
         ledger.amend("visits", days, "by day")
         blocks = ledger.balance("visits").blocks

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 import dither as dt
+from clocks import ledgers_clock
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError
-from dither.ledger import Balance, _entries
+from dither.ledger import Balance
 from dither.privacy import Charge, Promise
 from dither.session._pricing import MOST, Price, affordable, price_list
 from query.query_data import policy
@@ -23,15 +24,7 @@ PURE = {"epsilon": 8, "delta": 0}
 @pytest.fixture
 def clock(monkeypatch):
     """What the machine's clock says: the last of these."""
-    said = [datetime(2024, 2, 4, 23, 30, tzinfo=UTC)]
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return said[-1]
-
-    monkeypatch.setattr(_entries, "datetime", Clock)
-    return said
+    return ledgers_clock(monkeypatch, datetime(2024, 2, 4, 23, 30, tzinfo=UTC))
 
 
 REFUSALS = [

@@ -1,9 +1,9 @@
 """Caps of quotas that are more than amounts: by question, by window of time, and unlocked in parts.
 
 A quota limits what some may ask, and promises nothing to anybody: the promise is the data set's.
-What a quota lets through is a function of the chain and of the hour that each entry has. That hour
-does not go back when a clock does, and what was spent in a window stays spent in it, so no clock
-that is set back opens a window again.
+What a quota lets through is a function of the chain and of the hour that each entry has. No hour is
+before that of an earlier entry, whatever clocks say, so no clock that is set back opens a window
+again.
 """
 
 from __future__ import annotations
