@@ -1,11 +1,13 @@
 """The ledger: what a charge costs, how long a check of a million entries takes, and kills.
 
-    python -m benchmarks.ledger [--charges N] [--entries N] [--kills N] [--pause S] [--postgres]
+    python -m benchmarks.ledger [--charges N] [--entries N] [--rows N]
+        [--kills N] [--pause S] [--postgres]
 
 Charges are timed one by one on a file, and on a server that is started for it where ``--postgres``
 is given: to an account with a cap, to one with a budget for each block, of which 100 in a row are
 read, and to every second of 20,000 blocks. `verify` is timed on ledgers that are written in bulk,
-each of charges of another kind. ``--kills`` lets eight processes
+each of charges of another kind. ``--rows`` asks over one month of 60 in a Hive folder of so many,
+beside the same query by hand over that month's file. ``--kills`` lets eight processes
 charge one ledger with blocks while each is killed at random, and looks for what was acknowledged.
 Beside the clock's time stands the processor's, since other programs slow the first.
 """
@@ -24,11 +26,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
+import polars as pl
+
+import dither as dt
+from benchmarks.engines import BY_HAND, MAX_GROUPS, MAX_ROWS, MOST_INCOME, ONE_TERM, REGIONS
 from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet
@@ -202,6 +210,72 @@ def verified(path: Path, kind: str) -> None:
     )
 
 
+MONTH = """
+SELECT region, COUNT(*) AS n, SUM(income) AS income FROM visits
+WHERE month = DATE '{day}' GROUP BY region"""
+
+
+def by_month(folder: Path, rows: int) -> list[date]:
+    """Visits of 60 months in a Hive folder, written month by month; its months."""
+    months = [date(2020 + i // 12, 1 + i % 12, 1) for i in range(60)]
+    generator, each = np.random.default_rng(29), rows // 60
+    for month in months:
+        part = folder / f"month={month}"
+        part.mkdir(parents=True)
+        users = generator.integers(0, max(rows // 20, 1), each)
+        regions = np.array(REGIONS)[(users + generator.integers(0, 4, each)) % len(REGIONS)]
+        incomes = np.round(generator.lognormal(10.3, 0.7, each), 2)
+        table = {"user_id": users, "region": regions, "income": incomes}
+        pl.DataFrame(table).write_parquet(part / "0.parquet")
+    return months
+
+
+def one_month(folder: Path, rows: int, rounds: int) -> None:
+    """Print what a question over one month of 60 takes, beside the same by hand over its files."""
+    months = by_month(folder / "visits", rows)
+    table = {
+        "source": str(folder / "visits"),
+        "unit": "user_id",
+        "max_groups": MAX_GROUPS,
+        "max_rows": MAX_ROWS,
+        "block": {"column": "month", "every": "month"},
+        "columns": {
+            "month": {"type": "date", "nullable": False},
+            "region": {"values": list(REGIONS), "nullable": False},
+            "income": {"bounds": [0, MOST_INCOME], "step": 0.01, "nullable": False},
+        },
+    }
+    budget = {"epsilon": 1000, "delta": 1e-6, "per": "block", "ledger": str(folder / "m.ledger")}
+    times: dict[str, list[float]] = {"by hand": [], "a release": []}
+    text = BY_HAND.replace("{order}", ONE_TERM)
+    with (
+        dt.open({"budget": budget, "tables": {"visits": table}}) as session,
+        duckdb.connect() as raw,
+    ):
+
+        def by_hand(month: date) -> object:
+            path = folder / "visits" / f"month={month}" / "0.parquet"
+            return raw.execute(text.format(path=path)).fetchall()
+
+        def release(month: date) -> object:
+            return session.sql(MONTH.format(day=month)).release(epsilon=1)
+
+        sides = {"by hand": by_hand, "a release": release}
+        for i in range(rounds + 1):
+            for name, ask in sides.items():
+                start = time.perf_counter()
+                ask(months[7 * i % 60])
+                if i:
+                    # The first is not timed.
+                    times[name].append(time.perf_counter() - start)
+    pairs = zip(times["a release"], times["by hand"], strict=True)
+    ratio = statistics.median(ours / theirs for ours, theirs in pairs)
+    said = ", ".join(
+        f"{name} {1000 * statistics.median(held):.1f} ms" for name, held in times.items()
+    )
+    print(f"  {rows // 60:,} of {rows:,} rows: {said}; ratio {ratio:.2f}  target 1.2")
+
+
 def charge_until_killed(place: Any, pipe: int) -> None:
     """Charge blocks for ever; say each charge once it returned."""
     draws = random.Random(os.getpid())
@@ -282,6 +356,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--charges", type=int, default=300)
     parser.add_argument("--entries", type=int, default=10**6)
+    parser.add_argument("--rows", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--pause", type=float, default=0.02)
     parser.add_argument("--postgres", action="store_true")
@@ -297,6 +373,9 @@ def main() -> None:
                 written(here / f"long {i}.ledger", given.entries, kind)
                 verified(here / f"long {i}.ledger", kind)
                 (here / f"long {i}.ledger").unlink()
+        if given.rows:
+            print("one month of 60 in a Hive folder, the median:")
+            one_month(here, given.rows, given.rounds)
         if given.kills:
             print("kills on a file:")
             killed(here / "killed.ledger", given.kills, given.pause)
