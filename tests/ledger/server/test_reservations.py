@@ -4,6 +4,7 @@ does, whatever a role that asks says to the server itself."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from random import Random
@@ -19,6 +20,7 @@ from dither.ledger import Ledger
 from dither.ledger._block_budget import BlockBudget
 from dither.ledger._entries import UNIT, canonical, dated
 from dither.ledger._place import LedgerSchema
+from dither.ledger._states import grain
 from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, WindowQuota
 from dither.ledger.quotas._reserved import Reservation, holder_of
 from dither.ledger.quotas._reserving import holder_account
@@ -268,7 +270,7 @@ def fits(
         now = dated(at.time)
         used = [] if known is None else [holder_account(connection, known, now)]
         try:
-            book._bear(connection, [*used, *names], charge.rounded_up(UNIT), blocks, now)
+            book._bear(connection, [*used, *names], charge.rounded_up(grain(blocks)), blocks, now)
         except BudgetError:
             return False
     return True
@@ -304,6 +306,8 @@ def test_the_server_keeps_what_python_keeps(owned: Ledger, seed: int) -> None:
             blocks = BlockSet.of_range(low, low + words.choice([0, 0, 1, 3]))
             if words.random() < 0.2:
                 blocks = blocks | BlockSet.of_names(NULL)
+            elif words.random() < 0.3:
+                blocks = replace(blocks, parallel=True)
             tenth = words.randint(1, 8)
             charge = tenths(tenth, VISITOR)
             if words.random() < 0.3:
@@ -311,6 +315,7 @@ def test_the_server_keeps_what_python_keeps(owned: Ledger, seed: int) -> None:
             reserves = words.random() < 0.3 and charge.epsilon is not None
             used = words.choice(kept) if kept and not reserves and words.random() < 0.4 else None
             known = None if used is None else used.id
+            charge = charge.rounded_up(grain(blocks))
             given = said | amounts(charge) | {"blocks": canonical(blocks.to_dict())}
             if reserves and words.random() < 0.5 and fits(owned, names, charge, blocks, None):
                 until = datetime.now(UTC) + 5 * HOUR

@@ -296,6 +296,8 @@ IF NOT FOUND THEN {_refuse("reservation", "no open reservation")} END IF;
 IF EXISTS (
     SELECT FROM unnest(accounts) AS a WHERE NOT r.caps -> 'accounts' ? a
 ) OR jsonb_array_length(r.caps -> 'accounts') <> cardinality(accounts)
+    OR coalesce(read, 'null') <> r.kept AND (coalesce(read ? 'parallel', false)
+        OR r.kept ? 'parallel')
     OR read IS NOT NULL AND (r.kept = 'null' OR NOT read -> 'named' <@ (r.kept -> 'named')
         OR EXISTS (
             SELECT FROM jsonb_array_elements(read -> 'ranges') AS a WHERE NOT EXISTS (
