@@ -117,12 +117,11 @@ class BlockState:
     def plus(self, blocks: BlockSet, charge: Units) -> tuple[BlockState, set[Units]]:
         """The state after every block of a set was charged, and what these have spent then."""
         charge = share(charge, blocks)
-        one = self._one(blocks, charge)
-        if one is not None:
-            return one
         totals: set[Units] = set()
         # Two stretches that differ do so when both are charged, if by something finite.
         few = len(blocks.ranges) <= _FEW and charge[0] is not None and charge[2] is not None
+        if few and (one := self._one(blocks, charge)) is not None:
+            return one
         charged = self._spliced if few else self._swept
         bounds, spent, said = charged(blocks.ranges, charge, totals)
         named = self.named

@@ -127,10 +127,10 @@ class _Account:
 class _Group:
     """Accounts that are charged together, and what is alike for all such charges."""
 
-    __slots__ = ("accounts", "blocks", "held", "names", "own", "promise")
+    __slots__ = ("accounts", "blocks", "held", "own", "promise")
 
-    def __init__(self, accounts: list[_Account], names: list[str], held: list[list[Held]]) -> None:
-        self.accounts, self.names = accounts, names
+    def __init__(self, accounts: list[_Account], held: list[list[Held]]) -> None:
+        self.accounts = accounts
         self.held = held
         """By account: what open reservations hold of it."""
         promises = {account.promise_text for account in accounts}
@@ -297,10 +297,15 @@ class Walk:
             return None
         if any(account.budget is None for account in accounts):
             return None
+        if self.at != FORMAT and (
+            self.reservations or not all(isinstance(a.caps, BudgetFilter) for a in accounts)
+        ):
+            # Earlier formats have no such caps.
+            return None
         if len(self._groups) >= _REMEMBERED:
             self._groups.clear()
         held = [self._held(name, self.time) for name in ordered]
-        group = self._groups[names] = _Group(accounts, ordered, held)
+        group = self._groups[names] = _Group(accounts, held)
         return group
 
     def _hold(self, accounts: Sequence[_Account], charge: Units, spent: Sequence[Units]) -> bool:
