@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from clocks import ledgers_clock
 from dither.accounting import BudgetFilter
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
+from ledger.clocks import ledgers_clock
 from ledger.stores import new_schema
 from postgres_server import Database, Server
 

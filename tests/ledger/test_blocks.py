@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from clocks import ledgers_clock
 from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import NULL, OTHERS, BlockSet
@@ -24,6 +23,7 @@ from dither.ledger._block_budget import limits, within
 from dither.ledger._place import LedgerSchema
 from dither.ledger._states import NO_SPENDING, BlockState, Units, charge_of, units_of
 from dither.privacy import Charge, Promise
+from ledger.clocks import ledgers_clock
 from ledger.stores import only_files, record, resealed, tamper
 
 PATIENT = Promise("patient")

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 import dither as dt
-from clocks import ledgers_clock
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError
 from dither.ledger import Balance
 from dither.privacy import Charge, Promise
 from dither.session._pricing import MOST, Price, affordable, price_list
+from ledger.clocks import ledgers_clock
 from query.query_data import policy
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"

@@ -135,6 +135,7 @@ def keep_caps(connection: Connection, budget: Mapping[str, Any]) -> None:
     from dither.ledger.quotas._caps import UnlockedQuota, read_quota
     from dither.privacy.accounts._budget import BudgetFilter
 
+    pairs: list[Mapping[str, Any] | None]
     if "unlock" in budget:
         quota = read_quota(budget)
         assert isinstance(quota, UnlockedQuota)

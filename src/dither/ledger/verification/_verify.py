@@ -162,9 +162,9 @@ def _batch(walk: Walk, end: Head, accounts: list[str], connection: Connection) -
         raise Bad(walk.count, "removed" if rest else "removed, with every entry after it")
 
 
-def _rows(connection: Connection, query: Select[Any]) -> list[Sequence[Any]]:
+def _rows(connection: Connection, query: Select[Any]) -> Sequence[Sequence[Any]]:
     """The rows of texts and whole numbers as the driver has them, of which there may be many."""
-    found: list[Sequence[Any]] = connection.execute(query).cursor.fetchall()
+    found: Sequence[Sequence[Any]] = connection.execute(query).cursor.fetchall()
     return found
 
 

@@ -220,7 +220,7 @@ class Walk:
             if row[_KIND] == "charge" and self.at == FORMAT:
                 text = _charge_text(row)
                 if text is not None:
-                    return hash_of(text) == row[_HASH]
+                    return bool(hash_of(text) == row[_HASH])
             columns = [
                 encode_basestring_ascii(held)
                 if held.__class__ is str
@@ -278,8 +278,8 @@ class Walk:
             if states is None:
                 return False
         for place, held in enumerate(group.held):
-            account, state = accounts[place], states and states[place]
-            if held and not self._leaves(account, spent[place], state, held, read):
+            state = None if states is None else states[place]
+            if held and not self._leaves(accounts[place], spent[place], state, held, read):
                 return False
         for place, account in enumerate(accounts):
             account.spent = spent[place]
