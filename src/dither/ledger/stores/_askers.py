@@ -142,12 +142,17 @@ def keep_caps(connection: Connection, budget: Mapping[str, Any]) -> None:
         pairs = [quota.part(n).to_dict() for n in range(1, quota.parts + 1)]
     else:
         pairs = [budget, *(budget.get(name) for name in ("most", "each", "lifetime"))]
-    for pair in pairs:
-        if pair is None or pair.keys() != {"epsilon", "delta"}:
-            continue
-        row = dict(zip(_MOST, limits(BudgetFilter.from_dict(dict(pair))), strict=True))
-        held = insert_new(caps).values(epsilon=pair["epsilon"], delta=pair["delta"], **row)
-        connection.execute(held.on_conflict_do_nothing())
+    rows = [
+        {
+            "epsilon": pair["epsilon"],
+            "delta": pair["delta"],
+            **dict(zip(_MOST, limits(BudgetFilter.from_dict(dict(pair))), strict=True)),
+        }
+        for pair in pairs
+        if pair is not None and pair.keys() == {"epsilon", "delta"}
+    ]
+    if rows:
+        connection.execute(insert_new(caps).on_conflict_do_nothing(), rows)
 
 
 _MOST = ("most_epsilon", "most_delta", "most_rho", "most_rho_delta")
