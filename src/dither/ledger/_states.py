@@ -148,9 +148,11 @@ class BlockState:
         units = added(spent[at], charge)
         if units in (spent[at - 1], spent[at + 1]):
             return None
-        said = self._texts()
-        said = (*said[:at], _said(units), *said[at + 1 :])
-        after = (*spent[:at], units, *spent[at + 1 :])
+        said = self.said
+        if said is None:
+            said = tuple(_said_each(spent))
+        said = said[:at] + (_said(units),) + said[at + 1 :]  # noqa: RUF005 - quicker
+        after = spent[:at] + (units,) + spent[at + 1 :]  # noqa: RUF005
         return BlockState(bounds, after, self.named, said), {units}
 
     def _spliced(
@@ -260,20 +262,14 @@ class BlockState:
         names in alphabetical order, have them first.
         """
         said = self._texts()
-        names = sorted(self.named)
-        held = _said_each([self.named[name] for name in names])
         # In the order in which they come first.
         amounts = dict.fromkeys(said)
-        if len(amounts) == len(said) - 1 and said[0] == said[-1]:
-            # Most often all differ, but for those before the first charge and after the last.
-            which = f"{_counted(len(amounts))},0"
-        else:
-            which = ""
-        amounts |= dict.fromkeys(held)
-        places: dict[str, str] = {}
-        if names or not which:
-            places = dict(zip(amounts, _numbers(len(amounts)), strict=True))
-            which = ",".join(map(places.__getitem__, said))
+        names = sorted(self.named)
+        held = _said_each([self.named[name] for name in names]) if names else []
+        if names:
+            amounts |= dict.fromkeys(held)
+        places = dict(zip(amounts, _numbers(len(amounts)), strict=True))
+        which = ",".join(map(places.__getitem__, said))
         named = ",".join(
             [f"{json.dumps(name)}:{places[one]}" for name, one in zip(names, held, strict=True)]
         )
@@ -327,11 +323,6 @@ def _said(units: Units) -> str:
 @lru_cache(maxsize=64)
 def _numbers(count: int) -> tuple[str, ...]:
     return tuple(map(str, range(count)))
-
-
-@lru_cache(maxsize=64)
-def _counted(count: int) -> str:
-    return ",".join(_numbers(count))
 
 
 @lru_cache(maxsize=64)
