@@ -314,7 +314,7 @@ def command(people):
         check_free(explain, preview)
         asked = ToyCount(people, table, epsilon)
         shown = asked.preview if preview else None
-        found = answered(asked, explain=explain, preview=shown, as_json=as_json, token="t")
+        found = answered(asked, people, explain=explain, preview=shown, as_json=as_json, token="t")
         if found is not None:
             click.echo(f"{found.number} rows")
 
