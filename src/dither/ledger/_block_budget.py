@@ -292,7 +292,9 @@ class BlockSpending:
         if whole is not None and not whole.admits(self.total + charge):
             said.append(f"all blocks together have {said_left(whole.remaining(self.total))} left")
         fits = self.remaining(blocks).describe()
-        return f"{'; '.join(said)}. What fits in all blocks that it reads: {fits}"
+        each_of = "each block" if blocks.parallel else "all blocks"
+        short_of = f"{'; '.join(said)}. " if said else ""
+        return f"{short_of}What fits in {each_of} that it reads: {fits}"
 
     def _said(self, short: list[tuple[Range | str, Units]]) -> Iterator[str]:
         calendar = self.budget.calendar

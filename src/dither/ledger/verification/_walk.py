@@ -64,8 +64,10 @@ COLUMNS = (*HASHED[FORMAT], "hash", "answer", "signature")
 """The columns of a row as `Walk.step` takes them: those that are hashed first."""
 
 KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade", "reserve")
-_REMEMBERED = 1000
-"""So many sets of blocks that were read before are kept, as text and as sets."""
+_REMEMBERED = 1 << 14
+"""So many sets of blocks that were read before, and accounts charged together, are kept."""
+_SHORT = 200
+"""Of characters: longer texts of sets are read each time, since many of them would not fit."""
 
 _AT = {name: place for place, name in enumerate(COLUMNS)}
 _HASHED = len(HASHED[FORMAT])
@@ -363,9 +365,10 @@ class Walk:
                 read = BlockSet.from_dict(json.loads(said + "}")["read"])
             except (DitherError, *UNREADABLE):
                 return None, None
-            if len(self._read) >= _REMEMBERED:
-                self._read.clear()
-            self._read[said] = read
+            if len(said) <= _SHORT:
+                if len(self._read) >= _REMEMBERED:
+                    self._read.clear()
+                self._read[said] = read
         states: list[BlockState | None] = []
         hashes = []
         for account in accounts:
