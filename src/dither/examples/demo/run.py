@@ -202,8 +202,8 @@ class Story:
 
         self.head("What was spent")
         self.code(f"dither ledger show {self.folder / 'demo.ledger'}")
-        assert show.callback is not None
-        show.callback(self.folder / "demo.ledger", None, None, 10, False)
+        # As from the command line, with the defaults of whatever is not given.
+        show.main([str(self.folder / "demo.ledger"), "--limit", "10"], standalone_mode=False)
         self.out.print()
         found = dt.verify(self.folder / "marriages.cert.json", self.folder / "demo.ledger")
         self.say(f"The certificate of the first release can be checked by anyone: {found.text}.")
