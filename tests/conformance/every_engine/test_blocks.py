@@ -131,7 +131,7 @@ def test_blocks_in_parallel_are_limited_each_by_itself(engine, part: str) -> Non
     The hash decides which group that is, so the same question is asked of each block by itself,
     under one key: what it gives there is what it gives beside all others.
     """
-    held = rows()
+    held = dict(rows())
     held["visits"] = [
         row | {"d": dt.date(2023, 12, 20) + dt.timedelta(days=(7 * i + 31 * turn) % 90)}
         for turn in range(3)
