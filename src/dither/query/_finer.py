@@ -8,6 +8,8 @@ What comes out is a function of one answer that was released to the asker, and o
 is not what the question asked directly would tell: limits held in the cells of the finer table, so
 that other rows of somebody with many were left out, and rows whose other keys are not public are in
 none of its cells.
+
+It is long because each way in which a question does not follow is refused by its name.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dither._format import remaining as left_text
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet, Range, name_of
 from dither.ledger._states import charge_of
-from dither.ledger.pictures._rules import Rule, Shares, rule_of
+from dither.ledger.pictures._rules import CapShares, DrawnRule, rule_of
 from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, UnlockedQuota
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter
@@ -63,7 +63,7 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
             title=name, foot=_foot(said, rule), path=path,
         )  # fmt: skip
     caps, spent = balance.caps, balance.spent
-    rule = Rule("ε")
+    rule = DrawnRule("ε")
     match caps:
         case QuestionQuota():
             rule = rule_of(caps.each, [])
@@ -79,7 +79,7 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
                 only = only.unlocked_at(float(open_now + more))
         case ReservedQuota():
             kept = charge_of(caps.amount)
-            rule = Rule("ε" if spent.epsilon is not None else "ρ")
+            rule = DrawnRule("ε" if spent.epsilon is not None else "ρ")
             only = Whole(
                 "reserved", _number(rule.of(spent)), 0.0, _number(rule.of(kept)),
                 rule.of(spent) is None, _said(rule, spent),
@@ -95,7 +95,7 @@ def draw(balance: Balance, path: str | Path | None, title: str | None) -> Any:
     )  # fmt: skip
 
 
-def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
+def bars_of(held: BlockSpending) -> tuple[list[Bar], DrawnRule, list[str]]:
     """A bar for each block or stretch of blocks, the rule they count by, and notes on them."""
     from dither.plots.budgets._bars import Bar
 
@@ -107,7 +107,7 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
     totals = [held.of(_any_of(at)) for at in found] + [held.of(name) for name in names]
     rule, notes = rule_of(each, totals), []
     if any(rule.share(each, total) is None for total in totals):
-        rule = Shares("share", caps=each)
+        rule = CapShares("share", caps=each)
     cap = rule.cap(each)
     bars = []
     every: list[Range | str] = [*found, *names]
@@ -141,10 +141,10 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], Rule, list[str]]:
     return bars, rule, notes
 
 
-def _limits(held: BlockSpending, rule: Rule, totals: list[Charge]) -> Iterator[str]:
+def _limits(held: BlockSpending, rule: DrawnRule, totals: list[Charge]) -> Iterator[str]:
     """What else bounds a charge than the height of its block's bar."""
     each, whole, noun = held.budget.each, held.budget.lifetime, held.budget.noun
-    if isinstance(rule, Shares):
+    if isinstance(rule, CapShares):
         return
     delta = max((rule.delta(total) for total in totals), default=Fraction(0))
     if delta:
@@ -241,7 +241,7 @@ def _rank(calendar: Calendar, block: int) -> int:
     return 2 if day.month % 3 == 1 else 1
 
 
-def _whole(label: str, caps: BudgetFilter, spent: Charge, reserved: Charge, rule: Rule) -> Any:
+def _whole(label: str, caps: BudgetFilter, spent: Charge, reserved: Charge, rule: DrawnRule) -> Any:
     from dither.plots.budgets._bars import Whole
 
     closed = rule.share(caps, spent + reserved) is None
@@ -254,21 +254,21 @@ def _whole(label: str, caps: BudgetFilter, spent: Charge, reserved: Charge, rule
     return Whole(label, _number(rule.of(spent)), _number(rule.of(reserved)), cap, False, said)
 
 
-def _capped(held: BlockSpending, rule: Rule) -> str:
+def _capped(held: BlockSpending, rule: DrawnRule) -> str:
     each = held.budget.each
-    if isinstance(rule, Shares):
+    if isinstance(rule, CapShares):
         return f"ε {left_text(each.epsilon)}, δ {left_text(each.delta)}"
     return f"{rule.symbol} {left_text(rule.cap(each) or 0)}"
 
 
-def _amounts(rule: Rule, spent: Fraction, reserved: Fraction) -> str:
+def _amounts(rule: DrawnRule, spent: Fraction, reserved: Fraction) -> str:
     """What stands on a bar."""
-    if isinstance(rule, Shares):
+    if isinstance(rule, CapShares):
         return f"{-(-100 * (spent + reserved) // 1)} %"
     return loss_text(spent) + (f"\n+ {loss_text(reserved)}" if reserved else "")
 
 
-def _said(rule: Rule, charge: Charge) -> str:
+def _said(rule: DrawnRule, charge: Charge) -> str:
     return f"{rule.symbol} {loss_text(rule.of(charge))}"
 
 
@@ -276,5 +276,5 @@ def _number(amount: Fraction | None) -> float:
     return 0.0 if amount is None else float(amount)
 
 
-def _foot(said: list[str], rule: Rule) -> str:
+def _foot(said: list[str], rule: DrawnRule) -> str:
     return "; ".join([*said, f"counted by {rule.words}"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither._format import count_text, loss_text
 from dither.ledger._accounts import Balance
-from dither.ledger.pictures._rules import Rule, rule_of
+from dither.ledger.pictures._rules import DrawnRule, rule_of
 from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, read_caps
 from dither.ledger.quotas._forecast import whole_caps
 from dither.ledger.quotas._reserved import is_reservation
@@ -20,7 +20,7 @@ from dither.privacy.accounts._budget import BudgetFilter
 if TYPE_CHECKING:
     from dither.ledger._entries import Entry
     from dither.ledger._shown import ShownLedger
-    from dither.plots.budgets._history import Line, Panel
+    from dither.plots.budgets._history import Line, UnitPanel
 
 __all__ = ["draw"]
 
@@ -55,15 +55,15 @@ def _panel(
     entries: Sequence[Entry],
     now: datetime,
     whom: str,
-) -> Panel:
-    from dither.plots.budgets._history import Panel
+) -> UnitPanel:
+    from dither.plots.budgets._history import UnitPanel
 
     caps = next((held for held in map(whole_caps, main) if held is not None), None)
     totals = [balance.spent for balance in main]
     rule = rule_of(caps if caps is not None else BudgetFilter(Fraction(1)), totals)
     if caps is None and any(total.epsilon is None for total in totals):
         # Without caps of all time there is only what can be added up.
-        rule = Rule("ρ")
+        rule = DrawnRule("ρ")
     quotas = sorted(quotas, key=lambda one: (-(rule.of(one.spent) or 0), one.name))
     notes = []
     anew = [one for one in quotas if whole_caps(one) is None]
@@ -82,10 +82,10 @@ def _panel(
     notes.append(f"counted by {rule.words}")
     quota = main[0].quota
     heading = "a quota, which promises nothing" if quota else f"protects {whom}"
-    return Panel(heading, rule.symbol, tuple(lines), now, tuple(notes))
+    return UnitPanel(heading, rule.symbol, tuple(lines), now, tuple(notes))
 
 
-def _notes(balance: Balance, rule: Rule) -> list[str]:
+def _notes(balance: Balance, rule: DrawnRule) -> list[str]:
     """What the line of an account does not show."""
     notes = []
     if balance.blocks is not None:
@@ -103,7 +103,7 @@ def _notes(balance: Balance, rule: Rule) -> list[str]:
     return notes
 
 
-def _line(balance: Balance, rule: Rule, entries: Sequence[Entry], *, main: bool) -> Line:
+def _line(balance: Balance, rule: DrawnRule, entries: Sequence[Entry], *, main: bool) -> Line:
     """The steps of one account, and of its cap where it has one of all time."""
     from dither.plots.budgets._history import Line
 
@@ -135,7 +135,7 @@ def _line(balance: Balance, rule: Rule, entries: Sequence[Entry], *, main: bool)
     return Line(balance.name, tuple(when), tuple(spent), tuple(caps), main, until)
 
 
-def _cap(stored: Any, rule: Rule) -> float | None:
+def _cap(stored: Any, rule: DrawnRule) -> float | None:
     """The cap of all time that an entry sets, if it does."""
     caps = read_caps(stored)
     if isinstance(caps, QuestionQuota | ReservedQuota):

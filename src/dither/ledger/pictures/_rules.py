@@ -9,11 +9,11 @@ from fractions import Fraction
 from dither.privacy._charge import Charge
 from dither.privacy.accounts._budget import BudgetFilter
 
-__all__ = ["Rule", "rule_of"]
+__all__ = ["DrawnRule", "rule_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DrawnRule:
     """One of the two rules of a filter.
 
     Parameters
@@ -65,11 +65,11 @@ class Rule:
         return max(amount / cap, delta / most if most else Fraction(0))
 
 
-EPSILON, RHO = Rule("ε"), Rule("ρ")
+EPSILON, RHO = DrawnRule("ε"), DrawnRule("ρ")
 
 
 @dataclass(frozen=True, slots=True)
-class Shares(Rule):
+class CapShares(DrawnRule):
     """For totals of which no one rule adds up all: what share of the caps each of them uses.
 
     Parameters
@@ -102,17 +102,17 @@ class Shares(Rule):
     def share(self, caps: BudgetFilter, charge: Charge) -> Fraction | None:
         return self.of(charge)
 
-    def _by(self, charge: Charge) -> Rule | None:
+    def _by(self, charge: Charge) -> DrawnRule | None:
         shares = [(rule.share(self.caps, charge), i) for i, rule in enumerate((EPSILON, RHO))]
         known = [(share, i) for share, i in shares if share is not None]
         return (EPSILON, RHO)[min(known)[1]] if known else None
 
 
-def rule_of(caps: BudgetFilter, totals: Iterable[Charge]) -> Rule:
+def rule_of(caps: BudgetFilter, totals: Iterable[Charge]) -> DrawnRule:
     """The rule that all totals are drawn by: by which the fullest of them has more room."""
     found = list(totals)
 
-    def fullest(rule: Rule) -> tuple[int, Fraction]:
+    def fullest(rule: DrawnRule) -> tuple[int, Fraction]:
         shares = [rule.share(caps, total) for total in found]
         known = [share for share in shares if share is not None]
         return len(shares) - len(known), max(known, default=Fraction(0))

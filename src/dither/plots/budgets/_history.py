@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Line", "Panel", "draw_history"]
+__all__ = ["Line", "UnitPanel", "draw_history"]
 
 _AHEAD = 1.0
 """A day to come is drawn if it is no further away than so many times what has passed."""
@@ -49,7 +49,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class UnitPanel:
     """The accounts that add up losses for one unit."""
 
     heading: str
@@ -60,7 +60,7 @@ class Panel:
 
 
 def draw_history(
-    panels: Sequence[Panel], *, title: str, foot: str, path: str | Path | None
+    panels: Sequence[UnitPanel], *, title: str, foot: str, path: str | Path | None
 ) -> Figure:
     """Draw steps, one panel for each unit that is protected."""
     figure = new_figure(WIDTH * 1.25, 3.4 * max(len(panels), 1) + 0.8)
@@ -75,7 +75,7 @@ def draw_history(
     return finish(figure, title=label_text(title), foot=foot.replace("$", "\\$"), path=path)
 
 
-def _panel(axes: Axes, panel: Panel) -> None:
+def _panel(axes: Axes, panel: UnitPanel) -> None:
     first = min(min([*line.when, *(at for at, _ in line.caps)]) for line in panel.lines)
     first = _naive(first)
     now = max(_naive(panel.now), first + timedelta(hours=1))
