@@ -111,6 +111,11 @@ class BlockSet:
         return sum(sizes) + len(self.named)
 
     @property
+    def steps(self) -> int:
+        """How many steps read it: one for each block where they are read in parallel, else one."""
+        return len(self) or 1 if self.parallel else 1
+
+    @property
     def endless(self) -> bool:
         """Whether a range is without end."""
         return any(None in held for held in self.ranges)

@@ -272,8 +272,7 @@ class BlockSpending:
         left = [self.budget.each.remaining(charge_of(units)) for units in spent]
         whole = self.budget.lifetime
         if whole is not None:
-            steps = len(blocks) if blocks.parallel else 1
-            left.append(_part(whole.remaining(self.total), steps))
+            left.append(_part(whole.remaining(self.total), blocks.steps))
         return least(*left)
 
     def refusal(self, charge: Charge, blocks: BlockSet) -> str:

@@ -71,7 +71,7 @@ def added(one: Units, two: Units) -> Units:
 
 def grain(blocks: BlockSet | None) -> Fraction:
     """What a charge of a set of blocks is rounded up to: so many ``UNIT`` as it has steps."""
-    return UNIT if blocks is None or not blocks.parallel else UNIT * (len(blocks) or 1)
+    return UNIT if blocks is None else UNIT * blocks.steps
 
 
 def share(charge: Units, blocks: BlockSet) -> Units:
@@ -83,7 +83,7 @@ def share(charge: Units, blocks: BlockSet) -> Units:
     if not blocks.parallel:
         return charge
     epsilon, delta, rho, rho_delta = charge
-    steps = len(blocks) or 1
+    steps = blocks.steps
     return (
         None if epsilon is None else -(-epsilon // steps),
         -(-delta // steps),

@@ -117,7 +117,7 @@ class NoisePlan:
         are those of all.
         """
         blocks = self.plan.blocks
-        return len(blocks) if blocks is not None and blocks.parallel else 1
+        return 1 if blocks is None else blocks.steps
 
     @property
     def levels(self) -> list[dict[int, Noise | None]]:
