@@ -50,8 +50,7 @@ from dither.query.estimates._values import (
     around_linear,
     around_ratio,
 )
-from dither.session._code import UNKNOWN
-from dither.session._signer import CHANGED, WITHHELD
+from dither.session._signer import is_same_version
 from dither.sql import parse_query
 
 if TYPE_CHECKING:
@@ -221,11 +220,8 @@ def _moved(question: Question, body: Mapping[str, Any]) -> bool:
     before: Mapping[str, str] = body.get("data") or {}
     if not before:
         return False
-    now, unsaid = question._opened.versions(question._tables), {UNKNOWN, WITHHELD, CHANGED}
-    return any(
-        not unsaid & {was, now.get(table, UNKNOWN)} and was != now[table]
-        for table, was in before.items()
-    )
+    now = question._opened.versions(question._tables)
+    return any(is_same_version(was, now.get(table)) is False for table, was in before.items())
 
 
 class _Sums:

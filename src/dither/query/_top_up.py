@@ -33,9 +33,8 @@ from dither.query._certificate import measurement_record
 from dither.query._noise import WIDEST_SCALE, NoisePlan, promise_of
 from dither.query._release import Release, decode
 from dither.query.estimates._values import around_linear, encoded
-from dither.session._code import UNKNOWN
 from dither.session._request import Request
-from dither.session._signer import CHANGED, WITHHELD
+from dither.session._signer import is_same_version
 
 if TYPE_CHECKING:
     from dither.query._question import Question
@@ -199,13 +198,12 @@ def _check_data(question: Question, earlier: _Earlier, same_data: bool) -> None:
     """Refuse to average answers about different data; nothing of it is read."""
     before: Mapping[str, str] = earlier.certificate.get("data", {})
     now = question._opened.versions(question._tables)
-    unsaid = {UNKNOWN, WITHHELD, CHANGED}
     for table in question._tables:
-        was, is_ = before.get(table, UNKNOWN), now.get(table, UNKNOWN)
-        if was in unsaid or is_ in unsaid:
+        same = is_same_version(before.get(table), now.get(table))
+        if same is None:
             if not same_data:
                 raise ArgumentError(_unsaid(question, table))
-        elif was != is_:
+        elif not same:
             raise ArgumentError(
                 f"table {table!r} changed since the answer was released: these would be two "
                 "answers to two questions. Ask anew"

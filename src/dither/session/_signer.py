@@ -27,6 +27,7 @@ __all__ = [
     "CHANGED",
     "WITHHELD",
     "Signer",
+    "is_same_version",
     "public_key",
     "read_key",
     "same_versions",
@@ -95,6 +96,13 @@ def _version(key: bytes, table: str, texts: Iterable[str]) -> str:
 def same_versions(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
     """What was read between two looks."""
     return {table: one if one == after[table] else CHANGED for table, one in before.items()}
+
+
+def is_same_version(before: str | None, now: str | None) -> bool | None:
+    """Whether two versions of a table are one; ``None`` where either says none."""
+    if {before, now} & {None, UNKNOWN, WITHHELD, CHANGED}:
+        return None
+    return before == now
 
 
 def signed_text(body: Mapping[str, Any]) -> str:
