@@ -25,7 +25,10 @@ from dither.plan import relations as rel
 from dither.plan import released as rv
 from dither.plan.schema import Value
 
-__all__ = ["FORM", "form", "hashed", "policy_digest", "request_digest"]
+__all__ = ["AROUND", "FORM", "form", "hashed", "policy_digest", "request_digest"]
+
+AROUND = ("service", "collect", "publish", "schedule")
+"""Sections of a policy's file that say how it is served, and nothing of what may be asked."""
 
 FORM = 1
 """The version of the form. A change of what any question is written as takes a new one."""
@@ -202,10 +205,11 @@ def request_digest(
 def policy_digest(document: Mapping[str, Any]) -> str:
     """What stands for a policy: every field of it, whatever the order of its sections.
 
-    Left out are ``[owner]`` and ``[budget] checkpoint``: they say who signs and what the ledger
-    must hold, change nothing of any answer, and are written anew now and then.
+    Left out are ``[owner]``, ``[budget] checkpoint`` and what a service does with answers (`AROUND`):
+    they say who signs, what the ledger must hold and where answers go, change nothing of any
+    answer, and are written anew now and then.
     """
-    kept = {name: part for name, part in document.items() if name != "owner"}
+    kept = {name: part for name, part in document.items() if name not in ("owner", *AROUND)}
     budget = kept.get("budget")
     if isinstance(budget, Mapping) and "checkpoint" in budget:
         kept["budget"] = {name: part for name, part in budget.items() if name != "checkpoint"}

@@ -23,7 +23,7 @@ from dither.ledger._block_budget import BlockBudget
 from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import MOST_UNNESTED, ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
-from dither.policy._canonical import policy_digest
+from dither.policy._canonical import AROUND, policy_digest
 from dither.policy._fields import (
     LEARNED,
     DeclaredColumn,
@@ -128,13 +128,17 @@ class Policy:
     folder : Path
         What relative paths start from.
     digest : str
-        SHA-256 of the policy's content, but for ``owner``: nothing of it changes an answer.
+        SHA-256 of the policy's content, but for ``owner`` and ``around``: nothing of these changes
+        an answer.
     per_block : bool
         ``budget`` is one of each block of a unit's rows.
     lifetime : BudgetFilter, optional
         What all blocks together may cost, where the budget is of each.
     calendars : mapping of str to Calendar
         By unit whose rows lie in blocks: how they are cut.
+    around : mapping of str to mapping
+        The sections ``[service]``, ``[collect]``, ``[publish]`` and ``[schedule]`` as they are
+        written: `dither.service` reads them.
     """
 
     budget: BudgetFilter
@@ -152,6 +156,7 @@ class Policy:
     per_block: bool = False
     lifetime: BudgetFilter | None = None
     calendars: Mapping[str, Calendar] = made_by(default_factory=dict)
+    around: Mapping[str, Mapping[str, Any]] = made_by(default_factory=dict)
 
     @property
     def block_budgets(self) -> Mapping[str, BlockBudget]:
@@ -242,6 +247,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     held = units_in_blocks(tables, held, per_block=per_block)
     check_sources(tables, held, folder)
     quotas = read_quotas(top, budget, per_block=per_block, lifetime=lifetime)
+    around = {name: top.section(name) for name in AROUND}
     top.finish()
     return Policy(
         budget=budget,
@@ -259,6 +265,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         per_block=per_block,
         lifetime=lifetime,
         calendars=calendars_of(tables, held),
+        around={name: section for name, section in around.items() if section},
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, overload
 
@@ -59,6 +59,8 @@ class AggregateRequest:
 
     make: Callable[[Read], ag.AggregateFunction]
     weight: Fraction
+    said: tuple[str, ...] = field(default=(), compare=False)
+    """Of a plain function: its name, its operand or ``""``, and the condition of ``where``."""
 
     def where(self, condition: str) -> AggregateRequest:
         """Of the rows alone for which a condition is true: ``FILTER (WHERE condition)``.
@@ -68,7 +70,10 @@ class AggregateRequest:
         condition : str
             In SQL's expression language.
         """
-        return replace(self, make=lambda read: filtered(self.make(read), read(condition)))
+        said = (*self.said, condition) if len(self.said) == 2 else ()
+        return replace(
+            self, make=lambda read: filtered(self.make(read), read(condition)), said=said
+        )
 
     def __add__(self, other: Any) -> AggregateRequest:
         return _calculated("+", self, other)
@@ -135,8 +140,8 @@ def bins(x: str, edges: Sequence[float | int | str | Fraction]) -> Bins:
 def count(x: str | None = None, *, weight: Any = 1) -> AggregateRequest:
     """Rows, or rows in which ``x`` is not NULL: ``COUNT(*)`` and ``COUNT(x)``."""
     if x is None:
-        return _asked(lambda _: ag.Count(), weight)
-    return _asked(lambda read: ag.CountValues(read(x)), weight)
+        return _asked(lambda _: ag.Count(), weight, "count", "")
+    return _asked(lambda read: ag.CountValues(read(x)), weight, "count", x)
 
 
 def count_units(*, weight: Any = 1) -> AggregateRequest:
@@ -146,12 +151,12 @@ def count_units(*, weight: Any = 1) -> AggregateRequest:
 
 def sum(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The sum of a number with known bounds."""
-    return _asked(lambda read: ag.Sum(read(x)), weight)
+    return _asked(lambda read: ag.Sum(read(x)), weight, "sum", x)
 
 
 def mean(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The mean of a number with known bounds."""
-    return _asked(lambda read: ag.Mean(read(x)), weight)
+    return _asked(lambda read: ag.Mean(read(x)), weight, "mean", x)
 
 
 def var(x: str, *, sample: bool = True, weight: Any = 1) -> AggregateRequest:
@@ -201,12 +206,12 @@ def _quantile(x: str, q: Any, discrete: bool, weight: Any) -> AggregateRequest:
 
 def min(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The 0.5 % quantile: the true minimum is one person's value and cannot be answered."""
-    return _asked(lambda read: ag.Quantile(read(x), EXTREME, "min"), weight)
+    return _asked(lambda read: ag.Quantile(read(x), EXTREME, "min"), weight, "min", x)
 
 
 def max(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The 99.5 % quantile: the true maximum is one person's value and cannot be answered."""
-    return _asked(lambda read: ag.Quantile(read(x), 1 - EXTREME, "max"), weight)
+    return _asked(lambda read: ag.Quantile(read(x), 1 - EXTREME, "max"), weight, "max", x)
 
 
 def ratio(top: AggregateRequest, bottom: AggregateRequest, *, weight: Any = 1) -> AggregateRequest:
@@ -229,5 +234,23 @@ def _calculated(op: str, *operands: Any) -> AggregateRequest:
     return AggregateRequest(lambda read: apply(op, *(p.make(read) for p in parts)), weight)
 
 
-def _asked(make: Callable[[Read], ag.AggregateFunction], weight: Any) -> AggregateRequest:
-    return AggregateRequest(make, check.positive("weight", weight))
+def _asked(
+    make: Callable[[Read], ag.AggregateFunction], weight: Any, *said: str
+) -> AggregateRequest:
+    return AggregateRequest(make, check.positive("weight", weight), said)
+
+
+def said_again(said: Sequence[str]) -> AggregateRequest:
+    """The aggregate that has this as its ``said``.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    plain = {"count": count, "sum": sum, "mean": mean, "min": min, "max": max}
+    name, operand, *condition = said
+    if not all(isinstance(text, str) for text in said) or len(condition) > 1:
+        raise ValueError("an aggregate is its function's name, its operand and a condition")
+    made = count() if (name, operand) == ("count", "") else plain[name](operand)
+    return made.where(*condition) if condition else made

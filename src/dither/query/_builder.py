@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither import _checks as check
 from dither._extras import check_library
@@ -55,6 +55,11 @@ class TableQuery(TableRows):
     SELECT COUNT(*) AS n FROM people WHERE age >= 40
     >>> session.close(); folder.cleanup()
     """
+
+    _asks: ClassVar[frozenset[str]] = frozenset(
+        {"filter", "select", "per_unit", "union_all", "join", "unnest", "group_by", "agg", "unreadable", "histogram", "infer", "learn", "marginals", "hierarchy", "ranges", "synthesis"}
+    )
+    """The methods that others may name (`dither.session._recipe`)."""
 
     def agg(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from dither import _checks as check
 from dither._depth import deep
@@ -34,6 +34,7 @@ from dither.query._preview import Preview, budget_for, check_sizes, has_width, p
 from dither.query._release import Release, release_data
 from dither.session._opened import UNSTORED, OpenedPolicy
 from dither.session._pricing import Affordable
+from dither.session._recipe import Recipe
 from dither.session._request import (
     AnsweredRequest,
     Request,
@@ -55,6 +56,11 @@ class Question(UnreleasedQuestion):
     """
 
     _gives = (Release,)
+
+    _asks: ClassVar[frozenset[str]] = frozenset(
+        {"within", "having", "order_by", "limit"}
+    )
+    """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(self, plan: Plan, opened: OpenedPolicy) -> None:
         self._plan = plan
@@ -331,9 +337,21 @@ class Question(UnreleasedQuestion):
         self._opened.check_open()
         return self._asked_at(epsilon, delta).affordable()
 
-    def _asked_at(self, epsilon: Number, delta: Number | None) -> Request:
+    def _asked_at(
+        self, epsilon: Number, delta: Number | None, confidence: float = 0.95
+    ) -> Request:
         """What a release at this price asks for."""
-        return self._request(epsilon, delta, check.confidence(0.95))
+        return self._request(epsilon, delta, check.confidence(confidence))
+
+    @property
+    def _as_asked(self) -> Recipe:
+        """How it is asked: in SQL, where nothing else is known."""
+        if self._recipe is not None:
+            return self._recipe
+        query = self._plan.query
+        weights = {o.name: o.weight for o in query.outputs if o.weight != 1}
+        named = {"weights": weights or None, "discover": query.discover}
+        return Recipe(()).then("sql", (self.sql,), named)
 
     @deep()
     def release(
@@ -400,7 +418,7 @@ class Question(UnreleasedQuestion):
             found = finer_published(self, request)
             if found is not None:
                 return found
-        return self._read(request.release(token, reuse))
+        return self._read(request.release(token, reuse, self._as_asked))
 
     @deep()
     def published(

@@ -15,7 +15,7 @@ __all__ = ["FACTORIES", "factory"]
 FACTORIES = {
     "query": "dither.query._question:Question",
     "rows": "dither.query._builder:TableQuery",
-    "fact": "dither.query.learning._learn:learn",
+    "fact": "dither.query.learning._learn:asked_fact",
     "infer": "dither.inference.tables._table:Inference",
     "learn": "dither.learn.tables._table:Learning",
     "compare": "dither.synth.tables._comparison:compared",
@@ -26,6 +26,13 @@ FACTORIES = {
 }
 """By name: the module, and what in it makes the question."""
 
+PARTS = {
+    "aggregate": "dither.query._aggregates:said_again",
+    "bins": "dither.query._aggregates:bins",
+    "learned": "dither.query.learning._learn:learn",
+}
+"""The same of what stands in a question, or is made of its answer."""
+
 
 def factory(name: str) -> Any:
     """What makes the questions of a kind.
@@ -35,5 +42,5 @@ def factory(name: str) -> Any:
     >>> factory("query").__name__
     'Question'
     """
-    module, _, made = FACTORIES[name].partition(":")
+    module, _, made = (FACTORIES | PARTS)[name].partition(":")
     return getattr(import_module(module), made)

@@ -121,6 +121,8 @@ class OpenedPolicy:
         self.reservation: str | None = None
         """What the holder of a reservation knows, where charges are to use it."""
         self.closed = False
+        self.elsewhere: Callable[..., Any] | None = None
+        """What releases a request where the policy is opened elsewhere, as at a service."""
         self.facts: Mapping[tuple[str, str], Fact] = {}
         """By table and field: what the policy has learned, and where the ledger has it."""
         self.promises = _promises(policy)
@@ -204,6 +206,10 @@ class OpenedPolicy:
             return None
         accounts, name = list(self.accounts(promise.unit)), self._own(promise, token)
         return self.ledger.replay(accounts, token=name, request=request)
+
+    def charged(self, promise: Promise, token: str) -> Entry | None:
+        """The charge that was made under a token of this asker; None where there is none."""
+        return self.ledger.charged(self._own(promise, token))
 
     def _own(self, promise: Promise, token: str) -> str:
         """The name that the ledger has for a token of this asker, and of nobody else.

@@ -35,7 +35,7 @@ from dither._depth import deep
 from dither._display import Explanation
 from dither._format import remaining
 from dither.blocks._sets import BlockSet
-from dither.errors import ArgumentError, DitherError, EngineError, QueryError
+from dither.errors import ArgumentError, DitherError, EngineError, QueryError, TokenError
 from dither.ledger import Charged
 from dither.numeric import secure_words
 from dither.plan.job import Job
@@ -52,6 +52,7 @@ from dither.session._certificate import (
 from dither.session._charged import UNCHARGED, charged_blocks, reads_within
 from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
 from dither.session._pricing import Affordable, Price, affordable
+from dither.session._recipe import Recipe
 from dither.session._signer import same_versions
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "largest_that_fits",
     "listener",
     "price_of",
+    "request_of",
     "sizes_of",
 ]
 
@@ -178,7 +180,12 @@ class Request:
         """How many more like this can be paid."""
         return affordable(self.priced, self.opened.balances([self.promise]))
 
-    def release(self, token: str | None = None, reuse: bool | None = None) -> AnsweredRequest:
+    def release(
+        self,
+        token: str | None = None,
+        reuse: bool | None = None,
+        recipe: Recipe | None = None,
+    ) -> AnsweredRequest:
         """Pass all steps, from the replay to the store.
 
         Parameters
@@ -186,6 +193,8 @@ class Request:
         token : str, optional
         reuse : bool, optional
             Whether an earlier answer to the same request will do; the policy's word where left out.
+        recipe : Recipe, optional
+            How it was asked, for a policy that is opened elsewhere.
 
         Raises
         ------
@@ -199,6 +208,9 @@ class Request:
             Where anything fails after the charge. The charge stays.
         """
         self.opened.check_open()
+        elsewhere = self.opened.elsewhere
+        if elsewhere is not None:
+            return elsewhere(self, recipe, token, self._reuses(token, reuse))
         earlier = self.replay(token)
         if earlier is not None:
             return earlier
@@ -211,6 +223,36 @@ class Request:
             return self._replayed(charged)
         written = self.answer(charged, certificate)
         return self.store(charged, written)
+
+    def resume(self, token: str) -> AnsweredRequest:
+        """Run again what was charged under a token and never answered; nothing is charged.
+
+        Noise is drawn anew. The run that was cut off told nobody anything but that it was cut off,
+        and of two runs that both come to an end the ledger keeps the first one's answer alone: so
+        whoever gives out nothing but what the ledger has gives one answer for one charge. Only a
+        service does that (`dither.service`), and nobody else may call this.
+
+        Raises
+        ------
+        TokenError
+            Nothing was charged under it, or something else.
+        EngineError
+            Where anything fails.
+        """
+        opened = self.opened
+        entry = opened.charged(self.promise, token)
+        if entry is None or entry.request != self.data.digest:
+            raise TokenError("nothing of this request was charged under this token")
+        certificate = self.rehearse()
+        charged = Charged(entry.number, entry.hash, False, None, opened.ledger.id)
+        answered = self.store(charged, self.answer(charged, certificate))
+        if answered.stored:
+            return answered
+        # Another run was quicker: its answer is the one.
+        found = self.replay(token)
+        if found is None:
+            raise EngineError(UNSTORED)
+        return found
 
     def replay(self, token: str | None) -> AnsweredRequest | None:
         """The stored answer of the same request under the same token, free of charge."""
@@ -403,6 +445,9 @@ class UnreleasedQuestion(ABC):
     _gives: ClassVar[Sequence[type]] = ()
     """What its release gives."""
 
+    _recipe: Recipe | None = None
+    """How it was asked, where that is known: for a policy that is opened elsewhere."""
+
     @abstractmethod
     def explain(self) -> Explanation:
         """The plan, node by node."""
@@ -432,25 +477,47 @@ def _names(kind: type) -> set[str]:
     return {*dir(kind), *((f.name for f in fields(kind)) if is_dataclass(kind) else ())}
 
 
-def price_of(question: Any, opened: OpenedPolicy, epsilon: Any = None, delta: Any = None) -> Price:
-    """What a question would be charged.
+def request_of(
+    question: Any,
+    opened: OpenedPolicy,
+    epsilon: Any = None,
+    delta: Any = None,
+    confidence: Any = 0.95,
+    tell: Progress | None = None,
+) -> Request:
+    """What a release of a question would ask for.
+
+    Parameters
+    ----------
+    question : Question or PricedQuestion
+    opened : OpenedPolicy
+        Of the session that it must be of.
+    epsilon, delta, confidence : number, optional
+        Of one that has no price of its own.
+    tell : callable, optional
+        Is told of progress.
 
     Raises
     ------
     ArgumentError
-        It is none, or of another session; or epsilon is missing, or was given beside a price.
+        It is no question, or of another session; or epsilon is missing.
     """
     if isinstance(question, PricedQuestion):
-        request = question._request(listener(None))
+        request = question._request(listener(tell))
     elif isinstance(question, UnreleasedQuestion) and hasattr(question, "_asked_at"):
         if epsilon is None:
             raise ArgumentError("epsilon must be given: what each question may cost")
-        request = question._asked_at(epsilon, delta)
+        request = question._asked_at(epsilon, delta, confidence)
     else:
         raise ArgumentError("questions must be questions of this session, not released yet")
     if request.opened is not opened:
         raise ArgumentError("questions must be of this session: another has other accounts")
-    return request.priced
+    return request
+
+
+def price_of(question: Any, opened: OpenedPolicy, epsilon: Any = None, delta: Any = None) -> Price:
+    """What a question would be charged; errors are those of `request_of`."""
+    return request_of(question, opened, epsilon, delta).priced
 
 
 class PricedQuestion(UnreleasedQuestion, Generic[Released]):
@@ -528,7 +595,7 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
     ) -> Released:
         tell = listener(progress)
         with deep():
-            return self._read(self._request(tell).release(token, reuse))
+            return self._read(self._request(tell).release(token, reuse, self._recipe))
 
     def published(self) -> list[Released]:
         """Earlier answers to this very question at this price, of this policy: oldest first, free.

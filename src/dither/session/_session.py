@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dither import _checks as check
 from dither._format import loss_text
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from dither.query._builder import TableQuery
     from dither.query._question import Question
     from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
+    from dither.query.learning._learning import FactQuestion
 
 __all__ = ["DATASET", "Session", "open"]
 
@@ -164,6 +165,11 @@ class Session:
 
     Nothing is charged and no private value is read until ``Question.release``.
     """
+
+    _asks: ClassVar[frozenset[str]] = frozenset(
+        {"sql", "table", "fact"}
+    )
+    """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(
         self,
@@ -319,25 +325,47 @@ class Session:
         ...     print(found.lower, found.upper)
         10 500
         """
-        opened = self._opened
-        opened.check_open()
-        self._declared.table(table)
-        found: LearnedBounds | LearnedLimits | LearnedKeys = factory("fact")(
-            partial(self.table, table),
-            _today(self._declared),
-            opened,
-            table,
-            column,
-            epsilon=epsilon,
-            delta=delta,
-            kind=kind,
-            by=by,
-            origin=origin,
-            confidence=confidence,
-            token=token,
+        self._opened.check_open()
+        asked = self.fact(table, column, kind=kind, by=by, origin=origin)
+        found: LearnedBounds | LearnedLimits | LearnedKeys = factory("learned")(
+            asked, epsilon, delta, confidence, token
         )
         self._learn_from_the_ledger()
         return found
+
+    def fact(
+        self,
+        table: str,
+        column: str | None = None,
+        *,
+        kind: str | None = None,
+        by: Sequence[str] = (),
+        origin: dt.date | None = None,
+    ) -> FactQuestion:
+        """The question that `learn` releases: explained free of charge, and priced.
+
+        Parameters
+        ----------
+        table, column, kind, by, origin
+            As of `learn`.
+
+        Raises
+        ------
+        ArgumentError, QueryError
+            Where there is nothing of that kind to learn.
+        """
+        self._declared.table(table)
+        asked: FactQuestion = factory("fact")(
+            partial(self.table, table),
+            _today(self._declared),
+            self._opened,
+            table,
+            column,
+            kind=kind,
+            by=by,
+            origin=origin,
+        )
+        return asked
 
     def _learn_from_the_ledger(self) -> None:
         """Put what the ledger knows where the policy says that it is learned."""
@@ -501,6 +529,44 @@ class Session:
             yield self
         finally:
             self._opened.reservation = before
+
+    def asked_by(self, asker: str, purpose: str | None = None) -> Session:
+        """A session of somebody else, over the same engine and the same ledger.
+
+        Parameters
+        ----------
+        asker : str
+            Who asks: an analyst of the policy, where it has quotas of these. Tokens are theirs in
+            any case.
+        purpose : str, optional
+            As of `dither.open`.
+
+        Returns
+        -------
+        Session
+            It ends with this one: closing it closes both.
+
+        Raises
+        ------
+        ArgumentError, PolicyError
+            The policy has quotas, and none for such an asker.
+        """
+        analyst = asker if self.policy.quotas.known else None
+        quotas = self.policy.quotas.asked_by(analyst, purpose)
+        caps: dict[str, Budget] = {DATASET: self.policy.budget, **quotas}
+        asked = Session(
+            self.policy,
+            self._declared,
+            self._engine,
+            self.ledger,
+            caps,
+            analyst,
+            self._opened.signer,
+            purpose,
+        )
+        asked._keys, asked._opened.asker = self._keys, asker
+        asked._learn_from_the_ledger()
+        return asked
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,11 @@ class Inference:
     True
     >>> session.close(); folder.cleanup()
     """
+
+    _asks: ClassVar[frozenset[str]] = frozenset(
+        {"mean", "proportion", "median", "quantile", "quantiles", "difference", "test_independence", "goodness_of_fit", "regression"}
+    )
+    """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(self, rows: TableQuery, epsilon: Fraction, delta: Any) -> None:
         self._rows, self._epsilon, self._delta = rows, epsilon, delta

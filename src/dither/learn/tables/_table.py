@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither import _checks as check
 from dither.errors import ArgumentError
@@ -80,6 +80,11 @@ class Learning:
     neighbours. Columns, their bounds and their values are the policy's; one that has no public
     domain is refused, with what to declare.
     """
+
+    _asks: ClassVar[frozenset[str]] = frozenset(
+        {"additive", "forest", "naive_bayes", "linear", "logistic"}
+    )
+    """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(
         self, rows: TableQuery, epsilon: Any, delta: Any = None, max_rows: int | None = None

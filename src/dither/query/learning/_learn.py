@@ -14,29 +14,26 @@ from dither.plan.schema import Schema
 from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
 from dither.query.learning._learning import KINDS, FactQuestion, learning_query
 from dither.session._opened import OpenedPolicy
+from dither.session._recipe import Recipe
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["learn"]
+__all__ = ["asked_fact", "learn"]
 
 
-def learn(
+def asked_fact(
     rows: Callable[[], TableQuery],
     declared: Schema,
     opened: OpenedPolicy,
     table: str,
     column: str | None,
     *,
-    epsilon: Any,
-    delta: Any,
     kind: str | None,
     by: Sequence[str],
     origin: dt.date | None,
-    confidence: float,
-    token: str | None,
-) -> LearnedBounds | LearnedLimits | LearnedKeys:
-    """See `Session.learn`; ``rows`` gives those of the table, and ``declared`` is without facts."""
+) -> FactQuestion:
+    """See `Session.fact`; ``rows`` gives those of the table, and ``declared`` is without facts."""
     wanted = kind or ("limits" if column is None else "bounds")
     check.choice("kind", wanted, KINDS)
     if isinstance(by, str):
@@ -44,6 +41,15 @@ def learn(
     keys = rows().group_by(*by).keys if by else ()
     grouped = [key.expression for key in keys]
     query = learning_query(declared, table, wanted, column, grouped, origin)
-    asked = FactQuestion(lower(query, declared), opened, wanted, column, by)
-    share = Fraction(0) if delta is None and wanted != "keys" else delta
+    found = FactQuestion(lower(query, declared), opened, wanted, column, by)
+    named = {"kind": kind, "by": list(by), "origin": origin}
+    found._recipe = Recipe(()).then("fact", (table, column), named)
+    return found
+
+
+def learn(
+    asked: FactQuestion, epsilon: Any, delta: Any, confidence: float, token: str | None
+) -> LearnedBounds | LearnedLimits | LearnedKeys:
+    """See `Session.learn`."""
+    share = Fraction(0) if delta is None and asked.kind != "keys" else delta
     return learned(asked.release(epsilon, share, confidence=confidence, token=token))

@@ -1,0 +1,228 @@
+"""How a question was asked, as plain data: the calls of a session that make it, in their order.
+
+A service is sent this, and makes the same question of its own session. Nothing but what a class
+names in ``_asks`` can be called, and nothing but numbers, texts, dates, and lists and mappings of
+these are arguments: no code travels, and no object of the caller's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import ArgumentError, nearest
+from dither.session._factories import factory
+
+__all__ = ["Call", "Recipe"]
+
+MOST_CALLS = 64
+"""Of one question. Forty filters and joins are the most that rows may have."""
+
+MOST_NESTED = 12
+"""Lists in lists, and rows that are joined to rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One method's name, with its arguments."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    named: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The calls that make a question; the first is of the session.
+
+    Examples
+    --------
+    >>> asked = Recipe((Call("table", ("visits",)), Call("filter", ("age >= 40",))))
+    >>> asked.to_list()
+    [['table', ['visits'], {}], ['filter', ['age >= 40'], {}]]
+    >>> Recipe.from_list(asked.to_list()) == asked
+    True
+    """
+
+    calls: tuple[Call, ...]
+
+    def then(self, name: str, args: Sequence[Any], named: Mapping[str, Any]) -> Recipe:
+        """This, and one call more."""
+        return Recipe((*self.calls, Call(name, tuple(args), tuple(named.items()))))
+
+    def to_list(self) -> list[Any]:
+        """As plain data that JSON can write.
+
+        Raises
+        ------
+        ArgumentError
+            An argument cannot be sent.
+        """
+        return [
+            [call.name, _written(list(call.args)), {name: _written(v) for name, v in call.named}]
+            for call in self.calls
+        ]
+
+    @classmethod
+    def from_list(cls, data: Any, depth: int = 0) -> Recipe:
+        """Read what `to_list` wrote, which may be anybody's.
+
+        Raises
+        ------
+        ArgumentError
+            It is something else.
+        """
+        if not isinstance(data, list) or not 1 <= len(data) <= MOST_CALLS:
+            raise ArgumentError(f"ask must be a list of 1 to {MOST_CALLS} calls")
+        calls = []
+        for one in data:
+            match one:
+                case [str(name), list(args), dict(named)]:
+                    read = tuple(_read(arg, depth) for arg in args)
+                    given = tuple((n, _read(v, depth)) for n, v in named.items())
+                    calls.append(Call(name, read, given))
+                case _:
+                    raise ArgumentError(
+                        'ask must hold calls such as ["table", ["visits"], {}]: a name, a list of '
+                        "arguments, and those that have names"
+                    )
+        return cls(tuple(calls))
+
+    def made(self, session: Any) -> Any:
+        """Make the question.
+
+        Parameters
+        ----------
+        session : Session
+
+        Raises
+        ------
+        DitherError
+            As the calls themselves, or where one is not to be called.
+        """
+        found = session
+        for call in self.calls:
+            known = getattr(type(found), "_asks", ())
+            if call.name not in known:
+                what = type(found).__name__
+                raise ArgumentError(
+                    f"ask: {what} has no step of that name" + nearest(call.name, known)
+                )
+            args = [_of(session, arg) for arg in call.args]
+            named = {name: _of(session, arg) for name, arg in call.named}
+            try:
+                found = getattr(found, call.name)(*args, **named)
+            except TypeError as error:
+                raise ArgumentError(f"ask: {_signature(error, call.name)}") from None
+        return found
+
+
+def _signature(error: TypeError, name: str) -> str:
+    # A wrong argument's name is its caller's; what a deeper fault says might not be.
+    text = str(error)
+    return text if f"{name}()" in text else f"{name} does not take such arguments"
+
+
+def _of(session: Any, value: Any) -> Any:
+    """An argument as methods take it: rows of the same session in place of how they are made."""
+    if isinstance(value, Recipe):
+        return value.made(session)
+    if isinstance(value, list):
+        return [_of(session, one) for one in value]
+    return value
+
+
+_TAGS = {
+    "number": Fraction,
+    "decimal": Decimal,
+    "date": dt.date.fromisoformat,
+    "time": dt.datetime.fromisoformat,
+}
+
+
+def _written(value: Any) -> Any:
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ArgumentError("a number that is not finite cannot be sent")
+        return value
+    if isinstance(value, Fraction):
+        return {"number": str(value)}
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, dt.datetime):
+        return {"time": value.isoformat()}
+    if isinstance(value, dt.date):
+        return {"date": value.isoformat()}
+    if isinstance(value, tuple):
+        return {"tuple": [_written(one) for one in value]}
+    if isinstance(value, list | range):
+        return [_written(one) for one in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[_written(k), _written(v)] for k, v in value.items()]}
+    if isinstance(value, Recipe):
+        return {"rows": value.to_list()}
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return _written(value.tolist())
+    said = getattr(value, "said", None)
+    if said:
+        return {"aggregate": list(said)}
+    edges = getattr(value, "edges", None)
+    if edges is not None and isinstance(getattr(value, "operand", None), str):
+        return {"bins": [value.operand, [str(edge) for edge in edges]]}
+    raise ArgumentError(
+        f"an argument of type {type(value).__name__} cannot be sent to a service: give numbers, "
+        "texts, dates, or lists and mappings of these"
+    )
+
+
+def _read(value: Any, depth: int) -> Any:
+    if depth > MOST_NESTED:
+        raise ArgumentError("ask nests too deep")
+    if isinstance(value, list):
+        return [_read(one, depth + 1) for one in value]
+    if not isinstance(value, dict):
+        return value
+    try:
+        ((tag, held),) = value.items()
+        return _tagged(tag, held, depth + 1)
+    except ArgumentError:
+        raise
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
+        raise ArgumentError(
+            "ask holds an argument that cannot be read: write numbers, texts and lists as they "
+            f"are, and others as an object with one of {', '.join(sorted(_KNOWN))}"
+        ) from None
+
+
+_KNOWN = (*_TAGS, "tuple", "mapping", "rows", "aggregate", "bins")
+
+
+def _tagged(tag: str, held: Any, depth: int) -> Any:
+    if tag in _TAGS:
+        if not isinstance(held, str) or len(held) > 400:
+            raise TypeError
+        return _TAGS[tag](held)
+    if tag == "tuple":
+        return tuple(_read(held, depth))
+    if tag == "mapping":
+        return {_hashable(_read(k, depth)): _read(v, depth) for k, v in held}
+    if tag == "rows":
+        return Recipe.from_list(held, depth)
+    if tag == "aggregate":
+        return factory("aggregate")(held)
+    if tag == "bins":
+        operand, edges = held
+        return factory("bins")(operand, edges)
+    raise ValueError
+
+
+def _hashable(key: Any) -> Any:
+    hash(key)
+    return key
