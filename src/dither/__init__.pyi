@@ -31,6 +31,7 @@ from dither.query._explain import Explanation as Explanation
 from dither.query._preview import Preview as Preview
 from dither.query._question import Question as Question
 from dither.query._release import Release as Release
+from dither.service.client._connect import connect as connect
 from dither.session._certificate import Certificate as Certificate
 from dither.session._registry import registry_entry as registry_entry
 from dither.session._session import Session as Session

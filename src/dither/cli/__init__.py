@@ -30,6 +30,8 @@ from dither.cli.questions.infer_command import infer
 from dither.cli.questions.learn_command import learn
 from dither.cli.questions.query_commands import explain, preview, release
 from dither.cli.questions.synth_command import synth
+from dither.cli.serving.people_commands import people
+from dither.cli.serving.serve_command import serve
 from dither.cli.surveys.local_command import local
 from dither.errors import DitherError
 
@@ -147,6 +149,8 @@ for command in (
     anonymize,
     local,
     owner,
+    people,
+    serve,
     demo,
 ):
     main.add_command(command)

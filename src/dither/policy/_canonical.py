@@ -205,9 +205,9 @@ def request_digest(
 def policy_digest(document: Mapping[str, Any]) -> str:
     """What stands for a policy: every field of it, whatever the order of its sections.
 
-    Left out are ``[owner]``, ``[budget] checkpoint`` and what a service does with answers (`AROUND`):
-    they say who signs, what the ledger must hold and where answers go, change nothing of any
-    answer, and are written anew now and then.
+    Left out are ``[owner]``, ``[budget] checkpoint`` and what a service does with answers, in
+    `AROUND`: they say who signs, what the ledger must hold and where answers go, change nothing of
+    any answer, and are written anew now and then.
     """
     kept = {name: part for name, part in document.items() if name not in ("owner", *AROUND)}
     budget = kept.get("budget")

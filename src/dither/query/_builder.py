@@ -57,7 +57,24 @@ class TableQuery(TableRows):
     """
 
     _asks: ClassVar[frozenset[str]] = frozenset(
-        {"filter", "select", "per_unit", "union_all", "join", "unnest", "group_by", "agg", "unreadable", "histogram", "infer", "learn", "marginals", "hierarchy", "ranges", "synthesis"}
+        {
+            "filter",
+            "select",
+            "per_unit",
+            "union_all",
+            "join",
+            "unnest",
+            "group_by",
+            "agg",
+            "unreadable",
+            "histogram",
+            "infer",
+            "learn",
+            "marginals",
+            "hierarchy",
+            "ranges",
+            "synthesis",
+        }
     )
     """The methods that others may name (`dither.session._recipe`)."""
 

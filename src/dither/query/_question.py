@@ -57,9 +57,7 @@ class Question(UnreleasedQuestion):
 
     _gives = (Release,)
 
-    _asks: ClassVar[frozenset[str]] = frozenset(
-        {"within", "having", "order_by", "limit"}
-    )
+    _asks: ClassVar[frozenset[str]] = frozenset({"within", "having", "order_by", "limit"})
     """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(self, plan: Plan, opened: OpenedPolicy) -> None:
@@ -337,9 +335,7 @@ class Question(UnreleasedQuestion):
         self._opened.check_open()
         return self._asked_at(epsilon, delta).affordable()
 
-    def _asked_at(
-        self, epsilon: Number, delta: Number | None, confidence: float = 0.95
-    ) -> Request:
+    def _asked_at(self, epsilon: Number, delta: Number | None, confidence: float = 0.95) -> Request:
         """What a release at this price asks for."""
         return self._request(epsilon, delta, check.confidence(confidence))
 

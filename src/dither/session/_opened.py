@@ -121,7 +121,7 @@ class OpenedPolicy:
         self.reservation: str | None = None
         """What the holder of a reservation knows, where charges are to use it."""
         self.closed = False
-        self.elsewhere: Callable[..., Any] | None = None
+        self.elsewhere: Any = None
         """What releases a request where the policy is opened elsewhere, as at a service."""
         self.facts: Mapping[tuple[str, str], Fact] = {}
         """By table and field: what the policy has learned, and where the ledger has it."""

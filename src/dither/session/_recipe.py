@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +18,7 @@ from typing import Any
 from dither.errors import ArgumentError, nearest
 from dither.session._factories import factory
 
-__all__ = ["Call", "Recipe"]
+__all__ = ["Call", "Recipe", "from_plain", "to_plain"]
 
 MOST_CALLS = 64
 """Of one question. Forty filters and joins are the most that rows may have."""
@@ -64,7 +64,7 @@ class Recipe:
             An argument cannot be sent.
         """
         return [
-            [call.name, _written(list(call.args)), {name: _written(v) for name, v in call.named}]
+            [call.name, to_plain(list(call.args)), {name: to_plain(v) for name, v in call.named}]
             for call in self.calls
         ]
 
@@ -83,8 +83,8 @@ class Recipe:
         for one in data:
             match one:
                 case [str(name), list(args), dict(named)]:
-                    read = tuple(_read(arg, depth) for arg in args)
-                    given = tuple((n, _read(v, depth)) for n, v in named.items())
+                    read = tuple(from_plain(arg, depth) for arg in args)
+                    given = tuple((n, from_plain(v, depth)) for n, v in named.items())
                     calls.append(Call(name, read, given))
                 case _:
                     raise ArgumentError(
@@ -137,7 +137,7 @@ def _of(session: Any, value: Any) -> Any:
     return value
 
 
-_TAGS = {
+_TAGS: Mapping[str, Callable[[str], Any]] = {
     "number": Fraction,
     "decimal": Decimal,
     "date": dt.date.fromisoformat,
@@ -145,7 +145,14 @@ _TAGS = {
 }
 
 
-def _written(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
+    """An argument as plain data that JSON can write.
+
+    Raises
+    ------
+    ArgumentError
+        It is of a kind that cannot be sent.
+    """
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -161,15 +168,15 @@ def _written(value: Any) -> Any:
     if isinstance(value, dt.date):
         return {"date": value.isoformat()}
     if isinstance(value, tuple):
-        return {"tuple": [_written(one) for one in value]}
+        return {"tuple": [to_plain(one) for one in value]}
     if isinstance(value, list | range):
-        return [_written(one) for one in value]
+        return [to_plain(one) for one in value]
     if isinstance(value, Mapping):
-        return {"mapping": [[_written(k), _written(v)] for k, v in value.items()]}
+        return {"mapping": [[to_plain(k), to_plain(v)] for k, v in value.items()]}
     if isinstance(value, Recipe):
         return {"rows": value.to_list()}
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return _written(value.tolist())
+        return to_plain(value.tolist())
     said = getattr(value, "said", None)
     if said:
         return {"aggregate": list(said)}
@@ -182,11 +189,18 @@ def _written(value: Any) -> Any:
     )
 
 
-def _read(value: Any, depth: int) -> Any:
+def from_plain(value: Any, depth: int = 0) -> Any:
+    """Read what `to_plain` wrote, which may be anybody's.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
     if depth > MOST_NESTED:
         raise ArgumentError("ask nests too deep")
     if isinstance(value, list):
-        return [_read(one, depth + 1) for one in value]
+        return [from_plain(one, depth + 1) for one in value]
     if not isinstance(value, dict):
         return value
     try:
@@ -210,9 +224,9 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
             raise TypeError
         return _TAGS[tag](held)
     if tag == "tuple":
-        return tuple(_read(held, depth))
+        return tuple(from_plain(held, depth))
     if tag == "mapping":
-        return {_hashable(_read(k, depth)): _read(v, depth) for k, v in held}
+        return {_hashable(from_plain(k, depth)): from_plain(v, depth) for k, v in held}
     if tag == "rows":
         return Recipe.from_list(held, depth)
     if tag == "aggregate":

@@ -210,7 +210,8 @@ class Request:
         self.opened.check_open()
         elsewhere = self.opened.elsewhere
         if elsewhere is not None:
-            return elsewhere(self, recipe, token, self._reuses(token, reuse))
+            away: AnsweredRequest = elsewhere(self, recipe, token, self._reuses(token, reuse))
+            return away
         earlier = self.replay(token)
         if earlier is not None:
             return earlier

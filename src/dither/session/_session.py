@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
     from dither.query.learning._learning import FactQuestion
 
-__all__ = ["DATASET", "Session", "open"]
+__all__ = ["DATASET", "Session", "open", "open_for_all"]
 
 Made = TypeVar("Made")
 
@@ -108,13 +108,52 @@ def open(  # noqa: A001 - as users write it: dt.open
         Where the owner's key cannot be read, or is another than the policy's ``[owner] public``.
     """
     read = read_policy(policy)
+    caps: dict[str, Budget] = {DATASET: read.budget, **read.quotas.asked_by(analyst, purpose)}
+    return _opened(read, caps, analyst, purpose, sources, engines, progress, key)
+
+
+def open_for_all(
+    policy: str | Path | Mapping[str, Any], *, progress: Callable[[float], None] | None = None
+) -> Session:
+    """Open a policy for whoever will ask: `Session.asked_by` gives each a session.
+
+    This one is its owner's, whom quotas of analysts and of purposes do not limit.
+
+    Parameters
+    ----------
+    policy, progress
+        As of `open`.
+
+    Raises
+    ------
+    PolicyError, LedgerError, KeyFileError
+        As of `open`.
+    """
+    read = read_policy(policy)
+    return _opened(read, _of_owner(read), None, None, None, None, progress, None)
+
+
+def _of_owner(read: Policy) -> dict[str, Budget]:
+    quotas = read.quotas
+    return {DATASET: read.budget, **{name: quotas.caps[name] for name in quotas.everybody}}
+
+
+def _opened(
+    read: Policy,
+    caps: dict[str, Budget],
+    analyst: str | None,
+    purpose: str | None,
+    sources: Mapping[str, Any] | None,
+    engines: Mapping[str, Any] | None,
+    progress: Callable[[float], None] | None,
+    key: OwnerKey | str | Path | None,
+) -> Session:
     signer = _signer(read.owner, key)
     checkpoint = None
     if read.owner.checkpoint is not None and read.owner.public is not None:
         checkpoint = Checkpoint.read(read.owner.checkpoint, read.owner.public)
     for text in read.loose:
-        warnings.warn(text, stacklevel=2)
-    caps: dict[str, Budget] = {DATASET: read.budget, **read.quotas.asked_by(analyst, purpose)}
+        warnings.warn(text, stacklevel=3)
     check_sources(read.tables, read.units, read.folder, sources)
     told = None if progress is None else listener(progress)
     ledger_ahead = LedgerAhead(read.ledger, partial(check_accounts, read, caps), checkpoint)
@@ -130,7 +169,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         engine.check(schema)
         for name, declared in read.tables.items():
             if declared.private and engine.nobody(name):
-                warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=2)
+                warnings.warn(f"tables.{name}.unit: {engine.nobody(name)}", stacklevel=3)
         ledger = ledger_ahead.opened()
         try:
             session = Session(read, schema, engine, ledger, caps, analyst, signer, purpose)
@@ -166,9 +205,7 @@ class Session:
     Nothing is charged and no private value is read until ``Question.release``.
     """
 
-    _asks: ClassVar[frozenset[str]] = frozenset(
-        {"sql", "table", "fact"}
-    )
+    _asks: ClassVar[frozenset[str]] = frozenset({"sql", "table", "fact"})
     """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(
@@ -530,7 +567,7 @@ class Session:
         finally:
             self._opened.reservation = before
 
-    def asked_by(self, asker: str, purpose: str | None = None) -> Session:
+    def asked_by(self, asker: str, purpose: str | None = None, *, owner: bool = False) -> Session:
         """A session of somebody else, over the same engine and the same ledger.
 
         Parameters
@@ -540,6 +577,8 @@ class Session:
             any case.
         purpose : str, optional
             As of `dither.open`.
+        owner : bool
+            The owner of the data asks: an analyst's quota is not needed.
 
         Returns
         -------
@@ -551,10 +590,13 @@ class Session:
         ArgumentError, PolicyError
             The policy has quotas, and none for such an asker.
         """
-        analyst = asker if self.policy.quotas.known else None
-        quotas = self.policy.quotas.asked_by(analyst, purpose)
-        caps: dict[str, Budget] = {DATASET: self.policy.budget, **quotas}
-        asked = Session(
+        quotas = self.policy.quotas
+        analyst = asker if quotas.known else None
+        if owner and asker not in quotas.known:
+            analyst, caps = None, _of_owner(self.policy)
+        else:
+            caps = {DATASET: self.policy.budget, **quotas.asked_by(analyst, purpose)}
+        session = Session(
             self.policy,
             self._declared,
             self._engine,
@@ -564,9 +606,9 @@ class Session:
             self._opened.signer,
             purpose,
         )
-        asked._keys, asked._opened.asker = self._keys, asker
-        asked._learn_from_the_ledger()
-        return asked
+        session._keys, session._opened.asker = self._keys, asker
+        session._learn_from_the_ledger()
+        return session
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""

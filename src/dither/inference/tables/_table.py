@@ -78,7 +78,17 @@ class Inference:
     """
 
     _asks: ClassVar[frozenset[str]] = frozenset(
-        {"mean", "proportion", "median", "quantile", "quantiles", "difference", "test_independence", "goodness_of_fit", "regression"}
+        {
+            "mean",
+            "proportion",
+            "median",
+            "quantile",
+            "quantiles",
+            "difference",
+            "test_independence",
+            "goodness_of_fit",
+            "regression",
+        }
     )
     """The methods that others may name (`dither.session._recipe`)."""
 

@@ -1,0 +1,257 @@
+"""The service as a web application: routes from endpoints, and what stands around each call."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from dither import errors
+from dither.service._desk import Desk
+from dither.service._endpoints import Asked, Endpoint, NotFoundError, every, read_body
+from dither.service._guard import Guard, RateLimit
+from dither.service._hall import Hall
+from dither.service._metrics import Metrics
+from dither.service._openapi import openapi
+from dither.service.access._entry import NOBODY, identity, proves_its_page
+from dither.service.access._people import Identity
+from dither.service.access._roles import Role
+from dither.service.routes import asking, auditing, jobs, owning, signing
+
+__all__ = ["ENDPOINTS", "Service", "application"]
+
+ENDPOINTS: list[Endpoint] = every(
+    [
+        asking.ENDPOINTS,
+        jobs.ENDPOINTS,
+        owning.ENDPOINTS,
+        auditing.ENDPOINTS,
+        signing.ENDPOINTS,
+    ]
+)
+
+THREADS = 16
+"""Calls of sessions at a time."""
+
+ANONYMOUS_RATE = 120
+"""Requests a minute of one address without a key."""
+
+log = logging.getLogger("dither.service")
+
+STATUS: dict[type[Exception], int] = {
+    NotFoundError: 404,
+    errors.BudgetError: 409,
+    errors.TokenError: 409,
+    errors.EngineError: 500,
+    errors.LedgerLockedError: 503,
+    errors.LedgerError: 503,
+    errors.CertificateError: 422,
+}
+"""Of an error's class; 400 of every other that dither raises on purpose."""
+
+
+class Service:
+    """Answers requests by endpoints.
+
+    Parameters
+    ----------
+    hall : Hall
+    secure : bool
+        Whether whoever comes does so over TLS, here or at a proxy.
+    """
+
+    def __init__(self, hall: Hall, secure: bool = False) -> None:
+        self.hall, self.secure = hall, secure
+        self.metrics = Metrics(hall)
+        self._rates = {name: RateLimit(desk.settings.rate) for name, desk in hall.desks.items()}
+        self._anonymous = RateLimit(ANONYMOUS_RATE)
+
+    def route(self, endpoint: Endpoint) -> Route:
+        """The route of an endpoint."""
+
+        async def served(request: Request) -> Response:
+            try:
+                response = await self._served(endpoint, request)
+            except errors.DitherError as error:
+                response = said(_status(error), type(error).__name__, str(error))
+            except (TimeoutError, anyio.get_cancelled_exc_class()):
+                raise
+            except Exception as error:
+                if type(error).__name__ in ("_TooLarge", "ClientDisconnect"):
+                    raise
+                # Its words may hold data: its class alone is written down.
+                log.error("%s %s: %s", endpoint.method, endpoint.path, type(error).__name__)
+                response = said(500, "InternalError", "the service failed; nothing was shown")
+            self.metrics.answered(endpoint, response.status_code)
+            return response
+
+        return Route(f"/v1/{{policy}}{endpoint.path}", served, methods=[endpoint.method])
+
+    async def _served(self, endpoint: Endpoint, request: Request) -> Response:
+        desk = self.hall.desks.get(request.path_params["policy"])
+        who = None
+        if desk is not None:
+            who = await anyio.to_thread.run_sync(
+                identity, request, desk.people, desk.name, self.secure
+            )
+        if who is None or who is NOBODY:
+            address = request.client.host if request.client else ""
+            if not self._anonymous.admits(address):
+                return said(429, "TooMany", "too many requests; wait a minute")
+        elif desk is not None and not self._rates[desk.name].admits(who.name):
+            return said(429, "TooMany", "too many requests; wait a minute")
+        if desk is None or who is None:
+            # The same whether the policy is unknown or the key is.
+            return _unknown()
+        refused = self._refused(endpoint, desk, who, request)
+        if refused is not None:
+            return refused
+        body = await self._body(endpoint, request)
+        path = {k: v for k, v in request.path_params.items() if k != "policy"}
+        asked = Asked(self.hall, desk, who, body, path, request)
+        found = await anyio.to_thread.run_sync(endpoint.does, asked)
+        if isinstance(found, Response):
+            return found
+        return JSONResponse(found, endpoint.status)
+
+    def _refused(
+        self, endpoint: Endpoint, desk: Desk, who: Identity, request: Request
+    ) -> Response | None:
+        allowed = who.role in endpoint.roles
+        if who is NOBODY:
+            if not allowed or (endpoint.about not in _OPEN and not desk.settings.public):
+                return _unknown()
+        elif not allowed and Role.PUBLIC not in endpoint.roles:
+            return said(403, "Forbidden", f"this is not for {who.role.value}s")
+        if endpoint.changes and not proves_its_page(request, who):
+            return said(403, "Forbidden", "the request does not come from a page of this service")
+        return None
+
+    async def _body(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
+        if endpoint.method in ("GET", "DELETE"):
+            return _of_query(endpoint, request)
+        raw = await request.body()
+        if not raw and not any(part.required for part in endpoint.takes.values()):
+            return {}
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise errors.ArgumentError("the body must be JSON, and its type application/json")
+        return read_body(endpoint.takes, parsed(raw))
+
+
+def _of_query(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in request.query_params.items():
+        part = endpoint.takes.get(name)
+        if part is not None and part.kind == "whole" and value.isdigit() and len(value) < 12:
+            given[name] = int(value)
+        elif part is not None and part.kind == "flag" and value in ("true", "false"):
+            given[name] = value == "true"
+        else:
+            given[name] = value
+    return read_body(endpoint.takes, given)
+
+
+def parsed(raw: bytes) -> Any:
+    """The JSON of a body.
+
+    Raises
+    ------
+    ArgumentError
+        It is none; nothing of it is quoted.
+    """
+    try:
+        return json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise errors.ArgumentError("the body is not JSON that can be read") from None
+
+
+def _no_constant(_: str) -> Any:
+    raise ValueError
+
+
+_OPEN = frozenset({signing.SIGN_IN})
+"""What somebody without a key may call although the policy shows nothing to the public."""
+
+
+def said(status: int, kind: str, message: str) -> JSONResponse:
+    """An error as every endpoint says it."""
+    return JSONResponse({"error": {"kind": kind, "message": message}}, status)
+
+
+def _unknown() -> JSONResponse:
+    found = said(401, "Unauthorized", "no such policy, or no key to it that holds")
+    found.headers["www-authenticate"] = "Bearer"
+    return found
+
+
+def _status(error: errors.DitherError) -> int:
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 400)
+
+
+def application(
+    desks: Sequence[Desk],
+    *,
+    secure: bool = False,
+    workers: int | None = None,
+    hosts: Sequence[str] = (),
+    more: Sequence[BaseRoute] = (),
+) -> Any:
+    """The service of some policies, as an ASGI application.
+
+    Parameters
+    ----------
+    desks : sequence of Desk
+    secure : bool
+        Whether whoever comes does so over TLS, here or at a proxy.
+    workers : int, optional
+        How many questions run at a time.
+    hosts : sequence of str
+        Names by which it may be called; all where empty.
+    more : sequence of routes
+        What else is served.
+    """
+    hall = Hall(desks, workers)
+    service = Service(hall, secure)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        await hall.start()
+        yield
+        await hall.stop()
+
+    document = openapi(ENDPOINTS)
+    plain: list[tuple[str, Callable[[Request], Response]]] = [
+        ("/health", lambda _: health(hall)),
+        ("/metrics", lambda _: Response(service.metrics.text(), media_type="text/plain")),
+        ("/openapi.json", lambda _: JSONResponse(document)),
+    ]
+    routes: list[BaseRoute] = [Route(path, does) for path, does in plain]
+    routes += [service.route(endpoint) for endpoint in ENDPOINTS]
+    routes += more
+    app = Starlette(
+        routes=routes, lifespan=lifespan, exception_handlers={404: _nothing, 405: _nothing}
+    )
+    app.state.hall, app.state.secure = hall, secure
+    most = max((desk.settings.body for desk in desks), default=2**20)
+    return Guard(app, most, secure, hosts)
+
+
+def health(hall: Hall) -> Response:
+    """Whether questions can be asked."""
+    well = hall.ready and all(desk.healthy() for desk in hall.desks.values())
+    return PlainTextResponse("ok" if well else "not ready", 200 if well else 503)
+
+
+def _nothing(_: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    return said(status, "NotFound", "there is nothing at this address")

@@ -1,0 +1,329 @@
+"""One policy at a service: opened once, asked for many, and run elsewhere.
+
+What is free (explaining, previews, prices, balances) is answered here, over one engine and one
+ledger. What is released becomes a job.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dither._depth import deep
+from dither.errors import ArgumentError, LedgerError
+from dither.policy._publishing import EVERYBODY
+from dither.service._database import Database
+from dither.service._settings import ServiceSettings, read_settings
+from dither.service.access._people import Identity, People
+from dither.service.access._roles import Role
+from dither.service.work._jobs import Draft, Job, Jobs
+from dither.service.work._pool import Order
+from dither.session._recipe import Recipe
+from dither.session._request import Request, request_of
+from dither.session._session import Session, open_for_all
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """A policy that is served.
+
+    Parameters
+    ----------
+    policy : path
+        Its file. Sources are those that it names.
+    name : str, optional
+        What stands in addresses, where the policy says nothing.
+
+    Raises
+    ------
+    PolicyError, LedgerError
+        As `dither.open`.
+    """
+
+    def __init__(self, policy: str | Path, name: str | None = None) -> None:
+        self.path = Path(policy).resolve()
+        self._given = name
+        self.session = open_for_all(self.path)
+        try:
+            self.settings = self._settings(self.session)
+            self.database = Database(self.settings.database)
+        except BaseException:
+            self.session.close()
+            raise
+        self.people = People(self.database)
+        self.jobs = Jobs(self.database)
+        self._lock = threading.Lock()
+        self._sessions: dict[tuple[str, str | None], Session] = {}
+        self._before: list[tuple[float, Session]] = []
+        self._seen = self._stamp()
+
+    def _settings(self, session: Session) -> ServiceSettings:
+        stem = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.path.stem.lower())
+        return read_settings(session.policy, self._given or stem.strip("-")[:40])
+
+    @property
+    def name(self) -> str:
+        """What stands in addresses."""
+        return self.settings.name
+
+    # --- the policy's file ------------------------------------------------------------------------
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def take_up(self, changed_only: bool = False) -> bool:
+        """Read the policy's file again, and take all of it or nothing.
+
+        Parameters
+        ----------
+        changed_only : bool
+            Look at the file's time first.
+
+        Returns
+        -------
+        bool
+            Whether another policy is served now.
+
+        Raises
+        ------
+        DitherError
+            The new one cannot be opened: the one before is served on.
+        """
+        stamp = self._stamp()
+        if changed_only and stamp == self._seen:
+            return False
+        self._seen = stamp
+        fresh = open_for_all(self.path)
+        try:
+            settings = self._settings(fresh)
+            if (settings.database, settings.name) != (self.settings.database, self.settings.name):
+                raise ArgumentError(
+                    "service.name and service.database cannot change while it runs: start it again"
+                )
+        except BaseException:
+            fresh.close()
+            raise
+        with self._lock:
+            before, self.session, self.settings = self.session, fresh, settings
+            self._sessions.clear()
+            self._before.append((time.monotonic(), before))
+        return before.policy.digest != fresh.policy.digest
+
+    def tidy(self, after: float = 60.0) -> None:
+        """Close policies that were served before, once nobody can be at them any more."""
+        now = time.monotonic()
+        with self._lock:
+            old = [one for when, one in self._before if now - when >= after]
+            self._before = [(when, one) for when, one in self._before if now - when < after]
+        for session in old:
+            session.close()
+
+    def close(self) -> None:
+        """Give back the engine, the ledger and the database."""
+        self.tidy(0)
+        self.session.close()
+        self.database.close()
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def session_of(self, who: Identity, purpose: str | None = None) -> Session:
+        """The session of somebody, over the engine and the ledger of all.
+
+        Raises
+        ------
+        DitherError
+            They have no quota under this policy.
+        """
+        place = (who.name, purpose)
+        with self._lock:
+            found = self._sessions.get(place)
+            if found is None:
+                if len(self._sessions) >= 256:
+                    self._sessions.clear()
+                found = self._sessions[place] = self.session.asked_by(
+                    who.name, purpose, owner=who.role is Role.OWNER
+                )
+        found._learn_from_the_ledger()
+        return found
+
+    def question(self, who: Identity, body: Mapping[str, Any]) -> tuple[Any, Session]:
+        """The question that a request's body asks, of a session of its own.
+
+        Raises
+        ------
+        DitherError
+            It cannot be asked.
+        """
+        session = self.session_of(who, body.get("purpose"))
+        with deep():
+            return Recipe.from_list(asked_of(body)).made(session), session
+
+    def request(self, who: Identity, body: Mapping[str, Any]) -> Request:
+        """What a release of it would ask for.
+
+        Raises
+        ------
+        DitherError
+            It cannot be asked, or has no price.
+        """
+        question, session = self.question(who, body)
+        with deep():
+            return request_of(
+                question,
+                session._opened,
+                body.get("epsilon"),
+                body.get("delta"),
+                body.get("confidence") or 0.95,
+            )
+
+    def ask(self, who: Identity, body: Mapping[str, Any]) -> Job:
+        """Take a request for a release, as a job.
+
+        Raises
+        ------
+        DitherError
+            It cannot be asked, a table is paused, or the token was used for something else.
+        """
+        request = self.request(who, body)
+        if body.get("digest") not in (None, request.data.digest):
+            raise ArgumentError(
+                "the service understands this question otherwise than the program that asks: see "
+                "that both have one version of dither, and connect again"
+            )
+        self.check_pauses(request.tables)
+        reuse, token = body.get("reuse"), body.get("token")
+        if reuse is None:
+            reuse = token is None and self.session.policy.releases.reuse
+        if reuse and token is not None:
+            raise ArgumentError(
+                "give a token or reuse, not both: a token names an answer of its own"
+            )
+        draft = Draft(
+            ask=asked_of(body),
+            title=_title(request),
+            requested={
+                "epsilon": body.get("epsilon"),
+                "delta": body.get("delta"),
+                "confidence": body.get("confidence") or 0.95,
+                "reuse": bool(reuse),
+            },
+            digest=request.data.digest,
+            tables=tuple(request.tables),
+            price=price_data(request),
+        )
+        return self.jobs.add(
+            who.name,
+            token,
+            draft,
+            purpose=body.get("purpose"),
+            reservation=body.get("reservation"),
+            waits=self._waits(who, request),
+        )
+
+    def _waits(self, who: Identity, request: Request) -> bool:
+        limit = self.settings.approve_above
+        if limit is None or who.role is Role.OWNER:
+            return False
+        epsilon = request.price.epsilon
+        return epsilon is None or epsilon > limit
+
+    def check_pauses(self, tables: Mapping[str, str]) -> None:
+        """Refuse what reads a table that is paused.
+
+        Raises
+        ------
+        ArgumentError
+            Nothing is spent.
+        """
+        for table, reason in self.jobs.paused().items():
+            if table in tables:
+                raise ArgumentError(f"table {table!r} is paused by the data owner: {reason}")
+
+    def order(self, job: Job) -> Order:
+        """A job as a process runs it."""
+        role = self.role_of(job.person)
+        timeout = self.settings.timeouts.get(role, min(self.settings.timeouts.values()))
+        digest = self.session.policy.digest
+        return Order(job, self.path, digest, timeout, role is Role.OWNER)
+
+    def role_of(self, person: str) -> Role:
+        """What somebody is; an analyst where they came by a provider."""
+        for one in self.people.listed():
+            if one["name"] == person:
+                return Role(one["role"])
+        return Role.ANALYST
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def answer(self, job: Job) -> dict[str, Any] | None:
+        """The answer of a job that is done, as the ledger has it."""
+        return None if job.entry is None else self.answer_of(job.draft.digest, job.entry)
+
+    def answer_of(self, digest: str, number: int) -> dict[str, Any] | None:
+        """The answer of an entry to a request."""
+        for entry, answer in self.session.ledger.answers_to(digest):
+            if entry.number == number:
+                return {"content": json.loads(answer), "time": entry.time.isoformat()}
+        return None
+
+    def published(self, who: Identity, digest: str) -> list[dict[str, Any]]:
+        """Earlier answers to a request that somebody may see, oldest first."""
+        everybody = self.session.policy.releases.audience == EVERYBODY
+        mine = None if everybody else self.jobs.answered_to(digest, who.name)
+        return [
+            {"content": json.loads(answer), "time": entry.time.isoformat()}
+            for entry, answer in self.session.ledger.answers_to(digest)
+            if entry.note.get("policy") == self.session.policy.digest
+            and (mine is None or entry.number in mine)
+        ]
+
+    def healthy(self) -> bool:
+        """Whether the ledger and the database can be read."""
+        try:
+            self.session.ledger.accounts()
+            self.jobs.paused()
+        except LedgerError:
+            return False
+        return True
+
+
+def asked_of(body: Mapping[str, Any]) -> list[Any]:
+    """How it is asked; SQL by itself is one call.
+
+    Raises
+    ------
+    ArgumentError
+        Neither or both are given.
+    """
+    sql, ask = body.get("sql"), body.get("ask")
+    if (sql is None) == (ask is None):
+        raise ArgumentError("give sql, a question in SQL, or ask, the calls that make one")
+    return [["sql", [sql], {}]] if ask is None else list(ask)
+
+
+def price_data(request: Request) -> dict[str, Any]:
+    """What a release would be charged, as plain data."""
+    charge, calendar = request.price, request.opened.calendar(request.promise.unit)
+    amounts = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+    found: dict[str, Any] = {
+        name: None if held is None else str(held) for name, held in amounts.items()
+    }
+    found["protects"] = request.promise.describe()
+    found["accounts"] = list(request.opened.accounts(request.promise.unit))
+    if calendar is not None and request.blocks is not None:
+        found["blocks"] = calendar.reading(request.blocks)
+    return found
+
+
+def _title(request: Request) -> str:
+    noted = request.note()
+    return str(noted.get("query", "a question"))[:10_000]

@@ -1,0 +1,159 @@
+"""The whole service while it runs: its desks, its processes, and what is told of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dither.errors import DitherError
+from dither.service._desk import Desk
+from dither.service.work._jobs import State
+from dither.service.work._pool import Pool
+
+__all__ = ["Hall"]
+
+LOOK = 1.0
+"""Seconds between two looks for work that nobody announced."""
+
+BEAT = 5.0
+
+log = logging.getLogger("dither.service")
+
+
+class Hall:
+    """What the endpoints share.
+
+    Parameters
+    ----------
+    desks : sequence of Desk
+        Each of another name.
+    workers : int, optional
+        How many questions run at a time; the largest that a policy says, where left out.
+    """
+
+    def __init__(self, desks: Sequence[Desk], workers: int | None = None) -> None:
+        self.desks = {desk.name: desk for desk in desks}
+        if len(self.desks) < len(desks):
+            raise ValueError("two policies have one name: say [service] name in one of them")
+        settings = [desk.settings for desk in desks]
+        limits = [one.memory for one in settings if one.memory is not None]
+        number = workers or max((one.workers for one in settings), default=1)
+        self.pool = Pool(number, min(limits) if len(limits) == len(settings) and limits else None)
+        self.ready = False
+        self._new = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._listening: dict[str, list[asyncio.Queue[tuple[str, Any]]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._room = number
+
+    async def start(self) -> None:
+        """Take up work that was left, and look for more until `stop`."""
+        self._loop = asyncio.get_running_loop()
+        for desk in self.desks.values():
+            await asyncio.to_thread(desk.jobs.beat)
+        self._keep(self._look())
+        self._keep(self._tick())
+        self.ready = True
+
+    async def stop(self) -> None:
+        """Let what runs end, and close everything."""
+        self.ready = False
+        await self.pool.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for desk in self.desks.values():
+            desk.close()
+
+    def announce(self) -> None:
+        """Say, from any thread, that there may be a job to run."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._new.set)
+
+    # --- work -------------------------------------------------------------------------------------
+
+    def _keep(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look(self) -> None:
+        running = 0
+
+        async def run(desk: Desk, job: Any) -> None:
+            nonlocal running
+            try:
+                await self.pool.run(desk.jobs, desk.order(job), self.say)
+            except DitherError as error:
+                log.warning("job %s: %s", job.id, type(error).__name__)
+                with suppress(DitherError):
+                    await asyncio.to_thread(desk.jobs.died, job.id)
+            finally:
+                running -= 1
+                self._new.set()
+
+        while True:
+            found = False
+            for desk in self.desks.values():
+                if running >= self._room:
+                    break
+                try:
+                    job = await asyncio.to_thread(desk.jobs.claim)
+                except DitherError as error:
+                    log.warning("jobs of %s: %s", desk.name, type(error).__name__)
+                    continue
+                if job is not None:
+                    found, running = True, running + 1
+                    self.say(job.id, "state", State.RUNNING.value)
+                    self._keep(run(desk, job))
+            if not found:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._new.wait(), LOOK)
+                self._new.clear()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            await self.pool.tidy()
+            for desk in self.desks.values():
+                try:
+                    await asyncio.to_thread(desk.jobs.beat)
+                    await asyncio.to_thread(desk.tidy)
+                    if await asyncio.to_thread(desk.take_up, True):
+                        log.info("policy %s: taken up", desk.name)
+                except DitherError as error:
+                    log.warning("policy %s: %s", desk.name, type(error).__name__)
+
+    # --- what is told of jobs ---------------------------------------------------------------------
+
+    def say(self, job: str, what: str, value: Any) -> None:
+        """Tell whoever listens; in the loop."""
+        for queue in self._listening.get(job, ()):
+            queue.put_nowait((what, value))
+
+    async def listen(self, desk: Desk, job: str) -> AsyncIterator[tuple[str, Any]]:
+        """What happens to a job, until it has ended."""
+        queue: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self._listening.setdefault(job, []).append(queue)
+        try:
+            last = None
+            while True:
+                found = await asyncio.to_thread(desk.jobs.get, job)
+                if found is None:
+                    return
+                if found.state.value != last:
+                    last = found.state.value
+                    yield "state", last
+                if found.state not in (State.WAITING, State.QUEUED, State.RUNNING):
+                    return
+                with suppress(TimeoutError):
+                    what, value = await asyncio.wait_for(queue.get(), 2 * LOOK)
+                    if what == "progress":
+                        yield what, value
+        finally:
+            self._listening[job].remove(queue)
+            if not self._listening[job]:
+                del self._listening[job]

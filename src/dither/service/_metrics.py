@@ -1,0 +1,50 @@
+"""What operators may see: counts of requests and of jobs, and nothing of what was asked.
+
+No time of a question is among it, nor a table's name: how long a question ran may tell of the data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+if TYPE_CHECKING:
+    from dither.service._endpoints import Endpoint
+    from dither.service._hall import Hall
+
+__all__ = ["Metrics"]
+
+
+class Metrics:
+    """The counts of one service.
+
+    Parameters
+    ----------
+    hall : Hall
+    """
+
+    def __init__(self, hall: Hall) -> None:
+        self._hall, self._registry = hall, CollectorRegistry()
+        self._requests = Counter(
+            "dither_requests",
+            "Requests by endpoint and status.",
+            ["method", "path", "status"],
+            registry=self._registry,
+        )
+        self._jobs = Gauge(
+            "dither_jobs", "Questions by state.", ["policy", "state"], registry=self._registry
+        )
+        self._ready = Gauge("dither_ready", "Whether questions run.", registry=self._registry)
+
+    def answered(self, endpoint: Endpoint, status: int) -> None:
+        """Count an answer."""
+        self._requests.labels(endpoint.method, endpoint.path, str(status)).inc()
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        self._ready.set(self._hall.ready)
+        for name, desk in self._hall.desks.items():
+            for state, number in desk.jobs.counted().items():
+                self._jobs.labels(name, state).set(number)
+        return generate_latest(self._registry)

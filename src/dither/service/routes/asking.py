@@ -1,0 +1,206 @@
+"""For whoever asks: what is public, what a question protects and costs, and asking it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dither._depth import deep
+from dither.errors import ArgumentError
+from dither.plan.schema import Kind
+from dither.policy._canonical import AROUND
+from dither.service._desk import price_data
+from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
+from dither.service._shared import balance_data, fact_data, public_document, reply, schema_data
+
+__all__ = ["ENDPOINTS", "QUESTION"]
+
+ASKERS = roles(ANALYST, OWNER)
+READERS = roles(ANALYST, OWNER, AUDITOR)
+
+WORDS = {
+    "sql": Field("text", "a question in SQL", most=100_000),
+    "ask": Field("list", "the calls that make a question, in place of sql", most=64),
+    "purpose": Field(
+        "text", "what it is asked for, where the policy has quotas of purposes", most=200
+    ),
+}
+PRICE = {
+    "epsilon": Field("number", "what it may cost; of SQL and of facts"),
+    "delta": Field("number", "what of delta it may cost; the policy's where left out"),
+    "confidence": Field("number", "of the intervals, 0.95 where left out"),
+}
+QUESTION = WORDS | PRICE
+
+
+def policy(asked: Asked) -> dict[str, Any]:
+    """What is public of the policy."""
+    session = asked.desk.session_of(asked.who) if asked.who.role in ASKERS else asked.desk.session
+    return {
+        "name": asked.desk.name,
+        "digest": session.policy.digest,
+        "policy": public_document(asked.desk.path, leave_out=AROUND),
+        "schema": schema_data(session),
+        "facts": [fact_data(fact) for fact in session.facts],
+        "analyst": session.analyst,
+        "role": asked.who.role.value,
+        "reads": session._opened.promises[0].unit,
+    }
+
+
+def explain(asked: Asked) -> dict[str, Any]:
+    """Who is protected, what is measured, and what it costs."""
+    question, _ = asked.desk.question(asked.who, asked.body)
+    named = {n: asked.body[n] for n in ("epsilon", "delta") if n in asked.body}
+    with deep():
+        found = question.explain(**named) if hasattr(question, "_asked_at") else question.explain()
+    return {"text": str(found), "tree": found.to_dict()}
+
+
+def preview(asked: Asked) -> dict[str, Any]:
+    """How far off answers will be."""
+    question, _ = asked.desk.question(asked.who, asked.body)
+    named: dict[str, Any] = {}
+    if "sizes" in asked.body:
+        named["sizes"] = asked.body["sizes"]
+    if "confidence" in asked.body:
+        named["confidence"] = float(asked.body["confidence"])
+    with deep():
+        if hasattr(question, "_asked_at"):
+            if "epsilon" not in asked.body:
+                raise ArgumentError("epsilon is missing")
+            found = question.preview(asked.body["epsilon"], asked.body.get("delta"), **named)
+        else:
+            found = question.preview(**named)
+    return {"text": str(found), "rows": reply(found)}
+
+
+def price(asked: Asked) -> dict[str, Any]:
+    """What a release would be charged, and how many more like it can be paid."""
+    request = asked.desk.request(asked.who, asked.body)
+    affordable = request.affordable()
+    return {
+        "price": price_data(request),
+        "digest": request.data.digest,
+        "affordable": str(affordable),
+        "waits": asked.desk._waits(asked.who, request),
+    }
+
+
+def balance(asked: Asked) -> dict[str, Any]:
+    """What the accounts that bear what is asked here have spent, and have left."""
+    session = asked.desk.session_of(asked.who, asked.body.get("purpose"))
+    session._opened.reservation = None
+    return {"balances": [balance_data(one) for one in session.balance()]}
+
+
+def public_rows(asked: Asked) -> dict[str, Any]:
+    """Values of a column of a public table."""
+    session = asked.desk.session
+    table = session.schema.table(asked.body["table"])
+    if table.private:
+        raise ArgumentError("table is private: its rows are shown to nobody")
+    facts = table.column(asked.body["column"])
+    values = session._engine.public_values(table.name, facts)
+    if facts.kind not in (Kind.TEXT, Kind.INTEGER, Kind.DATE):
+        raise ArgumentError("column must hold texts, whole numbers or dates")
+    plain = [v if v is None or isinstance(v, str | int) else v.isoformat() for v in set(values)]  # type: ignore[union-attr]
+    return {"values": plain}
+
+
+def release(asked: Asked) -> dict[str, Any]:
+    """Ask for a release: charged first, then run; its job says how it goes."""
+    job = asked.desk.ask(asked.who, asked.body)
+    asked.hall.announce()
+    return job.to_dict()
+
+
+def published(asked: Asked) -> dict[str, Any]:
+    """Earlier answers to the same request, free of charge."""
+    digest = asked.body.get("digest")
+    if digest is None:
+        digest = asked.desk.request(asked.who, asked.body).data.digest
+    return {"answers": asked.desk.published(asked.who, digest)}
+
+
+def reserve(asked: Asked) -> dict[str, Any]:
+    """Keep budget until an hour."""
+    session = asked.desk.session_of(asked.who, asked.body.get("purpose"))
+    found = session.reserve(
+        asked.body["epsilon"],
+        until=asked.body["until"],
+        delta=asked.body.get("delta", 0),
+        unit=asked.body.get("unit"),
+    )
+    return {"id": found.id, "text": str(found)}
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/policy", READERS, policy, "What is public of the policy."),
+    Endpoint("POST", "/explain", ASKERS, explain, "Who is protected, and how.", QUESTION),
+    Endpoint(
+        "POST",
+        "/preview",
+        ASKERS,
+        preview,
+        "How far off answers will be, before anything is spent.",
+        QUESTION | {"sizes": Field("list", "public numbers of rows in a group", most=100)},
+    ),
+    Endpoint("POST", "/price", ASKERS, price, "What a release would cost.", QUESTION),
+    Endpoint(
+        "GET",
+        "/balance",
+        ASKERS,
+        balance,
+        "What is spent, and what is left.",
+        {"purpose": WORDS["purpose"]},
+    ),
+    Endpoint(
+        "POST",
+        "/public-values",
+        ASKERS,
+        public_rows,
+        "The values of a column of a public table.",
+        {
+            "table": Field("text", "a public table", True, 200),
+            "column": Field("text", "a column of it", True, 200),
+        },
+    ),
+    Endpoint(
+        "POST",
+        "/releases",
+        ASKERS,
+        release,
+        "Ask for a release.",
+        QUESTION
+        | {
+            "token": Field("text", "names the request: asked again, it is charged once", most=200),
+            "reuse": Field("flag", "whether an earlier answer to the same request will do"),
+            "reservation": Field("text", "what the holder of a reservation knows", most=200),
+            "digest": Field("text", "of the request, as whoever asks understands it", most=128),
+        },
+        status=202,
+    ),
+    Endpoint(
+        "POST",
+        "/published",
+        ASKERS,
+        published,
+        "Earlier answers to the same request.",
+        QUESTION | {"digest": Field("text", "of the request", most=128)},
+    ),
+    Endpoint(
+        "POST",
+        "/reservations",
+        ASKERS,
+        reserve,
+        "Keep budget for whoever has the answer's id.",
+        {
+            "epsilon": Field("number", "what is kept", True),
+            "delta": Field("number", "what is kept of delta"),
+            "until": Field("text", "a date and hour, in UTC", True, 40),
+            "unit": Field("text", "of whose accounts", most=200),
+            "purpose": WORDS["purpose"],
+        },
+        status=201,
+    ),
+]

@@ -1,0 +1,248 @@
+"""Processes that run questions: started when they are needed, ended when they are not.
+
+A process runs one question at a time, so that one that takes too long is ended without another.
+Each keeps its own folder for temporary files, which nobody else may enter, and which goes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dither.service.work._jobs import Job, Jobs, State
+
+__all__ = ["Order", "Pool"]
+
+IDLE = 120.0
+"""Seconds after which a process that has nothing to run ends."""
+
+TOO_LONG = {
+    "kind": "EngineError",
+    "message": "the question took longer than it may, and was ended; what was charged stays "
+    "charged. Ask for less at once, or ask the data owner for more time",
+}
+ENDED = {
+    "kind": "EngineError",
+    "message": "the question was ended while it ran; what was charged stays charged",
+}
+
+Said = Callable[[str, str, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A job with what a process must know to run it.
+
+    Parameters
+    ----------
+    job : Job
+    policy : Path
+    policy_digest : str
+        What the service has taken up: another is refused.
+    timeout : float
+        Seconds.
+    owner : bool
+        Whether an owner asks.
+    """
+
+    job: Job
+    policy: Path
+    policy_digest: str
+    timeout: float
+    owner: bool = False
+
+    def line(self) -> bytes:
+        """What the process reads."""
+        job = self.job
+        body = {
+            "policy": str(self.policy),
+            "policy_digest": self.policy_digest,
+            "person": job.person,
+            "owner": self.owner,
+            "purpose": job.purpose,
+            "reservation": job.reservation,
+            "token": job.token,
+            "ask": job.draft.ask,
+            "requested": dict(job.draft.requested),
+            "digest": job.draft.digest,
+        }
+        return json.dumps(body).encode() + b"\n"
+
+
+@dataclass
+class _Process:
+    """One of them."""
+
+    process: asyncio.subprocess.Process
+    folder: str
+    used: float = field(default_factory=time.monotonic)
+
+    async def end(self) -> None:
+        """End it, whatever it does, and what it left on the disk."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Pool:
+    """The processes of one service, which run the jobs of all its policies.
+
+    Parameters
+    ----------
+    workers : int
+        How many at a time.
+    memory : int, optional
+        Bytes that each may take.
+    """
+
+    def __init__(self, workers: int, memory: int | None = None) -> None:
+        self._memory = memory
+        self._room = asyncio.Semaphore(workers)
+        self._free: list[_Process] = []
+        self._running: dict[str, _Process] = {}
+        self._cut: set[str] = set()
+        self._closed = False
+
+    async def run(self, jobs: Jobs, order: Order, said: Said) -> State:
+        """Run a job to its end, and write down how it ended.
+
+        Parameters
+        ----------
+        jobs : Jobs
+        order : Order
+        said : callable
+            Is told of the job's job_id, what happened, and what goes with it.
+        """
+        job_id = order.job.id
+        async with self._room:
+            process = await self._process()
+            self._running[job_id] = process
+            try:
+                state = await self._told(jobs, order, process, said)
+            finally:
+                self._running.pop(job_id, None)
+                if (
+                    process.process.returncode is None
+                    and not self._closed
+                    and job_id not in self._cut
+                ):
+                    process.used = time.monotonic()
+                    self._free.append(process)
+                else:
+                    await process.end()
+                    self._cut.discard(job_id)
+            said(job_id, "state", state.value)
+            return state
+
+    async def _told(self, jobs: Jobs, order: Order, process: _Process, said: Said) -> State:
+        job_id, ended = order.job.id, time.monotonic() + order.timeout
+        assert process.process.stdin is not None
+        assert process.process.stdout is not None
+        finish = _in_thread(jobs.finish)
+        try:
+            process.process.stdin.write(order.line())
+            await process.process.stdin.drain()
+            while True:
+                left = ended - time.monotonic()
+                line = await asyncio.wait_for(process.process.stdout.readline(), max(left, 0.001))
+                if not line:
+                    break
+                what, value = json.loads(line)
+                match what:
+                    case "progress":
+                        said(job_id, "progress", value)
+                    case "charged":
+                        await _in_thread(jobs.charged)(job_id, value)
+                        said(job_id, "charged", value)
+                    case "failed":
+                        await finish(job_id, State.FAILED, failure=value)
+                        return State.FAILED
+                    case "done":
+                        await finish(
+                            job_id, State.DONE, entry=value["entry"], replayed=value["replayed"]
+                        )
+                        return State.DONE
+        except TimeoutError:
+            self._cut.add(job_id)
+            await process.end()
+            await finish(job_id, State.ENDED, failure=TOO_LONG)
+            return State.ENDED
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        if job_id in self._cut:
+            await finish(job_id, State.ENDED, failure=ENDED)
+            return State.ENDED
+        state: State = await _in_thread(jobs.died)(job_id)
+        return state
+
+    async def end(self, job_id: str) -> bool:
+        """End a job that runs here; whether there was one."""
+        process = self._running.get(job_id)
+        if process is None:
+            return False
+        self._cut.add(job_id)
+        await process.end()
+        return True
+
+    async def _process(self) -> _Process:
+        while self._free:
+            found = self._free.pop()
+            if found.process.returncode is None:
+                return found
+            await found.end()
+        folder = tempfile.mkdtemp(prefix="dither-work-")  # for this user alone
+        limit = [] if self._memory is None else [str(self._memory)]
+        started = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "dither.service.work._run",
+            *limit,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": folder},
+            start_new_session=True,
+        )
+        return _Process(started, folder)
+
+    async def tidy(self, idle: float = IDLE) -> None:
+        """End processes that have had nothing to run for so many seconds."""
+        now = time.monotonic()
+        old = [one for one in self._free if now - one.used >= idle]
+        self._free = [one for one in self._free if now - one.used < idle]
+        for one in old:
+            await one.end()
+
+    async def close(self, patience: float = 30.0) -> None:
+        """Let what runs come to an end, for so many seconds, and end all processes.
+
+        A job that is cut off here is run again by whoever takes over.
+        """
+        self._closed = True
+        until = time.monotonic() + patience
+        while self._running and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        for one in [*self._running.values(), *self._free]:
+            await one.end()
+        self._free.clear()
+
+
+def _in_thread(call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A call that waits for the disk, off the loop."""
+
+    async def called(*args: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(call, *args, **named)
+
+    return called

@@ -1,0 +1,189 @@
+"""One question, run in a process that runs nothing else meanwhile.
+
+It speaks lines of JSON: what to run comes in, and what became of it goes out. Nothing of an answer
+does: that is in the ledger, from which the service reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from dither._depth import deep
+from dither.errors import DitherError, EngineError, PolicyError, TokenError
+from dither.session._opened import UNSTORED
+from dither.session._recipe import Recipe
+from dither.session._request import Request, request_of
+from dither.session._session import Session, open_for_all
+
+__all__ = ["Runner", "main", "released"]
+
+CHANGED = (
+    "the question is no longer the one that was asked: the policy, or what it learned, changed "
+    "meanwhile. Nothing was charged; ask again"
+)
+
+Tell = Callable[[str, Any], None]
+
+
+def released(request: Request, token: str, reuse: bool, tell: Tell) -> tuple[int, bool]:
+    """Pass the steps of a release, so that its answer is in the ledger when this returns.
+
+    Parameters
+    ----------
+    request : Request
+    token : str
+    reuse : bool
+    tell : callable
+        Is told the number of the charge's entry, once there is one.
+
+    Returns
+    -------
+    (int, bool)
+        The number of the entry, and whether it was there before.
+
+    Raises
+    ------
+    DitherError
+        As `Request.release`; or the answer could not be stored, and is lost.
+    """
+    try:
+        earlier = request.replay(token)
+        if earlier is not None:
+            return _entry(earlier.content), True
+        found = request.published() if reuse else []
+        if found:
+            return _entry(found[-1].content), True
+        certificate = request.rehearse()
+        charged = request.charge(token)
+        tell("charged", charged.entry)
+        if charged.replayed:
+            return charged.entry, True
+        answered = request.store(charged, request.answer(charged, certificate))
+    except TokenError:
+        # Charged, and cut off before it was answered.
+        answered = request.resume(token)
+    if not answered.stored:
+        raise EngineError(UNSTORED)
+    return _entry(answered.content), False
+
+
+def _entry(content: Any) -> int:
+    return int(content["certificate"]["ledger"]["entry"])
+
+
+class Runner:
+    """Sessions by policy, opened when they are first needed, and what is run in them.
+
+    Parameters
+    ----------
+    tell : callable
+        Is told what becomes of a job: a word, and what goes with it.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._opened: dict[str, Session] = {}
+        self._last = -1.0
+
+    def run(self, job: dict[str, Any]) -> None:
+        """Run a job, and tell how it ended; whatever is raised is told by its kind alone."""
+        charged: list[int] = []
+
+        def tell(what: str, value: Any) -> None:
+            if what == "charged":
+                charged.append(value)
+            self._tell(what, value)
+
+        try:
+            with deep():
+                entry, before = self._run(job, tell)
+        except DitherError as error:
+            self._tell("failed", {"kind": type(error).__name__, "message": str(error)})
+        except MemoryError:
+            self._tell("failed", _FAILED)
+        except Exception:
+            # Its words may hold data.
+            self._tell("failed", _FAILED if charged else _BROKEN)
+        else:
+            self._tell("done", {"entry": entry, "replayed": before})
+
+    def _run(self, job: dict[str, Any], tell: Tell) -> tuple[int, bool]:
+        whole = self._session(Path(job["policy"]), job["policy_digest"])
+        session = whole.asked_by(job["person"], job["purpose"], owner=job["owner"])
+        session._opened.reservation = job["reservation"]
+        asked, requested = Recipe.from_list(job["ask"]).made(session), job["requested"]
+        request = request_of(
+            asked,
+            session._opened,
+            requested["epsilon"],
+            requested["delta"],
+            requested["confidence"],
+            self._progress,
+        )
+        if request.data.digest != job["digest"]:
+            raise PolicyError(CHANGED)
+        return released(request, job["token"], bool(requested["reuse"]), tell)
+
+    def _session(self, policy: Path, digest: str) -> Session:
+        found = self._opened.get(str(policy))
+        if found is None or found.policy.digest != digest:
+            if found is not None:
+                found.close()
+            found = self._opened[str(policy)] = open_for_all(policy, progress=self._progress)
+        if found.policy.digest != digest:
+            raise PolicyError(
+                "the policy's file changed, and the service has not taken it up; nothing was "
+                "charged. Ask the data owner to have it read again"
+            )
+        return found
+
+    def _progress(self, share: Any) -> None:
+        done = share if isinstance(share, float | int) else getattr(share, "share", None)
+        if isinstance(done, float | int) and abs(done - self._last) >= 0.01:
+            self._last = float(done)
+            self._tell("progress", round(float(done), 3))
+
+    def close(self) -> None:
+        """Close every session."""
+        for session in self._opened.values():
+            session.close()
+
+
+_FAILED = {"kind": "EngineError", "message": "the question failed; what was charged stays charged"}
+_BROKEN = {"kind": "EngineError", "message": "the question failed before it was charged"}
+
+
+def main(lines: TextIO | None = None) -> None:
+    """Run the jobs that come in, one after the other, until no more come."""
+    # What libraries print must not stand among the lines that the service reads.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    if len(sys.argv) > 1:
+        _limit_memory(int(sys.argv[1]))
+
+    def tell(what: str, value: Any) -> None:
+        out.write(json.dumps([what, value]) + "\n")
+        out.flush()
+
+    runner = Runner(tell)
+    for line in lines or sys.stdin:
+        runner._last = -1.0
+        runner.run(json.loads(line))
+    runner.close()
+
+
+def _limit_memory(most: int) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+if __name__ == "__main__":
+    main()
