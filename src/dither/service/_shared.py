@@ -13,11 +13,11 @@ from typing import Any
 
 from dither.errors import PolicyError
 from dither.ledger import Entry
-from dither.ledger._balances import balance_to_dict as balance_data
 from dither.plan.schema import Kind, Schema
 from dither.policy._facts import Fact
 from dither.policy._policy import Policy, read_policy, schema_of
 from dither.privacy import Charge
+from dither.service._balances import balance_to_dict as balance_data
 from dither.session._recipe import from_plain, to_plain
 from dither.session._session import Session
 

@@ -19,7 +19,6 @@ from dither.engines import Engine
 from dither.errors import ArgumentError, EngineError, QueryError, UnsupportedError
 from dither.ledger import Entry
 from dither.ledger._accounts import Balances
-from dither.ledger._balances import balance_from_dict
 from dither.plan.answers import ExactAnswer
 from dither.plan.job import Job
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
@@ -27,6 +26,7 @@ from dither.policy._facts import Fact, with_facts
 from dither.policy._policy import Policy
 from dither.privacy import Charge, Promise
 from dither.query._builder import TableQuery
+from dither.service._balances import balance_from_dict
 from dither.service._shared import fact_from, policy_from, schema_from
 from dither.service.client._http import Calls, refusal
 from dither.session._opened import OpenedPolicy
