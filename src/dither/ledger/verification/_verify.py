@@ -21,7 +21,9 @@ from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger._chain import Head
 from dither.ledger._entries import FIRST, FORMAT, Record
 from dither.ledger.stores._store import Store, columns_of, entries, format_of, head, states, touches
-from dither.ledger.verification._walk import COLUMNS, Bad, Walk
+from dither.ledger.verification._rows import COLUMNS
+from dither.ledger.verification._standing import Bad
+from dither.ledger.verification._walk import Walk
 
 __all__ = ["Verification", "verify"]
 
