@@ -84,6 +84,9 @@ class PublicKey:
     def __hash__(self) -> int:
         return hash(self.text)
 
+    def __reduce__(self) -> tuple[type[PublicKey], tuple[str]]:
+        return PublicKey, (self.text,)
+
     def __repr__(self) -> str:
         return f"<public key {self.fingerprint}>"
 

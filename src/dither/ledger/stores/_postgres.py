@@ -48,7 +48,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from dither._environment import Secret, secret
+from dither._environment import PREFIX, Secret, secret
 from dither._postgres import Unreachable, check_driver, connect
 from dither.errors import DitherError, LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._place import LedgerSchema
@@ -141,6 +141,13 @@ class ServerStore(Store):
     def spot(self) -> tuple[Secret, str]:
         """The connection string and the schema."""
         return self._dsn, self._place.schema
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The connection string as it was when the ledger was opened; it may be another now."""
+        dsn = self._place.dsn
+        held = {dsn.removeprefix(PREFIX): self._dsn.reveal()}
+        return held if dsn.startswith(PREFIX) else {}
 
     def close(self) -> None:
         """Refuse every later call, and give back the connection."""

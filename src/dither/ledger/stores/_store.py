@@ -192,6 +192,11 @@ class Store(ABC):
     def spot(self) -> Hashable:
         """The same for all stores of this process that keep one ledger; never written down."""
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the environment of another process lacks that opens the same place."""
+        return {}
+
     @abstractmethod
     def fault(self, connection: Connection) -> str | None:
         """What is wrong with the tables themselves and with what guards them; ``None`` if nothing.

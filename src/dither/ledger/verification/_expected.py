@@ -73,6 +73,11 @@ class Expectation(Standing):
         self._unlocked: dict[str, Limits] = {}
         """Of the hour of the newest entry: windows of time, and what is unlocked by account."""
 
+    def forget(self) -> None:
+        """Drop what is only remembered for speed."""
+        for remembered in (self._read, self._groups, self._windows, self._unlocked):
+            remembered.clear()
+
     def _expected(self, row: Sequence[Any], index: Mapping[str, bool]) -> bool:
         """Whether a charge or an answer is word for word what was expected; then it is counted."""
         kind = row[KIND]

@@ -102,7 +102,7 @@ class Standing:
         numbers = (self.form, self.at, self.count, self.hash, self.time)
         tables = (self.tables_text, list(self.tables.items()))
         reserved = list(self.reservations.items())
-        return (*numbers, *tables, accounts, reserved, self.owner, self.notes)
+        return (*numbers, *tables, accounts, reserved, self.owner, list(self.notes))
 
     def _held(self, name: str, now: str) -> list[Held]:
         """What open reservations hold of an account."""

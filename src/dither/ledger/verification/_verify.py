@@ -11,17 +11,17 @@ hash of its ledger entry, and a chain without that entry is not the chain that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, null, select
+from sqlalchemy import Connection, select
 
-from dither.errors import DitherError, LedgerCorruptError
+from dither.errors import LedgerCorruptError
 from dither.ledger._chain import Head
-from dither.ledger._entries import FIRST, FORMAT, Record
-from dither.ledger.stores._store import Store, columns_of, entries, format_of, head, states, touches
-from dither.ledger.verification._rows import COLUMNS
+from dither.ledger._entries import FIRST, FORMAT
+from dither.ledger.stores._store import Store, entries, format_of, head, states, touches
+from dither.ledger.verification._batches import onward
+from dither.ledger.verification._helpers import Helpers
 from dither.ledger.verification._standing import Bad
 from dither.ledger.verification._walk import Walk
 
@@ -29,9 +29,6 @@ __all__ = ["Verification", "verify"]
 
 BATCH = 5000
 """So many entries are read in one transaction."""
-
-_TOGETHER = 1000
-"""So many accounts are looked up in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +68,51 @@ class Verification:
 
 
 def verify(store: Store, progress: Callable[[int, int], None] | None = None) -> Verification:
-    """Check the whole ledger; other processes may go on charging meanwhile."""
+    """Check the whole ledger; other processes may go on charging meanwhile.
+
+    A long one is walked in parts at the same time, each by a process of its own.
+    """
     walk = None
-    try:
-        with store.read() as connection:
-            walk = Walk(format_of(connection))
-            end = _head(connection)
-            if fault := store.fault(connection):
-                raise Bad(None, fault)
-            accounts = list(connection.execute(select(touches.c["account"]).distinct()).scalars())
-            held = _states(connection)
-        while walk.count < end.count:
+    with Helpers() as helpers:
+        try:
             with store.read() as connection:
-                _batch(walk, end, accounts, connection)
-            if progress is not None:
-                progress(walk.count, end.count)
-        if walk.hash != end.hash:
-            raise Bad(max(end.count - 1, 0), "changed: the head of the ledger knows another hash")
-        if walk.at != walk.form:
-            raise Bad(0, "of another format than what keeps it")
-        for name in list(walk.accounts):
-            walk.within_caps(name)
-        _hold_states(walk, held)
-    except Bad as bad:
-        count, last = (0, FIRST) if walk is None else (walk.count, walk.hash)
-        return Verification(False, count, bad.number, bad.problem, last)
-    except LedgerCorruptError:
-        problem = "it cannot be read here"
-        count, last = (0, FIRST) if walk is None else (walk.count, walk.hash)
-        return Verification(False, count, count, problem, last)
-    return Verification(True, walk.count, None, None, walk.hash, tuple(walk.notes))
+                walk = Walk(format_of(connection))
+                end = _head(connection)
+                helpers.begin(store, end.count, BATCH)
+                if fault := store.fault(connection):
+                    raise Bad(None, fault)
+                accounts = list(
+                    connection.execute(select(touches.c["account"]).distinct()).scalars()
+                )
+                held = _states(connection)
+
+            def told(done: int) -> None:
+                if progress is not None:
+                    progress(done, end.count)
+
+            for helper in helpers.running:
+                onward(walk, store, accounts, helper.start, BATCH, told)
+                reply = helper.reply(told)
+                if reply is not None and reply.seam == walk.compared():
+                    walk = reply.walk
+                    reply.hold()
+            onward(walk, store, accounts, end.count, BATCH, told)
+            if walk.hash != end.hash:
+                problem = "changed: the head of the ledger knows another hash"
+                raise Bad(max(end.count - 1, 0), problem)
+            if walk.at != walk.form:
+                raise Bad(0, "of another format than what keeps it")
+            for name in list(walk.accounts):
+                walk.within_caps(name)
+            _hold_states(walk, held)
+        except Bad as bad:
+            count, last = (0, FIRST) if walk is None else (walk.count, walk.hash)
+            return Verification(False, count, bad.number, bad.problem, last)
+        except LedgerCorruptError:
+            problem = "it cannot be read here"
+            count, last = (0, FIRST) if walk is None else (walk.count, walk.hash)
+            return Verification(False, count, count, problem, last)
+        return Verification(True, walk.count, None, None, walk.hash, tuple(walk.notes))
 
 
 def _states(connection: Connection) -> dict[str, tuple[int, str]]:
@@ -136,50 +148,3 @@ def _head(connection: Connection) -> Head:
     if connection.execute(select(touches.c["entry"]).where(strays).limit(1)).first() is not None:
         raise Bad(None, "the index of accounts names entries that are gone")
     return Head(row.length, row.hash)
-
-
-def _batch(walk: Walk, end: Head, accounts: list[str], connection: Connection) -> None:
-    first, last = walk.count, min(walk.count + BATCH, end.count)
-    held = columns_of(connection)
-    number = held.c["number"]
-    columns = [held.c[name] if name in held.c else null().label(name) for name in COLUMNS]
-    rows = select(*columns).where((number >= first) & (number < last)).order_by(number)
-    records = _rows(connection, rows)
-    index: dict[int, dict[str, bool]] = {}
-    # By account: the index begins with it.
-    inside = (touches.c["entry"] >= first) & (touches.c["entry"] < last)
-    for at in range(0, len(accounts), _TOGETHER):
-        of = touches.c["account"].in_(accounts[at : at + _TOGETHER])
-        for account, entry, sets in _rows(connection, select(touches).where(of & inside)):
-            index.setdefault(entry, {})[account] = sets != 0
-    nothing: dict[str, bool] = {}
-    for row in records:
-        walk.step(
-            row, index.get(walk.count, nothing), lambda record: _diagnosis(record, connection)
-        )
-    if walk.count < last:
-        rest = connection.execute(
-            select(entries.c["number"]).where(entries.c["number"] > walk.count).limit(1)
-        ).scalar_one_or_none()
-        raise Bad(walk.count, "removed" if rest else "removed, with every entry after it")
-
-
-def _rows(connection: Connection, query: Select[Any]) -> Sequence[Sequence[Any]]:
-    """The rows of texts and whole numbers as the driver has them, of which there may be many."""
-    found: Sequence[Sequence[Any]] = connection.execute(query).cursor.fetchall()
-    return found
-
-
-def _diagnosis(record: Record, connection: Connection) -> str:
-    """Distinguish a moved entry from a changed one; slow, and only needed once."""
-    hashes = {row[0] for row in connection.execute(select(entries.c["hash"]))}
-    for number in range(len(hashes) + 1000):
-        try:
-            moved = record.computed_hash(number) == record.hash
-        except DitherError:
-            return "changed"
-        if moved and number != record.number:
-            if record.previous in hashes:
-                return f"reordered: what stands here was entry {number}"
-            return f"removed: what stands here was entry {number}"
-    return "changed"

@@ -2,8 +2,6 @@
 
 Most entries say what was expected word for word: `Expectation`. All others are read and looked at
 in full: `Walk._meaning`, which accepts all that the first accepts.
-
-It is long because one walk holds the state that all of its checks read.
 """
 
 from __future__ import annotations
@@ -218,12 +216,7 @@ class Walk(Expectation):
     def _signed(self, record: Record) -> None:
         """See that whoever changes a ledger may."""
         if record.kind == "owner":
-            owner = after_owner_entry(record, self.owner)
-            if owner is None:
-                raise Bad(self.count, "it names an owner, and whoever signed it may not")
-            self.owner = owner
-            if owner.before is not None:
-                self.notes.append(f"entry {self.count}: {owner.describe()}")
+            self.name_owner(record)
             return
         needed = self.owner is not None and record.kind in SIGNED
         if needed and record.signature is None:
@@ -234,6 +227,15 @@ class Walk(Expectation):
             raise Bad(self.count, "it is signed, and nobody's signature belongs there")
         if not self.owner.key.signed(PURPOSE, record.covered(), record.signature):
             raise Bad(self.count, "its signature is not the owner's")
+
+    def name_owner(self, record: Record) -> None:
+        """Take over the owner that an entry names, and note a recovery."""
+        owner = after_owner_entry(record, self.owner)
+        if owner is None:
+            raise Bad(record.number, "it names an owner, and whoever signed it may not")
+        self.owner = owner
+        if owner.before is not None:
+            self.notes.append(f"entry {record.number}: {owner.describe()}")
 
     def _caps(
         self,
