@@ -84,7 +84,8 @@ class Expectation(Standing):
         if row[TABLES] != self.tables_text or row[SIGNATURE] is not None or self.count == 0:
             return False
         if kind == "answer":
-            return bool(row[TOTALS] == "{}" and not index and row[BUDGET] is None)
+            said = row[BUDGET] is None and row[BLOCKS] is None
+            return bool(said and row[TOTALS] == "{}" and not index)
         time = row[TIME]
         if kind != "charge" or row[BUDGET] is not None or (time != self.time and self.at == FORMAT):
             return False
