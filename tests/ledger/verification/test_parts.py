@@ -270,8 +270,10 @@ class Raw:
 
 
 def altered(raw: Raw, number: int) -> None:
-    """What was spent is less, and the entry's hash fits."""
-    totals = raw.record(number).totals.replace('"epsilon":"', '"epsilon":"1', 1)
+    """What was spent is something else, and the entry's hash fits."""
+    said = raw.record(number).totals.replace('"epsilon":"', '"epsilon":"1', 1)
+    more = '{"x":{"delta":"0","epsilon":"1","rho":"0","rho_delta":"0"}}'
+    totals = more if said == "{}" else said
     raw.to.execute("UPDATE entries SET totals = ? WHERE number = ?", (totals, number))
     raw.chained(number)
 
