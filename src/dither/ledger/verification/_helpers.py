@@ -127,9 +127,9 @@ def parts(count: int, batch: int, processes: int) -> list[tuple[int, int]]:
     """
     if processes < 2 or count < LEAST:
         return []
-    whole = 3 * processes - 1
+    whole = 5 * processes - 1
     starts = sorted(
-        {count * (3 * place - 1) // whole // batch * batch for place in range(1, processes)} - {0}
+        {count * (5 * place - 1) // whole // batch * batch for place in range(1, processes)} - {0}
     )
     return list(zip(starts, [*starts[1:], count], strict=True))
 
