@@ -66,6 +66,12 @@ _ALLOWANCE = 8
 _WIDEST = 0.05
 """The largest smoothing for which its price is proved."""
 
+_FACTORS, _WIDER = (1.0, 2.5, 6.0), (15.0, 40.0, 100.0, 250.0)
+"""How many times wider than one likes the smoothing may be; and where a grid is wider still."""
+
+_MANY = 30
+"""Kinds from which it is: it errs by as much for each."""
+
 _FADED = 9.5
 """Deviations after which a Gaussian factor is below the tolerance, with room to spare."""
 
@@ -85,6 +91,12 @@ def _added(values: Array) -> float:
     whole = len(values) // _ROW * _ROW
     rows = values[:whole].reshape(-1, _ROW).sum(axis=1)
     return math.fsum([*rows.tolist(), *values[whole:].tolist()])
+
+
+def _fades(term: Term) -> bool:
+    """Whether it has a bound of its own of what is cut."""
+    kind = type(term)
+    return kind.fade is not Term.fade or kind.curvature is not Term.curvature
 
 
 class Contour:
@@ -126,6 +138,7 @@ class Contour:
         tilt: tuple[float, float] | None = None,
     ) -> None:
         self._dearest = dearest
+        self._given = terms
         self.terms = joined(terms)
         self.certified = False
         self.smoothing = 0.0
@@ -194,6 +207,8 @@ class Contour:
     def _prepare(self, log_size: float, smoothed: bool) -> int | None:
         """The period and the last node on the line Re t = self.c; None where there are too many."""
         c = self.c
+        if not (smoothed or any(map(_fades, self.terms))):
+            return None
         # A saddle's spread from the second difference of the exponent.
         step = 1e-2 * c
         k = self._moment(np.array([c - step, c, c + step]))
@@ -210,7 +225,7 @@ class Contour:
         most = _MOST * _ALLOWANCE
         sharp = self.terms
         # A wider Gaussian fades sooner and costs width, which is charged in either case.
-        for factor in (1.0, 2.5, 6.0):
+        for factor in _FACTORS if len(self._given) < _MANY else _FACTORS + _WIDER:
             self.smoothing = max(factor * wanted, _FADED * 1.05 / (self.step * most))
             # Wider is not covered by the bound of v.
             if self.smoothing > _WIDEST:

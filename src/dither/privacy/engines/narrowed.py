@@ -34,6 +34,9 @@ _SMOOTHED = 3e-6
 CHEAP, DEAREST = 2e5, 6e6
 """What a contour in doubles may cost where there is one in balls, and where there is none."""
 
+_NEAR = 1e-3
+"""Parts of epsilon by which a place may move without another smoothed contour being made for it."""
+
 _NEAREST = 1e-100
 """Places nearer to 0 are left to other engines."""
 _ATTEMPTS = 4
@@ -115,6 +118,9 @@ def settled(
         elif width < 1e-3:
             break
         if high - low <= (_SMOOTHED if smoothed else _NARROW) or attempt == attempts - 1:
+            break
+        # It was made for this place already.
+        if smoothed and attempt > 0 and abs(at - contour.start) <= _NEAR * at:
             break
         # A size that is known to e^3 is better than Chernoff's; a wilder one is not.
         size = low if high - low < 3 else None

@@ -20,6 +20,7 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import LatticeGaussian
 from dither.privacy.laws.discrete_gaussians import LEAST_V, DiscreteGaussiansTerm
 from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.many_losses import LIGHTEST, MOST, ManyLossesTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled.laplaces import LARGEST, SampledLaplacesTerm
 from dither.privacy.laws.sampled.line import SampledLineTerm
@@ -251,12 +252,18 @@ def _joined(given: tuple[Term, ...]) -> tuple[Term, ...]:
     # Laws that leave mass out have moments of their own, which a sum of atoms would miss.
     few = [t for t in few if len(t.losses) <= _VALUES and t.lost == 0 and t.moment is None]
     lattices = [t for t in terms if isinstance(t, LatticeGaussian) and t.law.v >= LEAST_V]
+    several = {id(t) for some in (few, lattices) if len(some) >= _KINDS for t in some}
+    others = [t for t in terms if isinstance(t, AtomTerm) and id(t) not in several]
+    others = [t for t in others if float(t.probabilities.max()) > LIGHTEST]
+    if sum(len(t.losses) for t in others) > MOST:
+        others = []
     makers: list[tuple[Sequence[Term], Callable[[], Term]]] = [
         (few, lambda: ManyAtomsTerm(few)),
         (
             lattices,
             lambda: DiscreteGaussiansTerm([t.law for t in lattices], [t.count for t in lattices]),
         ),
+        (others, lambda: ManyLossesTerm(others)),
         *((some, partial(_laplaces, some, way)) for way, some in _sampled_laplaces(terms)),
     ]
     for some, make in makers:

@@ -90,7 +90,7 @@ class Poisson(Part):
             return SampledGaussianTerm(multiplier, self.rate, removal, count, self.size)
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
-            swapped = self.base.term(not removal, 1)
+            swapped = base if self.base.symmetric else self.base.term(not removal, 1)
             found = _sampled_atoms(base, swapped, self.rate, removal, count)
             if isinstance(self.base, DiscreteGaussianNoise):
                 law = self.base.law()
