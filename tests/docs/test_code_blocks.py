@@ -105,8 +105,27 @@ def run_console(block: Block, compare: Compare) -> None:
         compare(done.stdout, expected, block)
 
 
+@contextlib.contextmanager
+def as_before() -> Iterator[None]:
+    """Modules that a page hides or replaces, and variables that it sets, are as they were."""
+    modules, variables = dict(sys.modules), dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in [name for name, module in sys.modules.items() if module is None]:
+            del sys.modules[name]
+        sys.modules.update(modules)
+        os.environ.clear()
+        os.environ.update(variables)
+
+
 def run_page(text: str, page: str, compare: Compare = check) -> None:
-    """Run every block of a page; the current folder is the page's own."""
+    """Run every block of a page; the current folder is the page's own, and nothing else is kept."""
+    with as_before():
+        _run_page(text, page, compare)
+
+
+def _run_page(text: str, page: str, compare: Compare) -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
     for block in blocks(text):
@@ -176,6 +195,36 @@ def test_runner_fails(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     with pytest.raises((AssertionError, ZeroDivisionError, ValueError)):
         run_page(text, "page.md")
+
+
+@pytest.mark.parametrize("ends", ["", "1 / 0\n"])
+def test_a_page_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    """Libraries that it hides are there for whoever comes next, and no variable of it is set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    monkeypatch.setenv("OF_TESTS", "kept")
+    page = f"""
+<!-- setup:
+import os, sys
+sys.modules["json"] = sys.modules["this"] = None
+os.environ["OF_TESTS"] = os.environ["OF_A_PAGE"] = "set"
+-->
+```python
+try:
+    import json
+except ImportError:
+    print("hidden")
+{ends}```
+```text
+hidden
+```
+"""
+    with pytest.raises(ZeroDivisionError) if ends else contextlib.nullcontext():
+        run_page(page, "page.md")
+    assert sys.modules["json"] is json
+    assert "this" not in sys.modules
+    assert os.environ["OF_TESTS"] == "kept"
+    assert "OF_A_PAGE" not in os.environ
 
 
 def test_runner_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
