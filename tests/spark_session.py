@@ -13,6 +13,7 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -65,7 +66,10 @@ def spark_session() -> Any:
     builder = SparkSession.builder.master("local[2]").appName("tests of dither")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    before = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    # Tests of Ctrl-C, which have nothing to do with Spark, may come after it.
+    signal.signal(signal.SIGINT, before)
 
     def stop() -> None:
         session.stop()

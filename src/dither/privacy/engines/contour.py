@@ -31,6 +31,7 @@ The lower end is what is left. The interval's width is of second order in s.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -138,7 +139,6 @@ class Contour:
         tilt: tuple[float, float] | None = None,
     ) -> None:
         self._dearest = dearest
-        self._given = terms
         self.terms = joined(terms)
         self.certified = False
         self.smoothing = 0.0
@@ -158,9 +158,10 @@ class Contour:
         last = None
         # A heavy tail (sparse samples) has no moments far beyond the saddle, so aliases there are
         # only proved small by a long period; a lower line does as well with a shorter one.
-        for part in _LINES:
+        widths = [_FACTORS, _WIDER] if smoothed and len(terms) >= _MANY else [_FACTORS]
+        for factors, part in itertools.product(widths, _LINES):
             self.c = c * part
-            last = self._prepare(size, smoothed)
+            last = self._prepare(size, factors if smoothed else ())
             # The first line that has a proof is taken; which it is matters for time alone.
             if last is not None:
                 break
@@ -204,10 +205,13 @@ class Contour:
             self._farthest = float(np.abs(away).max())
         self.t, self.exponent, self.slack = self.t[kept], self.exponent[kept], self.slack[kept]
 
-    def _prepare(self, log_size: float, smoothed: bool) -> int | None:
-        """The period and the last node on the line Re t = self.c; None where there are too many."""
+    def _prepare(self, log_size: float, factors: Sequence[float]) -> int | None:
+        """The period and the last node on the line Re t = self.c; None where there are too many.
+
+        By a Gaussian of the first of these widths that has few enough, if any are given.
+        """
         c = self.c
-        if not (smoothed or any(map(_fades, self.terms))):
+        if not (factors or any(map(_fades, self.terms))):
             return None
         # A saddle's spread from the second difference of the exponent.
         step = 1e-2 * c
@@ -217,7 +221,7 @@ class Contour:
         )
         if not self._choose_period(spread, log_size):
             return None
-        if not smoothed:
+        if not factors:
             last = self._choose_end(float(k[1]), log_size, _MOST)
             return last if last is not None and self._price_of(last) <= self._dearest else None
         # Off by about s²·(1 + c) in epsilon: some billionths of it, where nodes allow.
@@ -225,7 +229,7 @@ class Contour:
         most = _MOST * _ALLOWANCE
         sharp = self.terms
         # A wider Gaussian fades sooner and costs width, which is charged in either case.
-        for factor in _FACTORS if len(self._given) < _MANY else _FACTORS + _WIDER:
+        for factor in factors:
             self.smoothing = max(factor * wanted, _FADED * 1.05 / (self.step * most))
             # Wider is not covered by the bound of v.
             if self.smoothing > _WIDEST:
