@@ -460,6 +460,31 @@ def many() -> None:
         ("discrete Gaussians, σ 1 to 10", "discrete Gaussian", ((1.0, 10.0),)),
         ("discrete Gaussians, σ 5 to 50", "discrete Gaussian", ((5.0, 50.0),)),
         ("discrete Gaussians, σ 20 to 60", "discrete Gaussian", ((20.0, 60.0),)),
+        (
+            "sampled discrete Gaussians, σ 1 to 10, q .01 to .04",
+            "sampled discrete Gaussian",
+            ((1.0, 10.0), (0.01, 0.04)),
+        ),
+        (
+            "sampled discrete Gaussians, σ 5 to 50, q .01 to .1",
+            "sampled discrete Gaussian",
+            ((5.0, 50.0), (0.01, 0.1)),
+        ),
+        (
+            "sampled discrete Laplaces, scales 1 to 4, q .01",
+            "sampled discrete Laplace",
+            ((1.0, 4.0), (0.01, 0.01)),
+        ),
+        (
+            "the same moved by 100, scales 500 to 2,000, q .01 to .1",
+            "sampled moved Laplace",
+            ((500.0, 2000.0), (0.01, 0.1)),
+        ),
+        (
+            "discrete Laplaces moved by 100, scales 1,000 to 6,000",
+            "moved Laplace",
+            ((1000.0, 6000.0),),
+        ),
     ):
         x = [i / 300 for i in range(300)]
         columns = [[low + (high - low) * p for p in x] for low, high in pairs]
@@ -470,10 +495,32 @@ def many() -> None:
         "discrete Gaussian": privacy.discrete_gaussian,
         "sampled Gaussian": lambda s, g: privacy.gaussian(s).poisson(g),
         "sampled Laplace": lambda s, g: privacy.laplace(s).poisson(g),
+        "sampled discrete Gaussian": lambda s, g: privacy.discrete_gaussian(s).poisson(g),
+        "sampled discrete Laplace": lambda s, g: privacy.discrete_laplace(s).poisson(g),
+        "moved Laplace": lambda s: privacy.discrete_laplace(s, sensitivity=100),
+        "sampled moved Laplace": lambda s, g: privacy.discrete_laplace(s, sensitivity=100).poisson(
+            g
+        ),
     }
+    x = [i / 100 for i in range(100)]
+    mixed = [
+        *(privacy.discrete_gaussian(1 + 9 * p).poisson(0.01 + 0.03 * p) for p in x),
+        *(privacy.laplace(1 + 3 * p).poisson(0.01) for p in x),
+        *(privacy.discrete_laplace(5 + 15 * p).poisson(0.01 + 0.09 * p) for p in x),
+    ]
+    losses = [
+        (
+            title,
+            privacy.compose(*(makers[make](*one) for one in parameters)),
+            make,
+            parameters,
+            peer,
+        )
+        for title, make, parameters, peer in rows
+    ]
+    losses.append(("100 of each of three sampled kinds", privacy.compose(*mixed), "", [], False))
     print("\nkinds that are all different, ε at δ=1e-6 (reach: 1 s for 300)")
-    for title, make, parameters, peer in rows:
-        loss = privacy.compose(*(makers[make](*one) for one in parameters))
+    for title, loss, make, parameters, peer in losses:
         times = []
         for _ in range(3):
             side.cache_clear()
@@ -482,7 +529,7 @@ def many() -> None:
             times.append(time.process_time() - start)
         taken = min(times)
         width = (bound.upper - bound.lower) / bound.upper
-        print(f"  {title:<46} ε={bound.upper:<14.9g} width {width:7.1e} {taken:7.2f} s", end="")
+        print(f"  {title:<59} ε={bound.upper:<14.9g} width {width:7.1e} {taken:7.2f} s", end="")
         if peer and installed("dp_accounting"):
             start = time.process_time()
             found = pld_many(make, parameters)()
