@@ -158,7 +158,10 @@ class Contour:
         last = None
         # A heavy tail (sparse samples) has no moments far beyond the saddle, so aliases there are
         # only proved small by a long period; a lower line does as well with a shorter one.
-        widths = [_FACTORS, _WIDER] if smoothed and len(terms) >= _MANY else [_FACTORS]
+        widths = [_FACTORS]
+        if smoothed and len(terms) >= _MANY:
+            # A lower line before a wider Gaussian.
+            widths += [(factor,) for factor in _WIDER]
         for factors, part in itertools.product(widths, _LINES):
             self.c = c * part
             last = self._prepare(size, factors if smoothed else ())
