@@ -14,7 +14,7 @@ from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.grid import Grid
 from dither.privacy.laws.atoms import AtomTerm, shifted_noise
 from dither.privacy.laws.many_atoms import joined
-from dither.privacy.laws.many_losses import ManyLossesTerm
+from dither.privacy.laws.sampled.many_losses import ManyLossesTerm
 
 
 def sampled(n, removal, least=0.6, most=5.0):

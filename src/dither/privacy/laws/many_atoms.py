@@ -20,10 +20,10 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.discrete_gaussian import LatticeGaussian
 from dither.privacy.laws.discrete_gaussians import LEAST_V, DiscreteGaussiansTerm
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.many_losses import LIGHTEST, MOST, ManyLossesTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled.laplaces import LARGEST, SampledLaplacesTerm
 from dither.privacy.laws.sampled.line import SampledLineTerm
+from dither.privacy.laws.sampled.many_losses import LIGHTEST, MOST, ManyLossesTerm
 from dither.privacy.laws.sampled.mixture import SampledTerm
 from dither.privacy.laws.term import EPS, FADED, UNKNOWN, Array, Complex, Term, paired
 
