@@ -158,7 +158,7 @@ class Contour:
         last = None
         # A heavy tail (sparse samples) has no moments far beyond the saddle, so aliases there are
         # only proved small by a long period; a lower line does as well with a shorter one.
-        widths = [_FACTORS]
+        widths: list[tuple[float, ...]] = [_FACTORS]
         if smoothed and len(terms) >= _MANY:
             # A lower line before a wider Gaussian.
             widths += [(factor,) for factor in _WIDER]

@@ -234,7 +234,7 @@ class ManyLossesTerm(Term):
                 grid = np.zeros((last - first, int(np.diff(ends[first : last + 1]).max())))
                 grid[rows, columns] = values[kept[some]]
                 filled.append(grid)
-            yield slice(first, last), *filled
+            yield slice(first, last), filled[0], filled[1], filled[2]
 
     def _found(
         self,
