@@ -27,7 +27,8 @@ def balance_to_dict(balance: Balance) -> dict[str, Any]:
     Examples
     --------
     >>> from dither.accounting import BudgetFilter
-    >>> held = Balance.of("a", Promise("patient"), BudgetFilter(1), Charge.pure("0.25"), None)
+    >>> whom = Promise("patient")
+    >>> held = Balance.of("a", whom, BudgetFilter(1), Charge(promise=whom), None)
     >>> balance_from_dict(balance_to_dict(held)) == held
     True
     """

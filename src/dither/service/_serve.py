@@ -113,6 +113,7 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
         timeout_graceful_shutdown=30,
         limit_concurrency=1000,
         lifespan="on",
+        ws="none",
     )
     # Once it has ended as it was told to, uvicorn raises the signal again, as if nobody had.
     with suppress(KeyboardInterrupt):

@@ -65,6 +65,7 @@ __all__ = [
     "price_of",
     "request_of",
     "sizes_of",
+    "warn_caller",
 ]
 
 Content = Mapping[str, Any]
@@ -335,7 +336,7 @@ class Request:
         """Keep the answer beside its charge; where the ledger cannot, whoever asked is warned."""
         stored = self.opened.stored(charged, written)
         if not stored:
-            _warn_caller(UNSTORED)
+            warn_caller(UNSTORED)
         return AnsweredRequest(json.loads(written), stored=stored)
 
     def _replayed(self, charged: Charged) -> AnsweredRequest:
@@ -353,7 +354,7 @@ def _secret(charged: Charged) -> bytes:
     return words.words(4).tobytes()
 
 
-def _warn_caller(text: str) -> None:
+def warn_caller(text: str) -> None:
     """A warning at the line from which the package was called, however many of its frames below."""
     level, frame = 1, sys._getframe()
     own = __name__.partition(".")[0], "contextlib"  # `deep` is a decorator of that one's

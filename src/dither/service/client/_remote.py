@@ -8,6 +8,7 @@ makes the same question once more by the calls that made it, and compares what i
 from __future__ import annotations
 
 import functools
+import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +32,12 @@ from dither.service._shared import fact_from, policy_from, schema_from
 from dither.service.client._http import Calls, refusal
 from dither.session._opened import OpenedPolicy
 from dither.session._recipe import Recipe
-from dither.session._request import AnsweredRequest, Request, UnreleasedQuestion
+from dither.session._request import (
+    AnsweredRequest,
+    Request,
+    UnreleasedQuestion,
+    warn_caller,
+)
 from dither.session._session import Session
 from dither.sql.dates import read_date
 
@@ -155,8 +161,13 @@ class RemotePolicy(OpenedPolicy):
         return RemoteReservation(found["id"], found["text"])
 
     def published(self, promise: Promise, request: str) -> list[tuple[Entry, str]]:
-        """Not by entries: see `RemoteSession`."""
-        raise UnsupportedError("ask for reuse=True: earlier answers are looked for at the service")
+        """Earlier answers to one request that this asker may see, oldest first."""
+        found = self._calls.post("/published", {"digest": request})["answers"]
+        return [(_entry_at(one["time"]), json.dumps(one["content"])) for one in found]
+
+    def seen(self, promise: Promise) -> list[tuple[Entry, str]]:
+        """Answers to other requests stay at the service."""
+        return []
 
     def released(
         self, request: Request, recipe: Recipe | None, token: str | None, reuse: bool
@@ -177,13 +188,14 @@ class RemotePolicy(OpenedPolicy):
             "digest": request.data.digest,
         }
         if reuse:
-            found = self._calls.post("/published", {"digest": request.data.digest})["answers"]
+            found = request.published()
             if found:
-                return _answered(found[-1], True)
+                return found[-1]
         body["token"] = token or secrets.token_hex(16)
         job = self._calls.post("/releases", body)
         # It was asked before under this token.
         before = job["state"] == "done"
+        said = False
         until = None if self.wait is None else time.monotonic() + self.wait
         while "answer" not in job:
             if job["state"] in ENDED and job["state"] != "done":
@@ -193,12 +205,24 @@ class RemotePolicy(OpenedPolicy):
                     f"no answer yet: the question is {job['state']}, and goes on; ask again with "
                     f"token={body['token']!r}, which is charged once"
                 )
+            if job["state"] == "waiting" and not said:
+                said = True
+                warn_caller(
+                    "the question waits for the data owner, since it costs more than it may "
+                    "without asking them; nothing is spent yet"
+                )
             job = self._calls.get(f"/jobs/{job['id']}", wait=WAIT)
         if job["state"] == "done":
             return _answered(job["answer"], before or job["replayed"])
         if job["failure"] is not None:
             raise refusal(job["failure"]["kind"], job["failure"]["message"])
         raise QueryError(f"the question was {job['state']}; nothing was spent")
+
+
+def _entry_at(time: str) -> Entry:
+    when = datetime.fromisoformat(time)
+    nothing = (None, None, {}, None, None, None, None, None)
+    return Entry(0, when, "charge", (), *nothing, "")
 
 
 def _answered(found: Mapping[str, Any], replayed: bool) -> AnsweredRequest:
