@@ -46,6 +46,8 @@ class Hall:
         self._new = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listening: dict[str, list[asyncio.Queue[tuple[str, Any]]]] = {}
+        self.progress: dict[str, float] = {}
+        """By job that runs here: the share that is done."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._room = number
 
@@ -131,6 +133,10 @@ class Hall:
 
     def say(self, job: str, what: str, value: Any) -> None:
         """Tell whoever listens; in the loop."""
+        if what == "progress":
+            self.progress[job] = value
+        elif what == "state":
+            self.progress.pop(job, None)
         for queue in self._listening.get(job, ()):
             queue.put_nowait((what, value))
 

@@ -12,6 +12,7 @@ from tests.service.served import Served
 import dither
 from dither.errors import ArgumentError, BudgetError, QueryError, UnsupportedError
 from dither.service.client._http import UnreachableServiceError
+from dither.session._recipe import Recipe
 from dither.session._request import request_of
 
 COUNTS = 'SELECT "group", COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY "group"'
@@ -121,7 +122,16 @@ def test_refusals_are_those_of_the_library(served: Served, ann: Any) -> None:
     with pytest.raises(UnsupportedError, match="does not offer"):
         ann.table("visits").compare(None, 1, 1)
     with pytest.raises(ArgumentError, match="cannot be sent"):
-        ann.table("visits").marginals([[object()]], epsilon=1)
+        Recipe(()).then("table", (object(),), {}).to_list()
+
+
+def test_progress_is_told(served: Served) -> None:
+    """A program is told that its question is done, whatever it was told before."""
+    told: list[float] = []
+    with served.connect(progress=told.append) as session:
+        session.sql("SELECT COUNT(*) AS n FROM visits WHERE age < 41").release(1)
+    assert told[-1] == 1
+    assert told == sorted(told)
 
 
 def test_a_key_that_does_not_hold(served: Served) -> None:

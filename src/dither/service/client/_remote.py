@@ -36,6 +36,7 @@ from dither.session._request import (
     AnsweredRequest,
     Request,
     UnreleasedQuestion,
+    listener,
     warn_caller,
 )
 from dither.session._session import Session
@@ -195,7 +196,7 @@ class RemotePolicy(OpenedPolicy):
         job = self._calls.post("/releases", body)
         # It was asked before under this token.
         before = job["state"] == "done"
-        said = False
+        said, tell = False, listener(self._told)
         until = None if self.wait is None else time.monotonic() + self.wait
         while "answer" not in job:
             if job["state"] in ENDED and job["state"] != "done":
@@ -211,8 +212,12 @@ class RemotePolicy(OpenedPolicy):
                     "the question waits for the data owner, since it costs more than it may "
                     "without asking them; nothing is spent yet"
                 )
-            job = self._calls.get(f"/jobs/{job['id']}", wait=WAIT)
+            wait = WAIT if self._told is None else 1
+            job = self._calls.get(f"/jobs/{job['id']}", wait=wait)
+            if job.get("progress"):
+                tell(job["progress"])
         if job["state"] == "done":
+            tell(1.0)
             return _answered(job["answer"], before or job["replayed"])
         if job["failure"] is not None:
             raise refusal(job["failure"]["kind"], job["failure"]["message"])

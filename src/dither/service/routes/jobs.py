@@ -48,7 +48,7 @@ def one(asked: Asked) -> Job:
 
 def with_answer(asked: Asked, job: Job) -> dict[str, Any]:
     """A job, and its answer once it is done."""
-    found = job.to_dict()
+    found = job.to_dict() | {"progress": asked.hall.progress.get(job.id, 0.0)}
     if job.state is State.DONE:
         found["answer"] = asked.desk.answer(job)
     return found
