@@ -122,7 +122,7 @@ class RemotePolicy(OpenedPolicy):
     def __init__(
         self, policy: Policy, calls: Calls, asker: str, told: Callable[[float], None] | None
     ) -> None:
-        nothing: Any = None  # the ledger is at the service
+        nothing: Any = None  # its ledger is at the service
         super().__init__(policy, RemoteEngine(calls), nothing, {}, None, asker)
         self._calls, self._told = calls, told
         self.purpose: str | None = None
@@ -226,7 +226,7 @@ class RemotePolicy(OpenedPolicy):
 
 def _entry_at(time: str) -> Entry:
     when = datetime.fromisoformat(time)
-    nothing = (None, None, {}, None, None, None, None, None)
+    nothing: Any = (None, None, {}, None, None, None, None, None)
     return Entry(0, when, "charge", (), *nothing, "")
 
 
