@@ -48,6 +48,7 @@ __all__ = [
     "NoisePlan",
     "Noisy",
     "add_noise",
+    "noised",
     "on_grid",
     "plan_noise",
     "promise_of",
@@ -364,7 +365,7 @@ def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> 
     if plan.discovered:
         assert noise_plan.allocation is not None
         assert noise_plan.allocation.keys is not None
-        counts = _noised(exact[noise_plan.units], noise_plan.noises[noise_plan.units])
+        counts = noised(exact[noise_plan.units], noise_plan.noises[noise_plan.units])
         kept = np.flatnonzero(noise_plan.allocation.keys.shown(counts))
         kept = np.array(sorted(kept, key=lambda i: _rank(keys[i])), dtype=np.int64)
         keys = [keys[i] for i in kept]
@@ -396,7 +397,7 @@ def _measured(
             assert noise is not None
             noisy[i] = noise_plan.trees[i].measure(exact[i].dense(), noise)
         else:
-            noisy[i] = _noised(exact[i], noise_plan.noises[i])
+            noisy[i] = noised(exact[i], noise_plan.noises[i])
     return noisy
 
 
@@ -445,7 +446,7 @@ def on_grid(
     return grid
 
 
-def _noised(exact: npt.NDArray[Any], noise: AdditiveNoise | None) -> npt.NDArray[Any]:
+def noised(exact: npt.NDArray[Any], noise: AdditiveNoise | None) -> npt.NDArray[Any]:
     """Exact integers plus fresh noise; a public measurement has none."""
     if noise is None:
         return exact

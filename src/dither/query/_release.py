@@ -59,6 +59,7 @@ __all__ = [
     "Release",
     "answer_data",
     "decode",
+    "is_whole",
     "key_column",
     "release_data",
 ]
@@ -122,7 +123,7 @@ def answer_data(
             columns = post_columns(output.columns, calculated(recipe, confidence), kind)
         else:
             found = leaf(recipe, confidence)
-            columns = _output_columns(output.columns, found, _is_whole(recipe, plan))
+            columns = _output_columns(output.columns, found, is_whole(recipe, plan))
         sortable |= {c["name"]: [decode(v, c["kind"]) for v in c["values"]] for c in columns}
         made.extend(columns)
     by = [
@@ -209,7 +210,7 @@ def _output_columns(
     ]
 
 
-def _is_whole(recipe: Recipe, plan: Plan) -> bool:
+def is_whole(recipe: Recipe, plan: Plan) -> bool:
     """Whether an output is a whole number: a count, or what is made of counts alone."""
     return (
         isinstance(recipe, Linear)

@@ -190,11 +190,20 @@ class OpenedPolicy:
         return found
 
     def reserve(
-        self, amount: Charge, promise: Promise, until: datetime, blocks: BlockSet | None
+        self,
+        amount: Charge,
+        promise: Promise,
+        until: datetime,
+        blocks: BlockSet | None,
+        known: str | None = None,
     ) -> Reservation:
         """Keep an amount of every account of a unit, as `Ledger.reserve` does."""
         return self.ledger.reserve(
-            self.accounts(promise.unit), amount.promising(promise), until=until, blocks=blocks
+            self.accounts(promise.unit),
+            amount.promising(promise),
+            until=until,
+            blocks=blocks,
+            known=known,
         )
 
     def replay(self, promise: Promise, token: str | None, request: str) -> Charged | None:

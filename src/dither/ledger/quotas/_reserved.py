@@ -9,6 +9,7 @@ follows from the clock and from nothing that ran.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,8 +43,9 @@ __all__ = [
     "Reservation",
     "held_on",
     "is_reservation",
-    "new_secret",
+    "new_id",
     "open_reservations",
+    "read_id",
     "read_until",
     "room",
     "without_reservations",
@@ -103,10 +105,22 @@ def without_reservations(accounts: Iterable[str]) -> set[str]:
     return {name for name in accounts if not is_reservation(name)}
 
 
-def new_secret() -> tuple[str, str]:
-    """What a holder knows, and the hash that the ledger keeps of it."""
-    known = secrets.token_hex(16)
-    return known, holder_of(known)
+def new_id() -> str:
+    """What the holder of a reservation will know, and nobody else."""
+    return secrets.token_hex(16)
+
+
+def read_id(known: str) -> str:
+    """An id that `new_id` made.
+
+    Raises
+    ------
+    ArgumentError
+        It is another text: whoever could guess it could use the reservation.
+    """
+    if not isinstance(known, str) or not re.fullmatch(r"[0-9a-f]{32}", known):
+        raise ArgumentError("known must be an id as new_id makes it: 32 hexadecimal digits")
+    return known
 
 
 def holder_of(known: str) -> str:

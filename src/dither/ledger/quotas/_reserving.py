@@ -21,8 +21,9 @@ from dither.ledger.quotas._reserved import (
     Reservation,
     holder_of,
     is_reservation,
-    new_secret,
+    new_id,
     open_reservations,
+    read_id,
     read_until,
 )
 from dither.privacy._charge import Charge
@@ -63,6 +64,14 @@ class ReservingLedger(ChangedLedger):
             name = holder_account(connection, reservation, now)
             return self._account(connection, name).balance_at(now)
 
+    def now(self) -> datetime:
+        """The hour that an entry would have now, in UTC: none before that of the newest entry.
+
+        So a clock that is set back ends nothing anew, and what waits for an hour waits once.
+        """
+        with self._reading() as (_, at):
+            return datetime.fromisoformat(dated(at.time))
+
     def reserve(
         self,
         accounts: Sequence[str] | Mapping[str, Budget],
@@ -70,6 +79,7 @@ class ReservingLedger(ChangedLedger):
         *,
         until: datetime,
         blocks: BlockSet | None = None,
+        known: str | None = None,
     ) -> Reservation:
         """Keep an amount of every account, for whoever holds what this returns; or of none.
 
@@ -84,6 +94,9 @@ class ReservingLedger(ChangedLedger):
             at most 366 days. It is fixed for good.
         blocks : BlockSet, optional
             The blocks that it is kept of, where an account has a budget for each.
+        known : str, optional
+            The id that its holder will know: whoever wrote it down beforehand, as `new_id` made it,
+            finds the reservation again after a crash.
 
         Returns
         -------
@@ -109,11 +122,15 @@ class ReservingLedger(ChangedLedger):
             raise ArgumentError("accounts must not be reservations themselves")
         texts = caps_json(accounts)
         check_blocks(blocks)
-        known, holder = new_secret()
+        known = new_id() if known is None else read_id(known)
+        holder = holder_of(known)
         with self._writing() as writing:
             connection = writing.connection
             now = dated(writing.at.time)
             lapses = read_until(until, now)
+            for state in opened_reservations(connection, now):
+                if isinstance(state.budget, ReservedQuota) and state.budget.holder == holder:
+                    raise ArgumentError("known: there is an open reservation with this id already")
             self._open_missing(writing, texts, promise)
             # As a charge would be borne, which is then not made.
             self._bear(connection, names, cost, blocks, now)

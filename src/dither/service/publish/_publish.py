@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
     from dither.ledger import OwnerKey
 
-__all__ = ["Publication", "publish", "publish_content", "publish_entry", "verify_published"]
+__all__ = [
+    "Publication",
+    "check_audience",
+    "publish",
+    "publish_content",
+    "publish_entry",
+    "publish_total",
+    "verify_published",
+]
 
 OWN = ("line", "certificate")
 """Columns that each table has beside those of its release."""
@@ -258,37 +266,87 @@ def _written(
     history: bool,
     beside: Mapping[str, Given],
 ) -> Publication:
-    import polars as pl
-
     check_name(name)
     if not isinstance(history, bool):
         raise ArgumentError("history must be True or False")
     identity = str(certificate["digest"])
-    tables = []
+    tables, rows = [], []
     for suffix, frame in made.tables.items():
         whole = _whole(frame, identity, beside)
         tables.append(PublishedTable(check_name(name + suffix, longest=63), whole))
-    text = certificate.get("text") or {}
-    record = pl.DataFrame(
-        {
-            "id": [identity] * len(tables),
-            "name": [table.name for table in tables],
-            "published": [dt.datetime.now(dt.UTC).date()] * len(tables),
-            "question": [str(text.get("sql", ""))] * len(tables),
-            "promise": [_promised(certificate)] * len(tables),
-            "ledger": [str(certificate["ledger"]["id"])] * len(tables),
-            "entry": [int(certificate["ledger"]["entry"])] * len(tables),
-            "certificate": [json.dumps(certificate, ensure_ascii=False)] * len(tables),
-            "form": [
-                json.dumps({**made.form, "table": suffix, "beside": list(beside)})
-                for suffix in made.tables
-            ],
-            "answer": [None if made.answer is None else json.dumps(made.answer)] * len(tables),
-        },
-        schema_overrides={"answer": pl.String},
-    )
-    new = target.write(tables, record, history=history)
+        form = {**made.form, "table": suffix, "beside": list(beside)}
+        rows.append(_row(certificate, name + suffix, form, made.answer))
+    new = target.write(tables, _records(rows), history=history)
     return Publication(tuple(table.name for table in tables), identity, new)
+
+
+def publish_total(
+    frame: pl.DataFrame,
+    parts: Sequence[Mapping[str, Any]],
+    name: str,
+    to: Any,
+    beside: Mapping[str, Given],
+) -> Publication:
+    """Add a running count's total to those before it.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        One row: the total with its interval.
+    parts : sequence of mapping
+        The releases that it is the sum of, as the ledger keeps them, the newest last: its
+        certificate stands beside the total.
+    name, to, beside
+        As of `publish`.
+    """
+    target = opened_target(to)
+    certificates = [part["certificate"] for part in parts]
+    identity = str(certificates[-1]["digest"])
+    form = {
+        "kind": "running",
+        "table": "",
+        "beside": list(beside),
+        "value": frame.columns[0],
+        "parts": [str(one["digest"]) for one in certificates],
+    }
+    rows = [_row(certificates[-1], name, form, _rows_of(parts[-1]))]
+    for part, certificate in zip(parts[:-1], certificates[:-1], strict=True):
+        rows.append(_row(certificate, name, {"kind": "part"}, _rows_of(part)))
+    table = PublishedTable(check_name(name), _whole(frame, identity, beside))
+    new = target.write([table], _records(rows), history=True)
+    return Publication((name,), identity, new)
+
+
+def _rows_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A released table of one row, as `dither.verify` reads it."""
+    return {"rows": [{c["name"]: c["values"][0] for c in content["columns"]}]}
+
+
+def _row(
+    certificate: Mapping[str, Any], name: str, form: Mapping[str, Any], answer: Any
+) -> dict[str, Any]:
+    """What stands in the table of certificates."""
+    text = certificate.get("text") or {}
+    return {
+        "id": str(certificate["digest"]),
+        "name": name,
+        "published": dt.datetime.now(dt.UTC).date(),
+        "question": str(text.get("sql", "")),
+        "promise": _promised(certificate),
+        "ledger": str(certificate["ledger"]["id"]),
+        "entry": int(certificate["ledger"]["entry"]),
+        "certificate": json.dumps(certificate, ensure_ascii=False),
+        "form": json.dumps(dict(form)),
+        "answer": None if answer is None else json.dumps(answer),
+    }
+
+
+def _records(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    kinds = {"published": pl.Date, "entry": pl.Int64}
+    schema = {name: kinds.get(name, pl.String) for name in rows[0]}
+    return pl.DataFrame(list(rows), schema=schema)
 
 
 def _promised(certificate: Mapping[str, Any]) -> str:
@@ -394,11 +452,17 @@ def verify_published(to: Any, name: str, *, ledger: Any = None, key: Any = None)
         # Nobody's rows: what was replaced, or an answer that has none.
         if not part.height and (used or len(known) > 1):
             continue
-        said.append(_checked(part, row, ledger, key))
+        said.append(_checked(part, row, known, ledger, key))
     return said
 
 
-def _checked(part: pl.DataFrame, row: Mapping[str, Any], ledger: Any, key: Any) -> str:
+def _checked(
+    part: pl.DataFrame,
+    row: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, Any]],
+    ledger: Any,
+    key: Any,
+) -> str:
     try:
         certificate = json.loads(row["certificate"])
         form, answer = answered(row["form"], row["answer"])
@@ -419,6 +483,8 @@ def _checked(part: pl.DataFrame, row: Mapping[str, Any], ledger: Any, key: Any) 
         except (pl_error(), TypeError, ValueError):
             raise CertificateError("what is kept beside the certificate was changed") from None
         return str(verify(certificate, ledger, key=key, answer=answer))
+    if kind == "running":
+        return _total(part, form, known, ledger, key)
     text = str(verify(certificate, ledger, key=key, answer=answer))
     if answer is None:
         return f"{text}; the answer that the table follows from is not kept beside it"
@@ -431,6 +497,26 @@ def _checked(part: pl.DataFrame, row: Mapping[str, Any], ledger: Any, key: Any) 
     if not _same(_whole(made.tables[suffix], row["id"], {}).drop(*OWN), own):
         raise CertificateError("a value of the table is not one that follows from the answer")
     return f"{text}; the table follows from it"
+
+
+def _total(
+    part: pl.DataFrame,
+    form: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, Any]],
+    ledger: Any,
+    key: Any,
+) -> str:
+    """A running count's total is the sum of releases, each with its certificate."""
+    found = 0
+    for identity in form["parts"]:
+        if identity not in known:
+            raise CertificateError("a part of the total has no certificate beside the table")
+        certificate, answer = (json.loads(known[identity][n]) for n in ("certificate", "answer"))
+        verify(certificate, ledger, key=key, answer=answer)
+        found += answer["rows"][0][form["value"]]
+    if part.height != 1 or part[form["value"]].to_list() != [found]:
+        raise CertificateError("a total of the table is not the sum of its parts")
+    return f"a total is the sum of {len(form['parts'])} releases, whose certificates hold"
 
 
 _ANEW = ("marginals", "comparison", "synthetic", "model")

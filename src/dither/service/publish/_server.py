@@ -98,7 +98,8 @@ class ServerTarget(Target):
             wrote = True
         if CERTIFICATES not in there:
             self._create(connection, CERTIFICATES, record)
-        fresh = record.filter([identity not in known.get(name, ()) for name in record["name"]])
+        held = [i in known.get(n, ()) for i, n in record.select("id", "name").iter_rows()]
+        fresh = record.filter([not one for one in held])
         self._copy(connection, CERTIFICATES, fresh)
         return wrote
 
