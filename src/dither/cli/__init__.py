@@ -24,7 +24,9 @@ from dither.cli.policies.bounds_commands import bounds, check
 from dither.cli.policies.init_command import init
 from dither.cli.policies.ledger_commands import ledger, verify
 from dither.cli.policies.owner_commands import owner
+from dither.cli.policies.publish_command import publish
 from dither.cli.policies.registry_command import registry
+from dither.cli.policies.schedule_command import schedule
 from dither.cli.questions.hierarchy_command import hierarchy
 from dither.cli.questions.infer_command import infer
 from dither.cli.questions.learn_command import learn
@@ -142,6 +144,8 @@ for command in (
     hierarchy,
     verify,
     registry,
+    publish,
+    schedule,
     ledger,
     account,
     audit,

@@ -71,6 +71,8 @@ def made_of(release: Any, rows: int | None = None) -> Made:
     for name, make in _MAKERS.items():
         if name in kinds:
             return make(release) if name != "SyntheticModel" else _synthetic(release, rows)
+    if "UnreleasedQuestion" in kinds:
+        raise ArgumentError("release: it was not released yet: publish what .release() gives")
     if any(_ours(one) for one in type(release).__mro__):
         what = type(release).__name__
         raise ArgumentError(f"release: a {what} is no table; published are {KINDS}")

@@ -160,6 +160,8 @@ class ServerTarget(Target):
         import psycopg
 
         try:
+            # Else a server may leave out the last digits of a real.
+            connection.execute("SET extra_float_digits = 3")
             yield connection
         except psycopg.errors.DependentObjectsStillExist:
             failed = (

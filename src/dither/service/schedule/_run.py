@@ -16,13 +16,12 @@ import datetime as dt
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dither._notebook import Shown
 from dither.blocks._sets import BlockSet
-from dither.errors import ArgumentError, DitherError, LedgerError, PolicyError, TokenError
+from dither.errors import ArgumentError, BudgetError, DitherError, LedgerError, PolicyError, TokenError
 from dither.ledger.quotas._reserved import new_id
 from dither.privacy import Charge
 from dither.query._running import total_width
@@ -270,10 +269,15 @@ class Timetable:
             except LedgerError:
                 # It has lapsed, or was never made.
                 known = None
-        with nullcontext() if known is None else self.session.using(known):
+        if known is None:
+            return released(self.session, one, token)
+        try:
+            with self.session.using(known):
+                found = released(self.session, one, token)
+        except (ArgumentError, BudgetError):
+            # What was reserved was for another question or price: nothing was charged.
             found = released(self.session, one, token)
-        if known is not None:
-            state.forget(schedule.name, node.low, node.high)
+        state.forget(schedule.name, node.low, node.high)
         return found
 
     def _publish(

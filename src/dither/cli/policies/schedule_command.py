@@ -1,0 +1,80 @@
+"""``dither schedule``: questions that are released when their block closes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from dither.cli._options import FILE, Group
+from dither.errors import LedgerLockedError
+
+__all__ = ["schedule"]
+
+PAUSE = 300
+"""Seconds between two looks. Ledgers keep hours, so that more often would find no more."""
+
+
+@click.group(cls=Group)
+def schedule() -> None:
+    """Questions that are released when their block closes, once each."""
+
+
+@schedule.command(
+    short_help="Release what is due.",
+    epilog="""\b
+Example:
+  dither schedule run dither.toml --once     for a timer of the system
+""",
+)
+@click.argument("policy", type=FILE, default=Path("dither.toml"))
+@click.option("--once", is_flag=True, help="Look once, and end; 1 where anything failed.")
+def run(policy: Path, once: bool) -> None:
+    """Release what is due by POLICY's sections [schedule.NAME], and reserve what comes next.
+
+    What was missed is released in order, and nothing twice, however it was ended before.
+    """
+    import dither as dt
+    from dither.service import schedule as room
+
+    while True:
+        failed = False
+        try:
+            with dt.open(policy) as session:
+                for found in room.run_due(session):
+                    click.echo(str(found))
+                    failed = failed or found.status in ("failed", "lost", "waiting")
+                    failed = failed or bool(found.why)
+        except LedgerLockedError:
+            if once:
+                raise
+        if once:
+            sys.exit(1 if failed else 0)
+        time.sleep(PAUSE)
+
+
+@schedule.command(short_help="Show what is scheduled, and up to where it is done.")
+@click.argument("policy", type=FILE, default=Path("dither.toml"))
+def show(policy: Path) -> None:
+    """What POLICY's sections [schedule.NAME] say, and what each block costs."""
+    from dither._format import loss_text
+    from dither.policy._policy import read_policy
+    from dither.service import schedule as room
+
+    found = room.read_schedules(read_policy(policy).around.get("schedule", {}))
+    if not found:
+        click.echo("the policy has no [schedule.NAME]")
+    for one in found:
+        click.echo(f"{one.name}: every {one.every} from {one.begin.isoformat()}")
+        click.echo(f"  asks     {' '.join(one.sql.split())}")
+        cost = f"epsilon {loss_text(one.epsilon)}, delta {loss_text(one.delta)}"
+        if one.running:
+            many = f"{one.horizon:,} blocks, {one.levels} numbers for each at most"
+            cost += f" a block in all: {many}, epsilon {loss_text(one.each)} each"
+        else:
+            cost += " a block"
+        click.echo(f"  costs    {cost}")
+        click.echo(f"  closes   {one.delay} hours after the end of the block")
+        click.echo(f"  gives    {'published tables' if one.publish else 'answers in the ledger'}")
