@@ -39,6 +39,7 @@ from dither.plan.relations import Filter, KeyFilter, PublicJoin, Relation, Scan,
 from dither.policy._canonical import form
 from dither.privacy import Charge, Loss, Promise
 from dither.query._certificate import measurement_record
+from dither.query._explain import Explanation
 from dither.query._noise import NoisePlan, Noisy, noised, on_grid, plan_noise
 from dither.query._question import Question
 from dither.query._release import is_whole
@@ -143,6 +144,14 @@ class SummedQuestion(Question):
             raise QueryError("what it counts cannot be counted by block")
         self._apart = apart
 
+    def explain(self, epsilon: Any = None, delta: Any = None, **limits: Any) -> Explanation:
+        """As of the question of each block, which is what is charged."""
+        return Question(self._apart, self._opened).explain(epsilon, delta, **limits)
+
+    def loss(self, epsilon: Any, delta: Any = None) -> Loss:
+        """What a release would lose: for somebody with rows in all of its blocks."""
+        return self._loss(self._noise_plans(epsilon, delta)[1])
+
     def _noise_plans(self, epsilon: Any, delta: Any) -> tuple[NoisePlan, NoisePlan]:
         """Of what is released, and of what is charged: of one width, that of a step."""
         asked, share = self._budget(epsilon, delta)
@@ -212,7 +221,7 @@ def total_width(question: Question, epsilon: Fraction, number: int, confidence: 
     (recipe,) = plan.recipes
     assert isinstance(recipe, Linear)
     terms: list[tuple[float, Noise]] = [
-        (float(times), SummedNoise(noise, ((1.0, number),)))
+        (float(times), noise if number == 1 else SummedNoise(noise, ((1.0, number),)))
         for place, times in recipe.terms
         if (noise := noises[place]) is not None
     ]

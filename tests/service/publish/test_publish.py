@@ -132,7 +132,7 @@ def test_the_owner_says_that_answers_are_for_everybody(tmp_path: Path) -> None:
 
 def test_where_a_policy_has_an_owner_they_alone_publish(tmp_path: Path) -> None:
     """Their key is asked for, and another one refused."""
-    own, other = OwnerKey.generate(), OwnerKey.generate()
+    own, other = OwnerKey.make(), OwnerKey.make()
     mine = policy(tmp_path, owner={"public": own.public.text})
     sources = {"people": PEOPLE, "places": PLACES}
     with dither.open(mine, sources=sources, key=own) as session:

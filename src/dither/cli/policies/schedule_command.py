@@ -50,8 +50,10 @@ def run(policy: Path, once: bool) -> None:
         except LedgerLockedError:
             if once:
                 raise
+        if once and failed:
+            sys.exit(1)
         if once:
-            sys.exit(1 if failed else 0)
+            return
         time.sleep(PAUSE)
 
 
