@@ -172,9 +172,9 @@ class SummedQuestion(Question):
         part = Promise(f"{promise.unit}, in one block", promise.neighbours)
         loss = one.loss(neighbours=promise.neighbours).promising(part)
         many = loss.to_group(promise.unit, steps)
-        return many.with_charge(
-            Charge(charge.epsilon * steps, Fraction(0), None)
-        ).promising(promise)
+        return many.with_charge(Charge(charge.epsilon * steps, Fraction(0), None)).promising(
+            promise
+        )
 
     def _request(self, epsilon: Any, delta: Any, confidence: float) -> Request:
         of_all, of_each = self._noise_plans(epsilon, delta)

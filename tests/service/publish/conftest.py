@@ -10,6 +10,7 @@ import pytest
 import dither
 from service.publish.people import PEOPLE, PLACES, policy
 
+
 @pytest.fixture
 def session(tmp_path: Path) -> Any:
     """A session of that policy."""

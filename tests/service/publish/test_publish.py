@@ -1,4 +1,4 @@
-"""Published tables: every kind of release, whole or not at all, by name, and held to certificates."""
+"""Published tables: every kind of release, whole or not at all, and held to certificates."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 
 import dither
-from service.publish.people import PEOPLE, PLACES, policy
 from dither.errors import ArgumentError, CertificateError, LedgerError, PolicyError
 from dither.ledger import OwnerKey
 from dither.service.publish import publish, publish_entry, read_publish, verify_published
 from dither.service.publish._folder import FolderTarget
 from dither.service.publish._settings import opened_target
+from service.publish.people import PEOPLE, PLACES, policy
 
 BY_REGION = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region"
 
@@ -83,7 +83,7 @@ COLUMNS = {
 def test_every_kind_of_release_is_published_and_checked(
     session: Any, tmp_path: Path, kind: str
 ) -> None:
-    """Marginals and hierarchies as a table each; synthetic rows are marked, and have no interval."""
+    """Several tables where there are several; synthetic rows are marked, without intervals."""
     place = tmp_path / "released.duckdb"
     found = KINDS[kind](session)
     made = publish(found, kind, place)
@@ -200,7 +200,7 @@ def test_columns_that_would_be_one_are_refused(session: Any, tmp_path: Path) -> 
         "SELECT COUNT(*) AS n, COUNT(*) AS n_low FROM people",
         "SELECT COUNT(*) AS line FROM people",
     ):
-        with pytest.raises(ArgumentError, match="another name|other names"):
+        with pytest.raises(ArgumentError, match=r"another name|other names"):
             publish(session.sql(text).release(1), "twice", tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 
@@ -250,9 +250,7 @@ def test_a_file_that_another_program_holds_is_named(session: Any, tmp_path: Path
     assert opened_target(place).read("n").height == 1
 
 
-def test_what_is_cut_off_leaves_what_was_there(
-    session: Any, place: Any, monkeypatch: Any
-) -> None:
+def test_what_is_cut_off_leaves_what_was_there(session: Any, place: Any, monkeypatch: Any) -> None:
     """A crash in the middle: the old rows, or the new ones, and once more makes it whole."""
     first, second = (session.sql("SELECT COUNT(*) AS n FROM people").release(1) for _ in "ab")
     publish(first, "n", place, history=True)

@@ -25,6 +25,7 @@ from dither.service.publish import verify_published
 from dither.service.schedule import run_due
 from dither.service.schedule._run import Timetable
 from dither.service.schedule._state import ScheduleState
+from dither.service.schedule._totals import total_of
 from dither.session._opened import OpenedPolicy
 from dither.session._request import Request
 from ledger.clocks import ledgers_clock
@@ -168,9 +169,7 @@ def test_whatever_step_is_the_last(
             assert verify_published(tmp_path / "released", name, ledger=session.ledger)
 
 
-def test_a_failure_stops_nothing_else_and_is_charged_once(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_failure_stops_nothing_else_and_is_charged_once(tmp_path: Path, monkeypatch: Any) -> None:
     """One block that fails after its charge, and a schedule that asks for what is not there."""
     made = policy(tmp_path, daily={}, wrong={"sql": "SELECT COUNT(*) AS n FROM nothing"})
     real, calls = Request.answer, []
@@ -187,7 +186,10 @@ def test_a_failure_stops_nothing_else_and_is_charged_once(
             found = run_due(session, now=day(2))
         said = [(one.schedule, one.status) for one in found]
         assert said[:2] == [("daily", "failed"), ("daily", "released")]
-        assert {one for one in said if one[0] == "wrong"} == {("wrong", "failed"), ("wrong", "waiting")}
+        assert {one for one in said if one[0] == "wrong"} == {
+            ("wrong", "failed"),
+            ("wrong", "waiting"),
+        }
         assert len(charges(session.ledger)) == 2
         run_due(session, now=day(2))
         assert len(charges(session.ledger)) == 2
@@ -231,7 +233,7 @@ def test_what_is_reserved_cannot_be_spent_by_others(tmp_path: Path, monkeypatch:
 
 
 def test_a_running_count_is_the_sum_of_its_parts(tmp_path: Path) -> None:
-    """As many as the binary form has ones, with an interval of all; each day bears epsilon in all."""
+    """With an interval of all of them; each day bears epsilon in all."""
     with opened(policy(tmp_path, total=RUNNING)) as session:
         run_due(session, now=day(9))
         assert len(charges(session.ledger)) == 15
@@ -275,10 +277,12 @@ def test_a_number_that_is_missing_is_made_of_its_halves(tmp_path: Path, monkeypa
     with opened(policy(tmp_path, total=RUNNING)) as session:
         monkeypatch.setattr(Request, "charge", refuses)
         found = run_due(session, now=day(7))
-        timetable = Timetable(session)
-        (schedule,) = timetable.schedules
-        assert [one.block for one in found if one.status == "failed"] == ["2024-01-04", "2024-01-06"]
-        _, parts = timetable.total(schedule, 5)
+        (schedule,) = Timetable(session).schedules
+        assert [one.block for one in found if one.status == "failed"] == [
+            "2024-01-04",
+            "2024-01-06",
+        ]
+        _, parts = total_of(session, schedule, 5)
         assert len(parts) == 3
         monkeypatch.setattr(Request, "charge", real)
         assert not any(one.why for one in run_due(session, now=day(7)))

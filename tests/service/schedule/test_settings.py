@@ -53,7 +53,7 @@ def test_what_a_section_says() -> None:
 
 @pytest.mark.parametrize("number", range(1, 70))
 def test_dyadic_stretches_make_up_every_total_once(number: int) -> None:
-    """As many as the binary form has ones; each was ended by then, and is two of half its length."""
+    """As many as the binary form has ones; each had ended, and is two of half its length."""
     parts = parts_of(number)
     assert [n for one in parts for n in range(one.low, one.high + 1)] == list(range(1, number + 1))
     assert len(parts) == number.bit_count()

@@ -64,7 +64,7 @@ class DuckDBTarget(Target):
         if CERTIFICATES in there:
             self._same(connection, CERTIFICATES, record)
             for name, found in connection.execute(
-                f'SELECT name, id FROM "{CERTIFICATES}"'  # noqa: S608 - no part of it is given
+                f'SELECT name, id FROM "{CERTIFICATES}"'
             ).fetchall():
                 known.setdefault(name, set()).add(found)
         wrote = False
@@ -77,22 +77,22 @@ class DuckDBTarget(Target):
                 self._same(connection, table.name, table.frame)
                 if record["id"][0] in known[table.name]:
                     continue
-                connection.execute(f"INSERT INTO {name} SELECT * FROM read_parquet(?)", [source])  # noqa: S608 - checked
+                connection.execute(f"INSERT INTO {name} SELECT * FROM read_parquet(?)", [source])
             else:
                 connection.execute(f"DROP TABLE IF EXISTS {name}")
                 connection.execute(
-                    f"CREATE TABLE {name} AS SELECT * FROM read_parquet(?)",  # noqa: S608 - checked
+                    f"CREATE TABLE {name} AS SELECT * FROM read_parquet(?)",
                     [source],
                 )
             wrote = True
         source = _parquet(record, folder / "certificate.parquet")
         if CERTIFICATES not in there:
             connection.execute(
-                f'CREATE TABLE "{CERTIFICATES}" AS SELECT * FROM read_parquet(?) LIMIT 0',  # noqa: S608
+                f'CREATE TABLE "{CERTIFICATES}" AS SELECT * FROM read_parquet(?) LIMIT 0',
                 [source],
             )
         connection.execute(
-            f'INSERT INTO "{CERTIFICATES}" SELECT * FROM read_parquet(?) AS fresh WHERE NOT EXISTS '  # noqa: S608
+            f'INSERT INTO "{CERTIFICATES}" SELECT * FROM read_parquet(?) AS fresh WHERE NOT EXISTS '
             f'(SELECT 1 FROM "{CERTIFICATES}" AS held '
             "WHERE held.id = fresh.id AND held.name = fresh.name)",
             [source],

@@ -213,9 +213,7 @@ def _hierarchy(found: Any) -> Made:
 
 def _ranges(found: Any) -> Made:
     frame = found.frame
-    ends = [
-        f"{name}{end}" for name in ("estimate", "below") for end in ("", LOW, HIGH)
-    ]
+    ends = [f"{name}{end}" for name in ("estimate", "below") for end in ("", LOW, HIGH)]
     frame.columns = [*frame.columns[:-6], *ends]
     return Made({"": frame}, {"kind": "ranges"}, _answer(found))
 

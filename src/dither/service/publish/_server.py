@@ -74,7 +74,7 @@ class ServerTarget(Target):
         if CERTIFICATES in there:
             self._same(connection, CERTIFICATES, record)
             for name, found in connection.execute(
-                f"SELECT name, id FROM {self._place(CERTIFICATES)}"  # noqa: S608 - in quotes
+                f"SELECT name, id FROM {self._place(CERTIFICATES)}"
             ).fetchall():
                 known.setdefault(name, set()).add(found)
         wrote = False
@@ -89,7 +89,7 @@ class ServerTarget(Target):
             elif table.name in there and self._columns(connection, table.name) == _types(
                 table.frame
             ):
-                connection.execute(f"DELETE FROM {self._place(table.name)}")  # noqa: S608
+                connection.execute(f"DELETE FROM {self._place(table.name)}")
             else:
                 if table.name in there:
                     connection.execute(f"DROP TABLE {self._place(table.name)}")
@@ -111,9 +111,7 @@ class ServerTarget(Target):
             columns = self._columns(connection, name)
             if not columns:
                 raise ArgumentError(f"there is no published table {name!r}")
-            rows = connection.execute(
-                f"SELECT * FROM {self._place(name)}"  # noqa: S608 - in quotes
-            ).fetchall()
+            rows = connection.execute(f"SELECT * FROM {self._place(name)}").fetchall()
         kinds: Mapping[str, Any] = {
             "text": pl.String,
             "bigint": pl.Int64,

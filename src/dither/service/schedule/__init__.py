@@ -4,6 +4,8 @@
 - ``_periods``: stretches of time, and the stretches of twice that length that a running count adds.
 - ``_state``: what must survive a restart beside the ledger: ids of reservations.
 - ``_asking``: the question of one stretch of time, which reads that stretch alone.
+- ``_ahead``: the price of an open block is reserved.
+- ``_totals``: the total of a running count, of numbers that were released.
 - ``_run``: what is due is released, once.
 """
 

@@ -72,7 +72,8 @@ def asked(session: Session, schedule: DeclaredSchedule, node: Node) -> AskedPeri
     if calendar is None or calendar.every is None:
         raise PolicyError(
             f"{where}: what it reads has no budget for each stretch of time, so that none closes: "
-            'write [budget] per = "block", and the table\'s block = { column = "day", every = "day" }'
+            'write [budget] per = "block", and block = { column = "day", every = "day" } of the '
+            "table"
         )
     low, high = calendar.block_of(first), calendar.block_of(after)
     whole = isinstance(low, int) and isinstance(high, int)
@@ -100,6 +101,7 @@ def asked(session: Session, schedule: DeclaredSchedule, node: Node) -> AskedPeri
 def restricted(
     session: Session, schedule: DeclaredSchedule, first: dt.date, after: dt.date
 ) -> Question:
+    """The schedule's question of the rows from one day on and before another; not seen to be so."""
     text = schedule.sql
     if _FIRST.search(text) or _NEXT.search(text):
         text = _FIRST.sub(f"'{first.isoformat()}'", text)
@@ -129,7 +131,9 @@ def earlier(session: Session, token: str) -> Entry | None:
 
 def stored(session: Session, entry: Entry) -> dict[str, Any] | None:
     """What the ledger has as the answer of a charge; None where it has none."""
-    found = [a for e, a in session.ledger.answers_to(str(entry.request)) if e.number == entry.number]
+    found = [
+        a for e, a in session.ledger.answers_to(str(entry.request)) if e.number == entry.number
+    ]
     content: dict[str, Any] | None = json.loads(found[0]) if found else None
     return content
 

@@ -13,42 +13,39 @@ For each block these steps are passed, and each of them may be the last before a
 from __future__ import annotations
 
 import datetime as dt
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dither._notebook import Shown
-from dither.blocks._sets import BlockSet
-from dither.errors import ArgumentError, BudgetError, DitherError, LedgerError, PolicyError, TokenError
-from dither.ledger.quotas._reserved import new_id
-from dither.privacy import Charge
-from dither.query._running import total_width
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    DitherError,
+    LedgerError,
+    PolicyError,
+    TokenError,
+)
 from dither.service.publish._publish import check_audience, publish_content, publish_total
 from dither.service.publish._settings import DeclaredPublish, read_publish
+from dither.service.schedule._ahead import open_reservation, reserve
 from dither.service.schedule._asking import (
     AskedPeriod,
     asked,
     earlier,
     released,
-    restricted,
     stored,
     token_of,
 )
-from dither.service.schedule._periods import Node, ending_at, halves, parts_of
+from dither.service.schedule._periods import Node, ending_at
 from dither.service.schedule._settings import DeclaredSchedule, read_schedules
 from dither.service.schedule._state import ScheduleState
+from dither.service.schedule._totals import total_of
 
 if TYPE_CHECKING:
     from dither.session._session import Session
 
 __all__ = ["Outcome", "Timetable", "run_due"]
-
-GRACE = dt.timedelta(days=7)
-"""So long after a block has closed its reservation holds: whatever runs this may be down for days."""
-
-LONGEST = dt.timedelta(days=366)
 
 BLOCK = "block"
 """The column of published tables that says of which block a row is: its first day."""
@@ -63,8 +60,8 @@ class Outcome(Shown):
     schedule, block : str
     status : str
         ``"released"`` now, ``"done"`` before, ``"reserved"`` for when it closes, ``"waiting"``
-        without a reservation, ``"failed"``, which is tried again, or ``"lost"``: charged, without an
-        answer, for good.
+        without a reservation, ``"failed"``, which is tried again, or ``"lost"``: charged, without
+        an answer, for good.
     entries : tuple of int
         The charges of the ledger.
     why : str
@@ -83,7 +80,11 @@ class Outcome(Shown):
         found = f"{self.schedule} {self.block}: {self.status}"
         if self.entries:
             found += f", entries {', '.join(map(str, self.entries))}"
-        return found + (", published" if self.published else "") + (f"; {self.why}" if self.why else "")
+        return (
+            found
+            + (", published" if self.published else "")
+            + (f"; {self.why}" if self.why else "")
+        )
 
 
 def run_due(
@@ -176,7 +177,9 @@ class Timetable:
         if now is None:
             return clock
         if not isinstance(now, dt.datetime) or now.tzinfo is None:
-            raise ArgumentError("now must be a moment with a time zone, as datetime(..., tzinfo=UTC)")
+            raise ArgumentError(
+                "now must be a moment with a time zone, as datetime(..., tzinfo=UTC)"
+            )
         return min(now, clock)
 
     def _run(
@@ -200,7 +203,7 @@ class Timetable:
         if mark > done:
             state.set_mark(schedule.name, what, mark)
         if not schedule.running or ended < schedule.horizon:
-            yield self._ahead(schedule, ended + 1, now, state)
+            yield self._ahead(schedule, ended + 1, state)
 
     # --- a block that has closed ------------------------------------------------------------------
 
@@ -262,13 +265,7 @@ class Timetable:
         token: str,
         state: ScheduleState,
     ) -> Mapping[str, Any] | None:
-        known = state.known(schedule.name, node.low, node.high)
-        if known is not None:
-            try:
-                self.session.ledger.reserved(known)
-            except LedgerError:
-                # It has lapsed, or was never made.
-                known = None
+        known = open_reservation(self.session, schedule, node, state)
         if known is None:
             return released(self.session, one, token)
         try:
@@ -291,125 +288,20 @@ class Timetable:
             (content,) = contents.values()
             publish_content(content, schedule.name, self._to, history=True, beside=beside)
             return
-        frame, parts = self.total(schedule, number)
+        frame, parts = total_of(self.session, schedule, number)
         publish_total(frame, parts, schedule.name, self._to, beside)
-
-    # --- a running count --------------------------------------------------------------------------
-
-    def total(
-        self, schedule: DeclaredSchedule, number: int
-    ) -> tuple[Any, list[Mapping[str, Any]]]:
-        """The total of the first blocks, with its interval, and the releases that it is the sum of.
-
-        Raises
-        ------
-        LedgerError
-            A part was not released, or under another question, price or limits.
-        """
-        import polars as pl
-
-        found = [part for node in parts_of(number) for part in self._parts(schedule, node)]
-        value = sum(int(content["columns"][0]["values"][0]) for _, content in found)
-        question = asked(self.session, schedule, found[-1][0]).question
-        half = total_width(question, schedule.each, len(found), schedule.confidence)
-        name = str(found[-1][1]["outputs"][0])
-        frame = pl.DataFrame(
-            {
-                name: [value],
-                f"{name}_low": [math.floor(value - half)],
-                f"{name}_high": [math.ceil(value + half)],
-            },
-            schema=dict.fromkeys((name, f"{name}_low", f"{name}_high"), pl.Int64),
-        )
-        return frame, [content for _, content in found]
-
-    def _parts(
-        self, schedule: DeclaredSchedule, node: Node
-    ) -> list[tuple[Node, Mapping[str, Any]]]:
-        """A dyadic number; where it was never released, its halves."""
-        entry = earlier(self.session, token_of(schedule, node))
-        content = None if entry is None else stored(self.session, entry)
-        if content is not None:
-            self._check_same(schedule, node, content)
-            return [(node, content)]
-        smaller = halves(node)
-        if not smaller:
-            raise LedgerError(
-                f"schedule.{schedule.name}: {schedule.periods.label(node.low)} was not released, so "
-                "that this total is not known"
-            )
-        return [part for half in smaller for part in self._parts(schedule, half)]
-
-    def _check_same(
-        self, schedule: DeclaredSchedule, node: Node, content: Mapping[str, Any]
-    ) -> None:
-        request = asked(self.session, schedule, node).request
-        body = content["certificate"]
-        new = {
-            "question": request.question,
-            "requested": {n: request.requested[n] for n in ("epsilon", "delta")},
-            "measurements": list(request.record().measurements),
-        }
-        old = {
-            "question": body["question"],
-            "requested": {n: body["requested"][n] for n in ("epsilon", "delta")},
-            "measurements": body["measurements"],
-        }
-        if json.loads(json.dumps(new)) != old:
-            raise LedgerError(
-                f"schedule.{schedule.name} was changed since it began: its question, price, horizon "
-                "or limits are others, and numbers before and after do not add up; give the new one "
-                "another name"
-            )
 
     # --- a block that is open ---------------------------------------------------------------------
 
-    def _ahead(
-        self, schedule: DeclaredSchedule, number: int, now: dt.datetime, state: ScheduleState
-    ) -> Outcome:
+    def _ahead(self, schedule: DeclaredSchedule, number: int, state: ScheduleState) -> Outcome:
         """Reserve what the open block will cost when it closes."""
         label, why = schedule.periods.label(number), ""
         nodes = ending_at(number) if schedule.running else [Node(number, number)]
         for node in nodes:
             try:
-                self._reserve(schedule, node, now, state)
+                reserve(self.session, schedule, node, state)
             except DitherError as error:
                 why = str(error)
             except Exception as error:
                 why = type(error).__name__
         return Outcome(schedule.name, label, "waiting" if why else "reserved", why=why)
-
-    def _reserve(
-        self, schedule: DeclaredSchedule, node: Node, now: dt.datetime, state: ScheduleState
-    ) -> None:
-        session, opened = self.session, self.session._opened
-        known = state.known(schedule.name, node.low, node.high)
-        if known is not None:
-            try:
-                session.ledger.reserved(known)
-            except LedgerError:
-                known = None
-            else:
-                return
-        first = schedule.periods.first(node.low)
-        after = schedule.periods.first(node.high + 1)
-        plan = restricted(session, schedule, first, after)._plan
-        (promise,) = (p for p in opened.promises if p.unit == plan.table.unit_name)
-        calendar = opened.calendar(promise.unit)
-        if calendar is None:
-            return
-        low, high = calendar.block_of(first), calendar.block_of(after)
-        assert isinstance(low, int)
-        assert isinstance(high, int)
-        apart = high - low > 1 and (
-            plan.job.unit is not None if schedule.running else plan.job.block_key is not None
-        )
-        blocks = BlockSet(((low, high - 1),), parallel=apart)
-        each = schedule.each
-        made = Charge.approximate(each, schedule.delta) if schedule.delta else Charge.pure(each)
-        ends = dt.datetime.combine(after, dt.time(), dt.UTC) + dt.timedelta(hours=schedule.delay)
-        clock = session.ledger.now()
-        until = max(min(ends + GRACE, clock + LONGEST), clock + dt.timedelta(hours=2))
-        # Written down first: after a crash it is found again, or was never made.
-        known = state.keep(schedule.name, node.low, node.high, new_id())
-        opened.reserve(made * blocks.steps, promise, until, blocks, known)
