@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither._format import loss_text
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -56,9 +58,9 @@ def records(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 def _promised(certificate: Mapping[str, Any]) -> str:
     """The promise in words."""
     text, loss = certificate.get("text") or {}, certificate["loss"]
-    parts = [
-        f"{n} {loss[n]}" for n in ("epsilon", "delta", "rho") if loss.get(n) not in (None, "0")
-    ]
+    said = ("rho",) if loss.get("epsilon") is None else ("epsilon", "delta")
+    known = {name: Fraction(loss[name]) for name in said if loss.get(name) is not None}
+    parts = [f"{name} {loss_text(amount)}" for name, amount in known.items() if amount]
     whom = text.get("protects") or f"one {certificate['promise'].get('unit')}"
     blocks = f"; {text['blocks']}" if text.get("blocks") else ""
     return f"{', '.join(parts) or 'public'}; protects {whom}{blocks}"

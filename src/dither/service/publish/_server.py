@@ -189,7 +189,7 @@ def _quoted(name: str) -> str:
 def _types(frame: pl.DataFrame) -> dict[str, str]:
     import polars as pl
 
-    kinds = {
+    kinds: Mapping[Any, str] = {
         pl.String: "text",
         pl.Int64: "bigint",
         pl.Float64: "double precision",

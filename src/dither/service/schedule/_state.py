@@ -9,6 +9,7 @@ twice: that rests on the tokens in the ledger.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -60,6 +61,9 @@ _marks = Table(
 )
 
 BESIDE = "_schedule"
+
+LONGEST = 63
+"""Bytes of a name that PostgreSQL keeps."""
 
 
 class ScheduleState:
@@ -173,6 +177,9 @@ def _durable(connection: Any, _: object) -> None:
 
 def _on_server(place: LedgerSchema) -> Engine:
     schema = place.schema + BESIDE
+    if len(schema.encode()) > LONGEST:
+        # The server would cut it, to what may be the name of the ledger's own schema.
+        schema = hashlib.sha256(place.schema.encode()).hexdigest()[:32] + BESIDE
     dsn = secret(place.dsn, "ledger.postgres")
 
     def opened() -> Any:
