@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from dither.blocks._sets import BlockSet
 from dither.errors import PolicyError, TokenError
-from dither.ledger import Charged
 from dither.plan.relations import base
 from dither.query._running import summed
 from dither.service.schedule._periods import Node
@@ -122,8 +121,7 @@ def restricted(
 def earlier(session: Session, token: str) -> Entry | None:
     """The charge under a token of this session's asker; None where there is none."""
     for promise in session.promises:
-        name = session._opened._own(promise, token)
-        entry = session.ledger.charged(name)
+        entry = session._opened.charged(promise, token)
         if entry is not None:
             return entry
     return None
@@ -164,9 +162,7 @@ def released(session: Session, one: AskedPeriod, token: str) -> Mapping[str, Any
                 f"entry {entry.number} was charged and never answered, and the policy or the "
                 "question is another since: it stays charged, and is given up"
             )
-        certificate = one.request.rehearse()
-        charged = Charged(entry.number, entry.hash, False, None, session.ledger.id)
-        one.request.store(charged, one.request.answer(charged, certificate))
+        one.request.resume(token)
     else:
         one.request.release(token)
     entry = earlier(session, token)
