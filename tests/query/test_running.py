@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 
 import dither
 from dither.errors import QueryError
+from dither.query._noise import plan_noise
 from dither.query._running import SummedQuestion, summed, total_width
+from dither.session._charged import charged_blocks
 from dither.session._session import Session
 from service.schedule.visits import COUNT, PER_DAY, VISITS, opened, policy
 
@@ -70,11 +74,11 @@ def test_its_noise_is_that_of_one_block(session: Session) -> None:
     """Laplace's law of scale max_rows / epsilon, whatever the number of blocks; 6 sigma."""
     question, epsilon = summed(session.sql(FOUR)), Fraction(1)
     noise = np.array(
-        [question.release(epsilon, 0).frame["n"].item() - 4 * PER_DAY for _ in range(25)]
+        [question.release(epsilon, 0).frame["n"].item() - 4 * PER_DAY for _ in range(16)]
     )
     q = math.exp(-0.5)
     sigma = math.sqrt(2 * q) / (1 - q)
-    assert abs(noise.mean()) < 6 * sigma / math.sqrt(25)
+    assert abs(noise.mean()) < 6 * sigma / math.sqrt(16)
     assert sigma / 3 < noise.std() < sigma * 3
     certificate = question.release(epsilon, 0).certificate.to_dict()
     (measured,) = certificate["measurements"]
@@ -126,22 +130,26 @@ def test_the_width_of_a_sum_is_that_of_its_noises(session: Session) -> None:
     assert missed < 0.05 + 6 * math.sqrt(0.05 * 0.95 / 20_000)
 
 
-@pytest.mark.slow
 def test_an_audit_does_not_refute_it(tmp_path: Any) -> None:
-    """Somebody on all four days, as a black box: 4 epsilon holds, and noise for less is found."""
+    """Somebody on all four days, as a black box: 4 epsilon holds, and one epsilon is refuted."""
     without = VISITS.filter(pl.col("patient") != 29)
-    sessions = {}
+    asked = {}
     for name, visits in (("with", VISITS), ("without", without)):
-        made = policy(tmp_path, ledger=str(tmp_path / name))
-        made["budget"] |= {"epsilon": 10**5, "lifetime": {"epsilon": 10**6}}
-        sessions[name] = opened(made, visits)
-    asked = {name: summed(session.sql(FOUR)) for name, session in sessions.items()}
+        with opened(policy(tmp_path, ledger=str(tmp_path / name)), visits) as session:
+            question = summed(session.sql(FOUR))
+            assert isinstance(question, SummedQuestion)
+            job, schema = question._apart.job, question._apart.schema
+            # Which two rows of a day are kept changes no count: read once, it is always the same.
+            with charged_blocks(question._apart.blocks):
+                answer = session._opened.engine.run(job, schema, bytes(32))
+            engine = SimpleNamespace(run=lambda *_, a=answer: a)
+            question._opened = SimpleNamespace(engine=engine)  # type: ignore[assignment]
+            of_all = plan_noise(question._plan, Fraction(1, 4), Fraction(0))
+            asked[name] = partial(question._sum, of_all, bytes(32))
 
     def mechanism(name: str) -> int:
-        return int(asked[name].release(Fraction(1, 4), 0).frame["n"].item())
+        return int(asked[name]().values[0][0])
 
-    given = {"samples": 1_000, "vectorised": False}
-    assert not dither.audit(mechanism, "with", "without", epsilon=1.0, **given).violated
-    assert dither.audit(mechanism, "with", "without", epsilon=0.25, **given).violated
-    for session in sessions.values():
-        session.close()
+    given: dict[str, Any] = {"samples": 1_500, "vectorised": False, "delta": 0.0}
+    assert dither.audit(mechanism, "with", "without", epsilon=1.0, **given).verdict != "violated"
+    assert dither.audit(mechanism, "with", "without", epsilon=0.25, **given).verdict == "violated"
