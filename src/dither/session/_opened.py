@@ -190,20 +190,11 @@ class OpenedPolicy:
         return found
 
     def reserve(
-        self,
-        amount: Charge,
-        promise: Promise,
-        until: datetime,
-        blocks: BlockSet | None,
-        known: str | None = None,
+        self, amount: Charge, promise: Promise, until: datetime, blocks: BlockSet | None
     ) -> Reservation:
         """Keep an amount of every account of a unit, as `Ledger.reserve` does."""
         return self.ledger.reserve(
-            self.accounts(promise.unit),
-            amount.promising(promise),
-            until=until,
-            blocks=blocks,
-            known=known,
+            self.accounts(promise.unit), amount.promising(promise), until=until, blocks=blocks
         )
 
     def replay(self, promise: Promise, token: str | None, request: str) -> Charged | None:

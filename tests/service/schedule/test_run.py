@@ -110,7 +110,7 @@ def cut_before(patch: Any, holder: Any, name: str) -> None:
 
 STEPS = {
     "written down": lambda p: cut_after(p, ScheduleState, "keep"),
-    "reserved": lambda p: cut_after(p, OpenedPolicy, "reserve"),
+    "reserved": lambda p: cut_after(p, Ledger, "reserve"),
     "charged": lambda p: cut_before(p, Request, "answer"),
     "answered": lambda p: cut_before(p, OpenedPolicy, "stored"),
     "stored": lambda p: cut_after(p, OpenedPolicy, "stored"),

@@ -136,7 +136,7 @@ def _ours(one: type) -> bool:
 def _table(release: Release) -> Made:
     """An SQL question's; its certificate has the hash of the table itself."""
     content = release._content
-    ends = {}
+    ends: dict[str, str] = {}
     for output in content["outputs"]:
         ends |= {f"{output}_lower": output + LOW, f"{output}_upper": output + HIGH}
     columns = [[ends.get(c["name"], c["name"]), c["name"], c["kind"]] for c in content["columns"]]

@@ -48,6 +48,7 @@ def certificate_row(
 
 
 def records(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows of the table of certificates, in its types."""
     import polars as pl
 
     kinds = {"published": pl.Date, "entry": pl.Int64}

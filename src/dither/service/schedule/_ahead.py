@@ -72,4 +72,6 @@ def reserve(session: Session, schedule: DeclaredSchedule, node: Node, state: Sch
     until = max(min(ends + GRACE, clock + LONGEST), clock + dt.timedelta(hours=2))
     # Written down first: after a crash it is found again, or was never made.
     known = state.keep(schedule.name, node.low, node.high, new_id())
-    opened.reserve(made * blocks.steps, promise, until, blocks, known)
+    amount = (made * blocks.steps).promising(promise)
+    accounts = opened.accounts(promise.unit)
+    session.ledger.reserve(accounts, amount, until=until, blocks=blocks, known=known)
