@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from dither.cli import main
-from dither.errors import ArgumentError, EngineError, PolicyError
+from dither.errors import ArgumentError, EngineError, PolicyError, TokenError
 from dither.ledger import Ledger
 from dither.service.publish import verify_published
 from dither.service.schedule import run_due
@@ -212,6 +212,30 @@ def test_what_was_charged_and_is_another_question_now_is_given_up(
         assert "given up" in lost.why
         assert [one.status for one in run_due(session, now=day(1))] == ["reserved"]
         assert len(charges(session.ledger)) == 1
+
+
+def test_two_that_run_at_once_charge_and_answer_once(tmp_path: Path, monkeypatch: Any) -> None:
+    """What another one is at work on is not given up: the next look finds its answer."""
+    made = policy(tmp_path, daily={"publish": True})
+    with opened(made) as one, opened(made) as other:
+        real, said = Request.charge, []
+
+        def late(self: Any, token: Any) -> Any:
+            if not said:
+                said.append(1)
+                real(self, token)
+                raise TokenError("charged before, and never answered")
+            return real(self, token)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Request, "charge", late)
+            first, _ = run_due(one, now=day(1))
+        assert (first.status, first.published) == ("failed", False)
+        again, _ = run_due(other, now=day(1))
+        assert again.published
+        assert run_due(one, now=day(1))[0].status == "reserved"
+        assert len(charges(one.ledger)) == 1
+        assert published(tmp_path, "daily").height == 1
 
 
 def test_what_is_reserved_cannot_be_spent_by_others(tmp_path: Path, monkeypatch: Any) -> None:
@@ -434,10 +458,10 @@ def test_killed_at_any_instant_nothing_is_charged_or_published_twice(tmp_path: P
     (tmp_path / "dither.toml").write_text(TOML.replace("horizon = 4", "horizon = 8"))
     command = [sys.executable, "-m", "dither.cli", "schedule", "run", "dither.toml", "--once"]
     # As long as it takes to start, and then ever a little more.
-    for turn in range(60):
+    for turn in range(24):
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as running:
             assert running.stdout is not None
-            time.sleep(1.0 + 0.07 * turn)
+            time.sleep(0.8 + 0.1 * turn)
             if running.poll() is not None:
                 break
             os.kill(running.pid, signal.SIGKILL)

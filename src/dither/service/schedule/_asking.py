@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dither.blocks._sets import BlockSet
-from dither.errors import PolicyError, TokenError
+from dither.errors import LedgerError, PolicyError, TokenError
 from dither.plan.relations import base
 from dither.query._running import summed
 from dither.service.schedule._periods import Node
@@ -164,6 +164,16 @@ def released(session: Session, one: AskedPeriod, token: str) -> Mapping[str, Any
             )
         one.request.resume(token)
     else:
-        one.request.release(token)
+        try:
+            one.request.release(token)
+        except TokenError:
+            busy = True
+        else:
+            busy = False
+        if busy:
+            # No word of it is lost: whoever charged it may be at work, and the next look tells.
+            raise LedgerError(
+                "another process charged it at the same moment: it is looked at again"
+            )
     entry = earlier(session, token)
     return None if entry is None else stored(session, entry)
