@@ -25,7 +25,7 @@ SECTIONS = {
         "engines/postgres",
         "engines/spark",
     ],
-    "Queries and tables": ["sql", "synth", "marginals", "hierarchy", "anonymize"],
+    "Queries and tables": ["sql", "synth", "marginals", "hierarchy", "published", "anonymize"],
     "Estimates and tests": [
         "inference/difference",
         "inference/median",
