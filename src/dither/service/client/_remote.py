@@ -226,8 +226,7 @@ class RemotePolicy(OpenedPolicy):
 
 def _entry_at(time: str) -> Entry:
     when = datetime.fromisoformat(time)
-    nothing: Any = (None, None, {}, None, None, None, None, None)
-    return Entry(0, when, "charge", (), *nothing, "")
+    return Entry(0, when, "charge", (), None, None, {}, None, None, None, None, None, "")
 
 
 def _answered(found: Mapping[str, Any], replayed: bool) -> AnsweredRequest:
