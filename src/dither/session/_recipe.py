@@ -15,6 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dither import _checks as check
 from dither.errors import ArgumentError, nearest
 from dither.session._factories import factory
 
@@ -137,9 +138,20 @@ def _of(session: Any, value: Any) -> Any:
     return value
 
 
+def _fraction(text: str) -> Fraction:
+    # A short text with a large exponent is a number that fills the memory.
+    return check.exact("number", text)
+
+
+def _decimal(text: str) -> Decimal:
+    found = Decimal(text)
+    check.exact("number", found)
+    return found
+
+
 _TAGS: Mapping[str, Callable[[str], Any]] = {
-    "number": Fraction,
-    "decimal": Decimal,
+    "number": _fraction,
+    "decimal": _decimal,
     "date": dt.date.fromisoformat,
     "time": dt.datetime.fromisoformat,
 }
