@@ -121,6 +121,8 @@ class OpenedPolicy:
         self.reservation: str | None = None
         """What the holder of a reservation knows, where charges are to use it."""
         self.closed = False
+        self.apart = False
+        """Whether tokens are their asker's own even where one stands in the ledger as it is."""
         self.elsewhere: Any = None
         """What releases a request where the policy is opened elsewhere, as at a service."""
         self.facts: Mapping[tuple[str, str], Fact] = {}
@@ -219,7 +221,7 @@ class OpenedPolicy:
         if self.asker is None:
             return token
         # Before tokens were their asker's own, they stood there as they are.
-        earlier = self.ledger.charged(token)
+        earlier = None if self.apart else self.ledger.charged(token)
         if earlier is not None and without_reservations(earlier.accounts) == set(
             self.accounts(promise.unit)
         ):

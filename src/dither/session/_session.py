@@ -607,6 +607,8 @@ class Session:
             purpose,
         )
         session._keys, session._opened.asker = self._keys, asker
+        # Whoever asks beside others must not learn by a token that it was used.
+        session._opened.apart = True
         session._learn_from_the_ledger()
         return session
 
