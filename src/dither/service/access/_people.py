@@ -82,6 +82,12 @@ class People:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._latest = 0.0
+
+    def _now(self) -> float:
+        """The time, which does not go back: what expired once stays so."""
+        self._latest = max(self._latest, time.time())
+        return self._latest
 
     def add(self, name: str, role: Role, by: str = "the owner") -> None:
         """Add somebody, or give them another role.
@@ -124,6 +130,13 @@ class People:
             connection.execute(people.update().where(people.c.name == name).values(disabled=True))
             connection.execute(keys.update().where(keys.c.person == name).values(revoked=True))
             connection.execute(sessions.delete().where(sessions.c.person == name))
+            # What they asked and nobody began is not charged any more.
+            begun = sa.or_(jobs.c.entry.is_not(None), jobs.c.attempts > 0)
+            connection.execute(
+                jobs.update()
+                .where(jobs.c.person == name, jobs.c.state.in_(("waiting", "queued")), ~begun)
+                .values(state="cancelled")
+            )
             _log(connection, by, "person disabled", name)
 
     def new_key(self, name: str, days: float | None = 90, by: str = "the owner") -> NewKey:
@@ -214,7 +227,7 @@ class People:
                     people.c.disabled.is_(False),
                 )
             ).one_or_none()
-        if row is None or (row.expires is not None and row.expires <= time.time()):
+        if row is None or (row.expires is not None and row.expires <= self._now()):
             return None
         return Identity(row.name, Role(row.role)), row.id
 
@@ -242,10 +255,10 @@ class People:
         with self._database.reading() as connection:
             row = connection.execute(
                 sa.select(sessions).where(
-                    sessions.c.hash == hashed_key(cookie), sessions.c.expires > time.time()
+                    sessions.c.hash == hashed_key(cookie), sessions.c.expires > self._now()
                 )
             ).one_or_none()
-            if row is None:
+            if row is None or (row.key is not None and not self._holds(connection, row.key)):
                 return None
             known = connection.execute(
                 sa.select(people.c.role, people.c.disabled).where(people.c.name == row.person)
@@ -254,6 +267,15 @@ class People:
             return None
         role = Role(row.role) if known is None else Role(known.role)
         return Identity(row.person, role, row.csrf)
+
+    def _holds(self, connection: sa.Connection, key_id: str) -> bool:
+        """Whether a key has neither expired nor been revoked; a session ends with its key."""
+        row = connection.execute(
+            sa.select(keys.c.expires, keys.c.revoked).where(keys.c.id == key_id)
+        ).one_or_none()
+        if row is None or row.revoked:
+            return False
+        return row.expires is None or row.expires > self._now()
 
     def sign_out(self, cookie: str) -> None:
         """End a session."""
