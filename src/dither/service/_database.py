@@ -152,10 +152,14 @@ class Database:
                 yield connection
         except Unreachable as error:
             raise LedgerError(f"the service's database: {error}") from None
-        except sa.exc.OperationalError:
+        except sa.exc.IntegrityError:
             raise LedgerError(
-                "the service's database cannot be used now: another process holds it, or its "
-                "disk is full or cannot be written"
+                "the service's database was changed by somebody else at the same time: ask again"
+            ) from None
+        except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError):
+            raise LedgerError(
+                "the service's database cannot be used now: another process holds it, its server "
+                "is gone, or its disk is full or cannot be written"
             ) from None
 
     def _make(self, connection: sa.Connection) -> None:

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dither.errors import DitherError
+from dither.errors import ArgumentError
 from dither.service._desk import Desk
 from dither.service.work._jobs import State
-from dither.service.work._pool import Pool
+from dither.service.work._pool import Pool, sweep
 
 __all__ = ["Hall"]
 
@@ -37,12 +37,17 @@ class Hall:
     def __init__(self, desks: Sequence[Desk], workers: int | None = None) -> None:
         self.desks = {desk.name: desk for desk in desks}
         if len(self.desks) < len(desks):
-            raise ValueError("two policies have one name: say [service] name in one of them")
+            raise ArgumentError("two policies have one name: say [service] name in one of them")
+        if len({desk.database.place for desk in desks}) < len(desks):
+            raise ArgumentError(
+                "two policies keep their people in one place: give each its own ledger, or say "
+                "[service] database in one of them"
+            )
         settings = [desk.settings for desk in desks]
         limits = [one.memory for one in settings if one.memory is not None]
         number = workers or max((one.workers for one in settings), default=1)
         self.pool = Pool(number, min(limits) if len(limits) == len(settings) and limits else None)
-        self.ready = False
+        self.ready = self._stopping = False
         self._new = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listening: dict[str, list[asyncio.Queue[tuple[str, Any]]]] = {}
@@ -50,10 +55,14 @@ class Hall:
         """By job that runs here: the share that is done."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._room = number
+        self._at_work: dict[str, set[str]] = {name: set() for name in self.desks}
+        self._turn = asyncio.Lock()
+        """Held while jobs are taken, and while it is said which of them run."""
 
     async def start(self) -> None:
         """Take up work that was left, and look for more until `stop`."""
         self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(sweep)
         for desk in self.desks.values():
             await asyncio.to_thread(desk.jobs.beat)
         self._keep(self._look())
@@ -62,7 +71,7 @@ class Hall:
 
     async def stop(self) -> None:
         """Let what runs end, and close everything."""
-        self.ready = False
+        self.ready, self._stopping = False, True
         await self.pool.close()
         for task in list(self._tasks):
             task.cancel()
@@ -88,23 +97,29 @@ class Hall:
         async def run(desk: Desk, job: Any) -> None:
             nonlocal running
             try:
-                await self.pool.run(desk.jobs, desk.order(job), self.say)
-            except DitherError as error:
+                order = await asyncio.to_thread(desk.order, job)
+                await self.pool.run(desk.jobs, order, self.say)
+            except Exception as error:
+                # Nothing may end the search for work. The next beat sees that nobody runs it.
                 log.warning("job %s: %s", job.id, type(error).__name__)
-                with suppress(DitherError):
+                with suppress(Exception):
                     await asyncio.to_thread(desk.jobs.died, job.id)
             finally:
+                self._at_work[desk.name].discard(job.id)
                 running -= 1
                 self._new.set()
 
-        while True:
+        while not self._stopping:
             found = False
             for desk in self.desks.values():
-                if running >= self._room:
+                if running >= self._room or self._stopping:
                     break
                 try:
-                    job = await asyncio.to_thread(desk.jobs.claim)
-                except DitherError as error:
+                    async with self._turn:
+                        job = await asyncio.to_thread(desk.jobs.claim)
+                        if job is not None:
+                            self._at_work[desk.name].add(job.id)
+                except Exception as error:
                     log.warning("jobs of %s: %s", desk.name, type(error).__name__)
                     continue
                 if job is not None:
@@ -122,11 +137,12 @@ class Hall:
             await self.pool.tidy()
             for desk in self.desks.values():
                 try:
-                    await asyncio.to_thread(desk.jobs.beat)
+                    async with self._turn:
+                        await asyncio.to_thread(desk.jobs.beat, list(self._at_work[desk.name]))
                     await asyncio.to_thread(desk.tidy)
                     if await asyncio.to_thread(desk.take_up, True):
                         log.info("policy %s: taken up", desk.name)
-                except DitherError as error:
+                except Exception as error:
                     log.warning("policy %s: %s", desk.name, type(error).__name__)
 
     # --- what is told of jobs ---------------------------------------------------------------------

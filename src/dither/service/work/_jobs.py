@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -157,6 +157,10 @@ class Jobs:
         """
         token = token or secrets.token_hex(16)
         with self._database.writing() as connection:
+            if self._database.shared:
+                # One request of a person at a time, so that a token is taken once.
+                taken = sa.text("SELECT pg_advisory_xact_lock(hashtext(:of))")
+                connection.execute(taken, {"of": f"dither service {person}"})
             mine = jobs.c.person == person
             found = connection.execute(
                 sa.select(jobs).where(mine, jobs.c.token == token)
@@ -227,7 +231,8 @@ class Jobs:
         """How many jobs there are in each state."""
         query = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
         with self._database.reading() as connection:
-            return dict(connection.execute(query))
+            # A result has keys of its own, which dict() would take for those of a mapping.
+            return dict(connection.execute(query).tuples().all())
 
     # --- a job's way ------------------------------------------------------------------------------
 
@@ -263,14 +268,19 @@ class Jobs:
         """Take the oldest job that is queued; with several servers each is taken once."""
         with self._database.writing() as connection:
             query = (
-                sa.select(jobs.c.id)
+                sa.select(jobs.c.id, jobs.c.tables)
                 .where(jobs.c.state == State.QUEUED.value)
                 .order_by(jobs.c.created, jobs.c.id)
-                .limit(1)
             )
+            paused = set(connection.execute(sa.select(pauses.c.table)).scalars())
+            if not paused:
+                query = query.limit(1)
             if self._database.shared:
                 query = query.with_for_update(skip_locked=True)
-            job_id = connection.execute(query).scalar_one_or_none()
+            found = connection.execute(query)
+            # What reads a table that is paused waits until it goes on.
+            ready = (row.id for row in found if paused.isdisjoint(json.loads(row.tables)))
+            job_id = next(ready, None)
             if job_id is None:
                 return None
             connection.execute(
@@ -305,11 +315,17 @@ class Jobs:
         """Write down that a job of this server was charged."""
         self._of_mine(job_id, entry=entry)
 
-    def died(self, job_id: str) -> State:
-        """The process of a job is gone: queue it again, or give it up on the record."""
+    def died(self, job_id: str, server: str | None = None) -> State:
+        """The process of a job is gone: queue it again, or give it up on the record.
+
+        Nothing happens where another server than the one that ran it has taken it up since.
+        """
         with self._database.writing() as connection:
-            row = connection.execute(sa.select(jobs).where(jobs.c.id == job_id)).one()
-            if row.state != State.RUNNING.value:
+            query = sa.select(jobs).where(jobs.c.id == job_id)
+            if self._database.shared:
+                query = query.with_for_update()
+            row = connection.execute(query).one()
+            if row.state != State.RUNNING.value or row.server != (server or self.server):
                 return State(row.state)
             state = State.QUEUED if row.attempts < MOST_ATTEMPTS else State.GIVEN_UP
             failure = None if state is State.QUEUED else json.dumps(LOST)
@@ -318,24 +334,33 @@ class Jobs:
             )
             return state
 
-    def beat(self) -> None:
-        """Say that this server lives, and take over what others left."""
+    def beat(self, at_work: Collection[str] = ()) -> None:
+        """Say that this server lives, and take over what others left.
+
+        Parameters
+        ----------
+        at_work : collection of str
+            The jobs that it does run. It may have failed to write down how another one ended.
+        """
         now = time.time()
         with self._database.writing() as connection:
             running = jobs.c.state == State.RUNNING.value
+            mine = jobs.c.server == self.server
             connection.execute(
-                jobs.update().where(running, jobs.c.server == self.server).values(beat=now)
+                jobs.update().where(running, mine, jobs.c.id.in_(at_work)).values(beat=now)
             )
             left = sa.or_(jobs.c.beat.is_(None), jobs.c.beat < now - STALE)
             if not self._database.shared:
                 # Nobody else uses the file, so whoever ran it is gone.
                 left = sa.true()
-            gone = connection.execute(
-                sa.select(jobs.c.id).where(running, jobs.c.server != self.server, left)
-            ).scalars()
-            orphans = list(gone)
-        for job_id in orphans:
-            self.died(job_id)
+            gone = sa.or_(
+                sa.and_(jobs.c.server != self.server, left),
+                sa.and_(mine, jobs.c.id.not_in(at_work)),
+            )
+            found = sa.select(jobs.c.id, jobs.c.server).where(running, gone)
+            orphans = list(connection.execute(found))
+        for row in orphans:
+            self.died(row.id, row.server)
 
     def _of_mine(self, job_id: str, **values: Any) -> None:
         with self._database.writing() as connection:

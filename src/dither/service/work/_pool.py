@@ -7,6 +7,7 @@ Each keeps its own folder for temporary files, which nobody else may enter, and 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
@@ -22,7 +23,10 @@ from typing import Any
 
 from dither.service.work._jobs import Job, Jobs, State
 
-__all__ = ["Order", "Pool"]
+__all__ = ["Order", "Pool", "sweep"]
+
+PREFIX = "dither-work-"
+"""Of the folders of processes, where temporary files are."""
 
 IDLE = 120.0
 """Seconds after which a process that has nothing to run ends."""
@@ -90,8 +94,9 @@ class _Process:
 
     async def end(self) -> None:
         """End it, whatever it does, and what it left on the disk."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.returncode is None:  # else its number may be another one's by now
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -202,19 +207,26 @@ class Pool:
             if found.process.returncode is None:
                 return found
             await found.end()
-        folder = tempfile.mkdtemp(prefix="dither-work-")  # for this user alone
+        folder = tempfile.mkdtemp(prefix=PREFIX)  # for this user alone
+        held = os.open(folder, os.O_RDONLY)
+        # For as long as the process lives, whoever started it.
+        fcntl.flock(held, fcntl.LOCK_EX)
         limit = [] if self._memory is None else [str(self._memory)]
-        started = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "dither.service.work._run",
-            *limit,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": folder},
-            start_new_session=True,
-        )
+        try:
+            started = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "dither.service.work._run",
+                *limit,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={**os.environ, "TMPDIR": folder},
+                start_new_session=True,
+                pass_fds=(held,),
+            )
+        finally:
+            os.close(held)
         return _Process(started, folder)
 
     async def tidy(self, idle: float = IDLE) -> None:
@@ -237,6 +249,31 @@ class Pool:
         for one in [*self._running.values(), *self._free]:
             await one.end()
         self._free.clear()
+
+
+def sweep(older: float = 60.0) -> None:
+    """Remove the folders of processes that ended with their server, before it could.
+
+    Parameters
+    ----------
+    older : float
+        Seconds: another server may just be starting a process in a newer one.
+    """
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            found = folder.lstat()
+            if found.st_uid != os.getuid() or time.time() - found.st_mtime < older:
+                continue
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # its process lives
+        finally:
+            os.close(held)
 
 
 def _in_thread(call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:

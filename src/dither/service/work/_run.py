@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,11 @@ __all__ = ["Runner", "main", "released"]
 CHANGED = (
     "the question is no longer the one that was asked: the policy, or what it learned, changed "
     "meanwhile. Nothing was charged; ask again"
+)
+
+UNOPENED = (
+    "the policy cannot be opened by the process that runs questions: the data owner finds out why "
+    "with `dither check`"
 )
 
 Tell = Callable[[str, Any], None]
@@ -135,7 +141,12 @@ class Runner:
         if found is None or found.policy.digest != digest:
             if found is not None:
                 found.close()
-            found = self._opened[str(policy)] = open_for_all(policy, progress=self._progress)
+            try:
+                found = open_for_all(policy, progress=self._progress)
+            except DitherError:
+                # What it says may name files and servers, which are nobody's business.
+                raise PolicyError(UNOPENED) from None
+            self._opened[str(policy)] = found
         if found.policy.digest != digest:
             raise PolicyError(
                 "the policy's file changed, and the service has not taken it up; nothing was "
@@ -173,10 +184,16 @@ def main(lines: TextIO | None = None) -> None:
         out.flush()
 
     runner = Runner(tell)
-    for line in lines or sys.stdin:
-        runner._last = -1.0
-        runner.run(json.loads(line))
-    runner.close()
+    try:
+        for line in lines or sys.stdin:
+            runner._last = -1.0
+            runner.run(json.loads(line))
+    except BrokenPipeError:
+        pass  # the service is gone, and what was asked is in the ledger
+    finally:
+        runner.close()
+        if lines is None:
+            shutil.rmtree(os.environ.get("TMPDIR", ""), ignore_errors=True)
 
 
 def _limit_memory(most: int) -> None:
