@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import logging
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dither._extras import check_library
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, LedgerError
 from dither.service._app import application
 from dither.service._desk import Desk
 
@@ -95,11 +96,14 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
     check_library("uvicorn", "service", "a service needs")
     import uvicorn
 
+    from dither.service._patience import PatientProtocol
+
     app = application(desks, secure=at.secure, workers=workers, hosts=at.hosts)
     _say_what_happens()
     listening = _listening(at)
     config = uvicorn.Config(
         app,
+        http=PatientProtocol,
         ssl_certfile=at.certificate,
         ssl_keyfile=at.key,
         proxy_headers=at.behind_proxy,
@@ -116,8 +120,33 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
         ws="none",
     )
     # Once it has ended as it was told to, uvicorn raises the signal again, as if nobody had.
-    with suppress(KeyboardInterrupt):
+    with _alone(desks), suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
+
+
+@contextmanager
+def _alone(desks: Sequence[Desk]) -> Iterator[None]:
+    """Keep other services from the files of people and jobs: each would take up the other's jobs.
+
+    Raises
+    ------
+    LedgerError
+        Another one serves them.
+    """
+    with ExitStack() as held:
+        for desk in desks:
+            place = desk.database.place
+            if not isinstance(place, Path):
+                continue  # a server keeps them apart
+            # A file of its own: SQLite's locks end where this process closes that one once more.
+            lock = held.enter_context(place.with_name(f"{place.name}.lock").open("w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise LedgerError(
+                    f"policy {desk.name} is served already, by another process on this machine"
+                ) from None
+        yield
 
 
 def _listening(at: Listening) -> socket.socket:
