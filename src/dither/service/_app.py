@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dither import errors
 from dither.service._desk import Desk
 from dither.service._endpoints import Asked, Endpoint, NotFoundError, every, read_body
-from dither.service._guard import Guard, RateLimit
+from dither.service._guard import SLOW, Guard, RateLimit, TooLargeError, TooSlowError
 from dither.service._hall import Hall
 from dither.service._metrics import Metrics
 from dither.service._openapi import openapi
+from dither.service._refusals import said, unknown
 from dither.service.access._entry import NOBODY, identity, proves_its_page
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
 from dither.service.routes import asking, auditing, jobs, owning, signing
 
-__all__ = ["ENDPOINTS", "Service", "application"]
+__all__ = ["ENDPOINTS", "Service", "application", "said"]
 
 ENDPOINTS: list[Endpoint] = every(
     [
@@ -40,6 +43,9 @@ ENDPOINTS: list[Endpoint] = every(
 
 THREADS = 16
 """Calls of sessions at a time."""
+
+MOST_NESTED = 64
+"""Lists and objects of a body, one in another."""
 
 ANONYMOUS_RATE = 120
 """Requests a minute of one address without a key."""
@@ -82,11 +88,13 @@ class Service:
                 response = await self._served(endpoint, request)
             except errors.DitherError as error:
                 response = said(_status(error), type(error).__name__, str(error))
-            except (TimeoutError, anyio.get_cancelled_exc_class()):
+            except TooLargeError as error:
+                response = _too_large(request, error)
+            except TooSlowError as error:
+                response = _too_slow(request, error)
+            except ClientDisconnect:
                 raise
             except Exception as error:
-                if type(error).__name__ in ("_TooLarge", "ClientDisconnect"):
-                    raise
                 # Its words may hold data: its class alone is written down.
                 log.error("%s %s: %s", endpoint.method, endpoint.path, type(error).__name__)
                 response = said(500, "InternalError", "the service failed; nothing was shown")
@@ -97,27 +105,42 @@ class Service:
 
     async def _served(self, endpoint: Endpoint, request: Request) -> Response:
         desk = self.hall.desks.get(request.path_params["policy"])
-        who = None
-        if desk is not None:
-            who = await anyio.to_thread.run_sync(
-                identity, request, desk.people, desk.name, self.secure
-            )
+        # A policy that is not there takes the same steps, so that its absence takes the same time.
+        asked_at = desk or next(iter(self.hall.desks.values()), None)
+        if asked_at is None:
+            return unknown()
+        who = await anyio.to_thread.run_sync(
+            identity, request, asked_at.people, request.path_params["policy"], self.secure
+        )
+        if desk is None and (who is not NOBODY or endpoint.about not in _OPEN):
+            who = None
         if who is None or who is NOBODY:
             address = request.client.host if request.client else ""
             if not self._anonymous.admits(address):
                 return said(429, "TooMany", "too many requests; wait a minute")
-        elif desk is not None and not self._rates[desk.name].admits(who.name):
-            return said(429, "TooMany", "too many requests; wait a minute")
-        if desk is None or who is None:
-            # The same whether the policy is unknown or the key is.
-            return _unknown()
-        refused = self._refused(endpoint, desk, who, request)
-        if refused is not None:
-            return refused
+        elif desk is not None:
+            rate = self._rates[desk.name]
+            rate.most = desk.settings.rate
+            if not rate.admits(who.name):
+                return said(429, "TooMany", "too many requests; wait a minute")
+        if who is None:
+            return unknown()
+        if desk is not None:
+            refused = self._refused(endpoint, desk, who, request)
+            if refused is not None:
+                return refused
         body = await self._body(endpoint, request)
+        if desk is None:
+            await anyio.to_thread.run_sync(asked_at.people.by_key, body.get("key", ""))
+            return unknown()
         path = {k: v for k, v in request.path_params.items() if k != "policy"}
+        if any("\0" in part for part in path.values()):
+            raise NotFoundError("there is nothing at this address")
         asked = Asked(self.hall, desk, who, body, path, request)
-        found = await anyio.to_thread.run_sync(endpoint.does, asked)
+        if inspect.iscoroutinefunction(endpoint.does):
+            found = await endpoint.does(asked)
+        else:
+            found = await anyio.to_thread.run_sync(endpoint.does, asked)
         if isinstance(found, Response):
             return found
         return JSONResponse(found, endpoint.status)
@@ -128,8 +151,8 @@ class Service:
         allowed = who.role in endpoint.roles
         if who is NOBODY:
             if not allowed or (endpoint.about not in _OPEN and not desk.settings.public):
-                return _unknown()
-        elif not allowed and Role.PUBLIC not in endpoint.roles:
+                return unknown()
+        elif not allowed and not (Role.PUBLIC in endpoint.roles and desk.settings.public):
             return said(403, "Forbidden", f"this is not for {who.role.value}s")
         if endpoint.changes and not proves_its_page(request, who):
             return said(403, "Forbidden", "the request does not come from a page of this service")
@@ -151,7 +174,10 @@ def _of_query(endpoint: Endpoint, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, value in request.query_params.items():
         part = endpoint.takes.get(name)
-        if part is not None and part.kind == "whole" and value.isdigit() and len(value) < 12:
+        if "\0" in value:
+            raise errors.ArgumentError("the query has a character that no text has")
+        digits = value.isascii() and value.isdigit() and len(value) < 12
+        if part is not None and part.kind == "whole" and digits:
             given[name] = int(value)
         elif part is not None and part.kind == "flag" and value in ("true", "false"):
             given[name] = value == "true"
@@ -169,28 +195,56 @@ def parsed(raw: bytes) -> Any:
         It is none; nothing of it is quoted.
     """
     try:
-        return json.loads(raw, parse_constant=_no_constant)
+        found = json.loads(
+            raw.decode("utf-8"),
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            object_pairs_hook=_once,
+        )
+        _look_through(found)
     except (ValueError, RecursionError):
         raise errors.ArgumentError("the body is not JSON that can be read") from None
+    return found
 
 
 def _no_constant(_: str) -> Any:
     raise ValueError
 
 
+def _finite(text: str) -> float:
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, none of whose names stands twice: another reader might take the other one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _look_through(found: Any) -> None:
+    """See that nothing nests too deep, and that every text can be written down."""
+    left = [(found, 0)]
+    while left:
+        value, depth = left.pop()
+        if depth > MOST_NESTED:
+            raise ValueError
+        if isinstance(value, str):
+            if "\0" in value:
+                raise ValueError
+            value.encode("utf-8")  # half of a surrogate pair cannot be
+        elif isinstance(value, list):
+            left += [(one, depth + 1) for one in value]
+        elif isinstance(value, dict):
+            left += [(one, depth + 1) for pair in value.items() for one in pair]
+
+
 _OPEN = frozenset({signing.SIGN_IN})
 """What somebody without a key may call although the policy shows nothing to the public."""
-
-
-def said(status: int, kind: str, message: str) -> JSONResponse:
-    """An error as every endpoint says it."""
-    return JSONResponse({"error": {"kind": kind, "message": message}}, status)
-
-
-def _unknown() -> JSONResponse:
-    found = said(401, "Unauthorized", "no such policy, or no key to it that holds")
-    found.headers["www-authenticate"] = "Bearer"
-    return found
 
 
 def _status(error: errors.DitherError) -> int:
@@ -239,8 +293,18 @@ def application(
     routes += [service.route(endpoint) for endpoint in ENDPOINTS]
     routes += more
     app = Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={404: _nothing, 405: _nothing}
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={
+            404: _nothing,
+            405: _nothing,
+            TooLargeError: _too_large,
+            TooSlowError: _too_slow,
+            Exception: _broken,
+        },
     )
+    # Its answers would name the host that the request names, which is anybody's to write.
+    app.router.redirect_slashes = False
     app.state.hall, app.state.secure = hall, secure
     most = max((desk.settings.body for desk in desks), default=2**20)
     return Guard(app, most, secure, hosts)
@@ -255,3 +319,19 @@ def health(hall: Hall) -> Response:
 def _nothing(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     return said(status, "NotFound", "there is nothing at this address")
+
+
+def _too_large(_: Request, error: Exception) -> Response:
+    found = said(413, "TooLarge", f"a body may have {error.args[0]:,} bytes")
+    found.headers["connection"] = "close"
+    return found
+
+
+def _too_slow(_: Request, error: Exception) -> Response:
+    found = said(408, "TooSlow", SLOW)
+    found.headers["connection"] = "close"
+    return found
+
+
+def _broken(_: Request, error: Exception) -> Response:
+    return said(500, "InternalError", "the service failed; nothing was shown")

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dither._depth import deep
 from dither.errors import ArgumentError, LedgerError
+from dither.policy._canonical import AROUND
 from dither.policy._publishing import EVERYBODY
 from dither.service._database import Database
 from dither.service._settings import ServiceSettings, read_settings
+from dither.service._shared import public_document
 from dither.service.access._people import Identity, People
 from dither.service.access._roles import Role
 from dither.service.work._jobs import Draft, Job, Jobs
@@ -48,7 +50,7 @@ class Desk:
     def __init__(self, policy: str | Path, name: str | None = None) -> None:
         self.path = Path(policy).resolve()
         self._given = name
-        self.session = open_for_all(self.path)
+        self.session, self.document, self._seen = self._read()
         try:
             self.settings = self._settings(self.session)
             self.database = Database(self.settings.database)
@@ -58,9 +60,8 @@ class Desk:
         self.people = People(self.database)
         self.jobs = Jobs(self.database)
         self._lock = threading.Lock()
-        self._sessions: dict[tuple[str, str | None], Session] = {}
+        self._sessions: dict[tuple[str, Role, str | None], Session] = {}
         self._before: list[tuple[float, Session]] = []
-        self._seen = self._stamp()
 
     def _settings(self, session: Session) -> ServiceSettings:
         stem = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.path.stem.lower())
@@ -72,6 +73,19 @@ class Desk:
         return self.settings.name
 
     # --- the policy's file ------------------------------------------------------------------------
+
+    def _read(self) -> tuple[Session, Any, tuple[int, int] | None]:
+        """The policy, opened, with what is public of it, both of one state of its file."""
+        stamp = self._stamp()
+        session = open_for_all(self.path)
+        try:
+            document = public_document(self.path, leave_out=AROUND)
+            if self._stamp() != stamp:
+                raise ArgumentError("the policy's file changed while it was read: read it again")
+        except BaseException:
+            session.close()
+            raise
+        return session, document, stamp
 
     def _stamp(self) -> tuple[int, int] | None:
         try:
@@ -102,18 +116,21 @@ class Desk:
         if changed_only and stamp == self._seen:
             return False
         self._seen = stamp
-        fresh = open_for_all(self.path)
+        fresh, document, self._seen = self._read()
         try:
             settings = self._settings(fresh)
-            if (settings.database, settings.name) != (self.settings.database, self.settings.name):
+            fixed = ("name", "database", "body", "memory", "workers")
+            if any(getattr(settings, one) != getattr(self.settings, one) for one in fixed):
                 raise ArgumentError(
-                    "service.name and service.database cannot change while it runs: start it again"
+                    "name, database, body, memory and workers of [service] cannot change while it "
+                    "runs: start it again"
                 )
         except BaseException:
             fresh.close()
             raise
         with self._lock:
             before, self.session, self.settings = self.session, fresh, settings
+            self.document = document
             self._sessions.clear()
             self._before.append((time.monotonic(), before))
         return before.policy.digest != fresh.policy.digest
@@ -143,7 +160,7 @@ class Desk:
         DitherError
             They have no quota under this policy.
         """
-        place = (who.name, purpose)
+        place = (who.name, who.role, purpose)
         with self._lock:
             found = self._sessions.get(place)
             if found is None:
@@ -285,6 +302,16 @@ class Desk:
             if entry.note.get("policy") == self.session.policy.digest
             and (mine is None or entry.number in mine)
         ]
+
+    def shown(self, who: Identity) -> Callable[[Job], bool]:
+        """Which answers somebody may see: their own, and those of others as the owner says."""
+        if self.settings.public or who.role is Role.OWNER:
+            return lambda _: True
+        told: set[int] = set()
+        if self.session.policy.releases.audience == EVERYBODY:
+            opened = self.session._opened
+            told = {entry.number for one in opened.promises for entry, _ in opened.seen(one)}
+        return lambda job: job.person == who.name or job.entry in told
 
     def healthy(self) -> bool:
         """Whether the ledger and the database can be read."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-__all__ = ["Guard", "RateLimit"]
+__all__ = ["SLOW", "Guard", "RateLimit", "TooLargeError", "TooSlowError"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -113,31 +113,35 @@ class Guard:
             (n for path, n in self._large.items() if scope["path"].startswith(path)), self._body
         )
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > most:
+        if not length.isdigit() or len(length) > 15 or int(length) > most:
             await _refuse(sent, 413, "TooLarge", f"a body may have {most:,} bytes")
             return
-        came, until = 0, time.monotonic() + BODY_SECONDS
+        came, whole, until = 0, False, time.monotonic() + BODY_SECONDS
 
         async def received() -> Message:
-            nonlocal came
-            if begun:
+            nonlocal came, whole
+            if whole:
                 # What comes now is the end of whoever listens, which may take its time.
                 return await receive()
             left = until - time.monotonic()
-            message = await asyncio.wait_for(receive(), max(left, 0.001))
+            try:
+                message = await asyncio.wait_for(receive(), max(left, 0.001))
+            except TimeoutError:
+                raise TooSlowError from None
             came += len(message.get("body", b""))
             if came > most:
-                raise _TooLarge
+                raise TooLargeError(most)
+            whole = not message.get("more_body", False)
             return message
 
         try:
             await self._app(scope, received, sent)
-        except _TooLarge:
+        except TooLargeError:
             if not begun:
                 await _refuse(sent, 413, "TooLarge", f"a body may have {most:,} bytes")
-        except TimeoutError:
+        except TooSlowError:
             if not begun:
-                await _refuse(sent, 408, "TooSlow", "the request did not come in time")
+                await _refuse(sent, 408, "TooSlow", SLOW)
 
     def _known(self, host: bytes) -> bool:
         name = host.decode("latin-1").lower()
@@ -145,8 +149,15 @@ class Guard:
         return name in self._hosts
 
 
-class _TooLarge(Exception):
-    """A body that says less than it has."""
+class TooLargeError(Exception):
+    """A body has more than it may, and did not say so."""
+
+
+class TooSlowError(Exception):
+    """A body did not come in time."""
+
+
+SLOW = "the request did not come in time"
 
 
 async def _refuse(send: Send, status: int, kind: str, message: str) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
+from dither.service.work._jobs import State
+
 if TYPE_CHECKING:
     from dither.service._endpoints import Endpoint
     from dither.service._hall import Hall
@@ -32,9 +34,7 @@ class Metrics:
             ["method", "path", "status"],
             registry=self._registry,
         )
-        self._jobs = Gauge(
-            "dither_jobs", "Questions by state.", ["policy", "state"], registry=self._registry
-        )
+        self._jobs = Gauge("dither_jobs", "Questions by state.", ["state"], registry=self._registry)
         self._ready = Gauge("dither_ready", "Whether questions run.", registry=self._registry)
 
     def answered(self, endpoint: Endpoint, status: int) -> None:
@@ -44,7 +44,11 @@ class Metrics:
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
         self._ready.set(self._hall.ready)
-        for name, desk in self._hall.desks.items():
+        # Of all policies together: their names are nobody's business.
+        found: dict[str, int] = {}
+        for desk in self._hall.desks.values():
             for state, number in desk.jobs.counted().items():
-                self._jobs.labels(name, state).set(number)
+                found[state] = found.get(state, 0) + number
+        for one in State:
+            self._jobs.labels(one.value).set(found.get(one.value, 0))
         return generate_latest(self._registry)

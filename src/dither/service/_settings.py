@@ -149,7 +149,13 @@ def _database(policy: Policy, part: Reader) -> Path | LedgerSchema:
                 "service.database is for ledgers that are files: that of a ledger on a server is "
                 "the schema beside it"
             )
-        return LedgerSchema(policy.ledger.dsn, f"{policy.ledger.schema}_service")
+        schema = f"{policy.ledger.schema}_service"
+        if len(schema.encode()) > 63:
+            raise PolicyError(
+                "budget.ledger.schema must have at most 55 bytes where it is served: that of the "
+                "service is named after it, and a server cuts off longer names"
+            )
+        return LedgerSchema(policy.ledger.dsn, schema)
     if named is not None:
         return policy.folder / Path(named).expanduser()
     return policy.ledger.with_name(policy.ledger.name + ".service")

@@ -7,10 +7,9 @@ from typing import Any
 from dither._depth import deep
 from dither.errors import ArgumentError
 from dither.plan.schema import Kind
-from dither.policy._canonical import AROUND
 from dither.service._desk import price_data
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
-from dither.service._shared import balance_data, fact_data, public_document, reply, schema_data
+from dither.service._shared import balance_data, fact_data, reply, schema_data
 
 __all__ = ["ENDPOINTS", "QUESTION"]
 
@@ -38,7 +37,7 @@ def policy(asked: Asked) -> dict[str, Any]:
     return {
         "name": asked.desk.name,
         "digest": session.policy.digest,
-        "policy": public_document(asked.desk.path, leave_out=AROUND),
+        "policy": asked.desk.document,
         "schema": schema_data(session),
         "facts": [fact_data(fact) for fact in session.facts],
         "analyst": session.analyst,
@@ -63,7 +62,7 @@ def preview(asked: Asked) -> dict[str, Any]:
     if "sizes" in asked.body:
         named["sizes"] = asked.body["sizes"]
     if "confidence" in asked.body:
-        named["confidence"] = float(asked.body["confidence"])
+        named["confidence"] = asked.body["confidence"]
     with deep():
         if hasattr(question, "_asked_at"):
             if "epsilon" not in asked.body:

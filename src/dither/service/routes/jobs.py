@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
 from dither.query._release import Release
@@ -67,16 +68,17 @@ async def waited(asked: Asked, job_id: str, seconds: float) -> None:
         return
 
 
-def job(asked: Asked) -> dict[str, Any]:
-    """How a question goes; its answer, once there is one."""
-    import anyio.from_thread
+async def job(asked: Asked) -> dict[str, Any]:
+    """How a question goes; its answer, once there is one.
 
-    found = one(asked)
+    Whoever waits holds no thread meanwhile: there are few, and others ask.
+    """
+    found = await to_thread.run_sync(one, asked)
     seconds = asked.body.get("wait", 0)
     if seconds and found.state in (State.WAITING, State.QUEUED, State.RUNNING):
-        anyio.from_thread.run(waited, asked, found.id, seconds)
-        found = one(asked)
-    return with_answer(asked, found)
+        await waited(asked, found.id, seconds)
+        found = await to_thread.run_sync(one, asked)
+    return await to_thread.run_sync(with_answer, asked, found)
 
 
 def listed(asked: Asked) -> dict[str, Any]:
@@ -132,17 +134,21 @@ def table(content: Any, form: str) -> Response:
 
 
 def answers(asked: Asked) -> dict[str, Any]:
-    """Released answers that anybody may see."""
-    done = asked.desk.jobs.listed(state=State.DONE, last=asked.body.get("last", 100))
+    """Released answers that whoever asks may see: all where the owner shows them to anybody."""
+    done = asked.desk.jobs.listed(state=State.DONE, last=1000)
+    shown = list(filter(asked.desk.shown(asked.who), done))[: asked.body.get("last", 100)]
     return {
-        "answers": [{"id": one.id, "question": one.draft.title, "entry": one.entry} for one in done]
+        "answers": [
+            {"id": one.id, "question": one.draft.title, "entry": one.entry} for one in shown
+        ]
     }
 
 
 def public_answer(asked: Asked) -> dict[str, Any]:
     """One released answer, with its certificate."""
     found = asked.desk.jobs.get(asked.path["id"])
-    if found is None or found.state is not State.DONE:
+    done = found is not None and found.state is State.DONE
+    if found is None or not (done and asked.desk.shown(asked.who)(found)):
         raise NotFoundError("there is no answer of this id")
     return {"question": found.draft.title, "answer": asked.desk.answer(found)}
 
@@ -181,7 +187,7 @@ ENDPOINTS = [
         "/answers",
         roles(PUBLIC, ANALYST, OWNER),
         answers,
-        "Released answers, where the owner shows them to anybody.",
+        "Released answers that whoever asks may see.",
         {"last": LAST},
     ),
     Endpoint("GET", "/answers/{id}", roles(PUBLIC, ANALYST, OWNER), public_answer, "One of them."),

@@ -16,6 +16,7 @@ from dither.service._endpoints import (
     Field,
     roles,
 )
+from dither.service._refusals import unknown
 from dither.service.access._entry import cookie_name, set_cookie, take_cookie
 from dither.service.access._people import SESSION_SECONDS
 
@@ -35,9 +36,7 @@ def sign_in(asked: Asked) -> Response:
     """Begin a session; the answer has what each change must bring along."""
     found = asked.desk.people.by_key(asked.body["key"])
     if found is None:
-        return JSONResponse(
-            {"error": {"kind": "Unauthorized", "message": "no key to this policy that holds"}}, 401
-        )
+        return unknown()
     who, key = found
     session = asked.desk.people.sign_in(who, key)
     response = JSONResponse({"name": who.name, "role": who.role.value, "csrf": session.csrf})
