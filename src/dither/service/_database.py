@@ -221,7 +221,11 @@ def _server(place: LedgerSchema) -> sa.Engine:
     dsn = secret(place.dsn, "service.database")
 
     def opened() -> Any:
-        return connect(dsn, application="dither service", timeout=10)
+        found = connect(dsn, application="dither service", timeout=10)
+        found.execute("SET synchronous_commit = on")
+        # Else each statement would commit by itself, and no lock would hold.
+        found.autocommit = False
+        return found
 
     return sa.create_engine(
         "postgresql+psycopg://",

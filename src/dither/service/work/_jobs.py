@@ -232,7 +232,7 @@ class Jobs:
         query = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
         with self._database.reading() as connection:
             # A result has keys of its own, which dict() would take for those of a mapping.
-            return dict(connection.execute(query).tuples().all())
+            return dict(connection.execute(query).all())
 
     # --- a job's way ------------------------------------------------------------------------------
 
