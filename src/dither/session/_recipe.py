@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither import _checks as check
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError, DitherError, nearest
 from dither.session._factories import factory
 
 __all__ = ["Call", "Recipe", "from_plain", "to_plain"]
@@ -118,8 +118,13 @@ class Recipe:
             named = {name: _of(session, arg) for name, arg in call.named}
             try:
                 found = getattr(found, call.name)(*args, **named)
+            except DitherError:
+                raise
             except TypeError as error:
                 raise ArgumentError(f"ask: {_signature(error, call.name)}") from None
+            except (ArithmeticError, AttributeError, LookupError, RecursionError, ValueError):
+                # Methods look at numbers and texts, and not at all that others may send.
+                raise ArgumentError(f"ask: {call.name} does not take such arguments") from None
         return found
 
 
@@ -220,7 +225,7 @@ def from_plain(value: Any, depth: int = 0) -> Any:
         return _tagged(tag, held, depth + 1)
     except ArgumentError:
         raise
-    except (ArithmeticError, AttributeError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise ArgumentError(
             "ask holds an argument that cannot be read: write numbers, texts and lists as they "
             f"are, and others as an object with one of {', '.join(sorted(_KNOWN))}"

@@ -75,6 +75,9 @@ Progress = Callable[[Any], None]
 
 Released = TypeVar("Released")
 
+MOST_SIZE = 10**15
+"""Of rows or units, where a preview says no other limit: no table has more."""
+
 REHEARSED = Charged(0, "0" * 64, False, None, "0" * 32)
 """A charge that was never made, for a certificate that is written to see that it can be."""
 
@@ -429,7 +432,7 @@ def sizes_of(sizes: Sequence[int], of: str = "rows", most: int | None = None) ->
     ArgumentError
         One is not a whole number of at least 1, or there are none.
     """
-    found = [check.whole("sizes", n, 1, most) for n in sizes]
+    found = [check.whole("sizes", n, 1, most or MOST_SIZE) for n in sizes]
     if not found:
         raise ArgumentError(f"sizes must hold at least one number of {of}")
     return found
