@@ -19,9 +19,7 @@ _schemas = itertools.count()
 
 
 @pytest.fixture(params=["file", "postgres"])
-def ledger(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def ledger(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where a policy has its ledger, as TOML: a file, and a schema on a server."""
     if request.param == "file":
         return '"visits.ledger"'

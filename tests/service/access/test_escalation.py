@@ -69,9 +69,7 @@ def test_nobody_gets_nothing_but_the_way_in(house: Served) -> None:
             assert (found.status_code, found.json()) == (401, REFUSED), endpoint
 
 
-def test_keys_that_do_not_hold_open_nothing(
-    house: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_that_do_not_hold_open_nothing(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong, expired, revoked, disabled, and another policy's keys: one answer, on every route."""
     people = house.desk.people
     people.add("eve", Role.OWNER)

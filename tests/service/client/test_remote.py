@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.service.served import Served
 
 import dither
 from dither.errors import ArgumentError, BudgetError, QueryError, UnsupportedError
 from dither.service.client._http import UnreachableServiceError
 from dither.session._recipe import Recipe
 from dither.session._request import request_of
+from service.loopback import OnLoopback
 
 COUNTS = 'SELECT "group", COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY "group"'
 
@@ -54,15 +54,17 @@ ASKED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def ann(served: Served) -> Any:
-    with served.connect() as session:
+def ann(loopback: OnLoopback) -> Any:
+    with loopback.connect() as session:
         yield session
 
 
 @pytest.mark.parametrize("kind", ASKED)
-def test_it_is_the_question_that_a_local_session_asks(served: Served, ann: Any, kind: str) -> None:
+def test_it_is_the_question_that_a_local_session_asks(
+    loopback: OnLoopback, ann: Any, kind: str
+) -> None:
     """The explanation, the price and the hash of the request are those of a local session."""
-    local = served.desk.session.asked_by("ann")
+    local = loopback.desk.session.asked_by("ann")
     here, there = ASKED[kind](local), ASKED[kind](ann)
     epsilon = 1 if hasattr(here, "_asked_at") else None
     ours = request_of(here, local._opened, epsilon)
@@ -73,25 +75,25 @@ def test_it_is_the_question_that_a_local_session_asks(served: Served, ann: Any, 
 
 
 @pytest.mark.parametrize("kind", ASKED)
-def test_it_is_released_and_replayed(served: Served, ann: Any, kind: str) -> None:
+def test_it_is_released_and_replayed(loopback: OnLoopback, ann: Any, kind: str) -> None:
     """The answer is read as from a local policy; asked again under its token, it is the same."""
     priced = () if not hasattr(ASKED[kind](ann), "_asked_at") else (1,)
     first = ASKED[kind](ann).release(*priced, token=f"released {kind}")
-    before = served.desk.session.ledger.balance("dataset:patient of visits").spent
+    before = loopback.desk.session.ledger.balance("dataset:patient of visits").spent
     again = ASKED[kind](ann).release(*priced, token=f"released {kind}")
-    assert served.desk.session.ledger.balance("dataset:patient of visits").spent == before
+    assert loopback.desk.session.ledger.balance("dataset:patient of visits").spent == before
     assert type(first) is type(again)
     assert first.certificate.to_json() == again.certificate.to_json()
-    assert dither.verify(first.certificate, served.desk.session.ledger).ok
+    assert dither.verify(first.certificate, loopback.desk.session.ledger).ok
 
 
-def test_what_is_learned_is_used(served: Served, ann: Any) -> None:
+def test_what_is_learned_is_used(loopback: OnLoopback, ann: Any) -> None:
     found = ann.learn("visits", "age", epsilon=100, token="ages")
     assert found.lower >= 0
 
 
-def test_balances_prices_and_reservations(served: Served, ann: Any) -> None:
-    local = served.desk.session.asked_by("ann")
+def test_balances_prices_and_reservations(loopback: OnLoopback, ann: Any) -> None:
+    local = loopback.desk.session.asked_by("ann")
     assert [str(b) for b in ann.balance()] == [str(b) for b in local.balance()]
     question = ann.sql(COUNTS)
     assert question.affordable(10).times == local.sql(COUNTS).affordable(10).times
@@ -104,20 +106,20 @@ def test_balances_prices_and_reservations(served: Served, ann: Any) -> None:
             question.release(2)
 
 
-def test_earlier_answers_are_the_askers_own(served: Served, ann: Any) -> None:
+def test_earlier_answers_are_the_askers_own(loopback: OnLoopback, ann: Any) -> None:
     """Another's answer is not given out under reuse, and their token is not one's own."""
     question = "SELECT COUNT(*) AS n FROM visits WHERE age < 33"
     first = ann.sql(question).release(1, token="mine")
     assert ann.sql(question).release(1, reuse=True).frame.equals(first.frame)
-    with served.connect("bob") as bob:
+    with loopback.connect("bob") as bob:
         other = bob.sql(question).release(1, token="mine")
         assert other.certificate.to_dict()["ledger"] != first.certificate.to_dict()["ledger"]
 
 
-def test_refusals_are_those_of_the_library(served: Served, ann: Any) -> None:
+def test_refusals_are_those_of_the_library(loopback: OnLoopback, ann: Any) -> None:
     with pytest.raises(QueryError, match="unknown column"):
         ann.sql("SELECT AVG(nothing) AS m FROM visits")
-    with served.connect("eve") as eve, pytest.raises(BudgetError, match="fits with epsilon"):
+    with loopback.connect("eve") as eve, pytest.raises(BudgetError, match="fits with epsilon"):
         eve.sql(COUNTS).release(6)
     with pytest.raises(UnsupportedError, match="does not offer"):
         ann.table("visits").compare(None, 1, 1)
@@ -125,19 +127,19 @@ def test_refusals_are_those_of_the_library(served: Served, ann: Any) -> None:
         Recipe(()).then("table", (object(),), {}).to_list()
 
 
-def test_progress_is_told(served: Served) -> None:
+def test_progress_is_told(loopback: OnLoopback) -> None:
     """A program is told that its question is done, whatever it was told before."""
     told: list[float] = []
-    with served.connect(progress=told.append) as session:
+    with loopback.connect(progress=told.append) as session:
         session.sql("SELECT COUNT(*) AS n FROM visits WHERE age < 41").release(1)
     assert told[-1] == 1
     assert told == sorted(told)
 
 
-def test_a_key_that_does_not_hold(served: Served) -> None:
+def test_a_key_that_does_not_hold(loopback: OnLoopback) -> None:
     for key in ("dither_" + "A" * 43, "nonsense"):
         with pytest.raises(UnreachableServiceError, match="no key"):
-            dither.connect(served.address, key=key)
+            dither.connect(loopback.address, key=key)
     with pytest.raises(ArgumentError, match="https"):
         dither.connect("http://data.example.org/visits", key="dither_")
     with pytest.raises(ArgumentError, match="address"):
@@ -146,8 +148,8 @@ def test_a_key_that_does_not_hold(served: Served) -> None:
         dither.connect("http://127.0.0.1:9/visits", key="dither_")
 
 
-def test_nothing_of_places_or_people_is_told(served: Served, ann: Any) -> None:
+def test_nothing_of_places_or_people_is_told(loopback: OnLoopback, ann: Any) -> None:
     """What the service says of its policy has no path, no other analyst and no secret."""
     told = str(ann._calls.get("/policy"))
-    for hidden in ("parquet", "bob", str(served.desk.path.parent), 'ledger":'):
+    for hidden in ("parquet", "bob", str(loopback.desk.path.parent), 'ledger":'):
         assert hidden not in told

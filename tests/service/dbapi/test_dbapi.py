@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.service.served import Served
 
 from dither.errors import QueryError
 from dither.service import dbapi
 from dither.service.dbapi._statements import literal, with_parameters, without_price
+from service.loopback import OnLoopback
 
 
 @pytest.fixture(scope="module")
-def connection(served: Served) -> Any:
-    with dbapi.connect(served.address, key=served.keys["ann"]) as found:
+def connection(loopback: OnLoopback) -> Any:
+    with dbapi.connect(loopback.address, key=loopback.keys["ann"]) as found:
         yield found
 
 
@@ -35,9 +35,9 @@ def test_a_statement_is_released_at_its_price(connection: Any) -> None:
     assert cursor.release.certificate.to_dict()["max_rows"] == 2
 
 
-def test_what_names_no_price_is_refused(served: Served, connection: Any) -> None:
+def test_what_names_no_price_is_refused(loopback: OnLoopback, connection: Any) -> None:
     """So does what dashboards ask by themselves; nothing is charged."""
-    before = served.desk.session.ledger.entries(limit=1)[-1].number
+    before = loopback.desk.session.ledger.entries(limit=1)[-1].number
     for statement in (
         "SELECT COUNT(*) AS n FROM visits",
         "SELECT COUNT(*) AS n FROM visits OPTIONS (max_rows_contributed = 2)",
@@ -54,12 +54,12 @@ def test_what_names_no_price_is_refused(served: Served, connection: Any) -> None
             connection.cursor().execute(statement)
     with pytest.raises(dbapi.NotSupportedError):
         connection.cursor().executemany("SELECT 1", [])
-    assert served.desk.session.ledger.entries(limit=1)[-1].number == before
+    assert loopback.desk.session.ledger.entries(limit=1)[-1].number == before
 
 
-def test_an_account_that_cannot_bear_it_is_an_operational_error(served: Served) -> None:
+def test_an_account_that_cannot_bear_it_is_an_operational_error(loopback: OnLoopback) -> None:
     with (
-        dbapi.connect(served.address, key=served.keys["eve"]) as connection,
+        dbapi.connect(loopback.address, key=loopback.keys["eve"]) as connection,
         pytest.raises(dbapi.OperationalError, match="fits"),
     ):
         connection.cursor().execute("SELECT COUNT(*) AS n FROM visits OPTIONS (epsilon = 6)")
@@ -97,20 +97,24 @@ def test_a_parameter_is_never_more_than_a_literal() -> None:
     assert without_price(made).price == {"epsilon": "1"}
 
 
-def test_a_closed_connection_says_so(served: Served) -> None:
-    found = dbapi.connect(served.address, key=served.keys["ann"])
+def test_a_closed_connection_says_so(loopback: OnLoopback) -> None:
+    found = dbapi.connect(loopback.address, key=loopback.keys["ann"])
     found.close()
     found.close()
     with pytest.raises(dbapi.InterfaceError):
         found.cursor()
     with pytest.raises(dbapi.Error, match="no key"):
-        dbapi.connect(served.address, key="dither_no")
+        dbapi.connect(loopback.address, key="dither_no")
 
 
-def test_sqlalchemy(served: Served) -> None:
+def test_sqlalchemy(loopback: OnLoopback) -> None:
     """Tables are looked at for nothing, a statement is asked at its price, and not without."""
     url = sa.URL.create(
-        "dither", password=served.keys["ann"], host="127.0.0.1", port=served.port, database="visits"
+        "dither",
+        password=loopback.keys["ann"],
+        host="127.0.0.1",
+        port=loopback.port,
+        database="visits",
     )
     engine = sa.create_engine(url)
     assert sa.inspect(engine).get_table_names() == ["regions", "visits"]

@@ -72,7 +72,7 @@ def write(folder: Path, rows: int = 600, policy: str = POLICY) -> Path:
 
 
 @dataclass
-class Served:
+class OnLoopback:
     """A service that runs, and keys to it."""
 
     desk: Desk
@@ -97,7 +97,7 @@ PEOPLE = {
 
 
 @contextmanager
-def serving(policy: Path) -> Iterator[Served]:
+def serving(policy: Path) -> Iterator[OnLoopback]:
     """Serve a policy until the block ends."""
     desk = Desk(policy)
     keys = {}
@@ -116,7 +116,7 @@ def serving(policy: Path) -> Iterator[Served]:
         while not server.started and time.monotonic() < until:
             time.sleep(0.01)
         assert server.started
-        yield Served(desk, listening.getsockname()[1], keys)
+        yield OnLoopback(desk, listening.getsockname()[1], keys)
     finally:
         server.should_exit = True
         thread.join(40)
