@@ -25,9 +25,10 @@ from dither.service._metrics import Metrics
 from dither.service._openapi import openapi
 from dither.service._refusals import said, unknown
 from dither.service.access._entry import NOBODY, identity, proves_its_page
+from dither.service.access._oidc import ProviderError, SignInError
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
-from dither.service.routes import asking, auditing, jobs, owning, signing
+from dither.service.routes import asking, auditing, jobs, owning, provider, signing
 
 __all__ = ["ENDPOINTS", "Service", "application", "said"]
 
@@ -38,6 +39,7 @@ ENDPOINTS: list[Endpoint] = every(
         owning.ENDPOINTS,
         auditing.ENDPOINTS,
         signing.ENDPOINTS,
+        provider.ENDPOINTS,
     ]
 )
 
@@ -54,6 +56,8 @@ log = logging.getLogger("dither.service")
 
 STATUS: dict[type[Exception], int] = {
     NotFoundError: 404,
+    SignInError: 401,
+    ProviderError: 503,
     errors.BudgetError: 409,
     errors.TokenError: 409,
     errors.EngineError: 500,
@@ -112,7 +116,11 @@ class Service:
         who = await anyio.to_thread.run_sync(
             identity, request, asked_at.people, request.path_params["policy"], self.secure
         )
-        if desk is None and (who is not NOBODY or endpoint.about not in _OPEN):
+        opens = endpoint.about in _OPEN
+        if who is None and opens and "authorization" not in request.headers:
+            # A session that ended may begin again: browsers keep the cookie until it is replaced.
+            who = NOBODY
+        if desk is None and (who is not NOBODY or not opens):
             who = None
         if who is None or who is NOBODY:
             address = request.client.host if request.client else ""
@@ -174,6 +182,8 @@ def _of_query(endpoint: Endpoint, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, value in request.query_params.items():
         part = endpoint.takes.get(name)
+        if part is None and endpoint.lenient:
+            continue
         if "\0" in value:
             raise errors.ArgumentError("the query has a character that no text has")
         digits = value.isascii() and value.isdigit() and len(value) < 12
@@ -243,7 +253,7 @@ def _look_through(found: Any) -> None:
             left += [(one, depth + 1) for pair in value.items() for one in pair]
 
 
-_OPEN = frozenset({signing.SIGN_IN})
+_OPEN = frozenset({signing.SIGN_IN, provider.BEGIN, provider.COME_BACK})
 """What somebody without a key may call although the policy shows nothing to the public."""
 
 

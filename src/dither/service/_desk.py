@@ -20,6 +20,7 @@ from dither.policy._publishing import EVERYBODY
 from dither.service._database import Database
 from dither.service._settings import ServiceSettings, read_settings
 from dither.service._shared import public_document
+from dither.service.access._oidc import Provider
 from dither.service.access._people import Identity, People
 from dither.service.access._roles import Role
 from dither.service.work._jobs import Draft, Job, Jobs
@@ -53,6 +54,7 @@ class Desk:
         self.session, self.document, self._seen = self._read()
         try:
             self.settings = self._settings(self.session)
+            self.provider = self._provided(self.settings, None)
             self.database = Database(self.settings.database)
         except BaseException:
             self.session.close()
@@ -66,6 +68,13 @@ class Desk:
     def _settings(self, session: Session) -> ServiceSettings:
         stem = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.path.stem.lower())
         return read_settings(session.policy, self._given or stem.strip("-")[:40])
+
+    @staticmethod
+    def _provided(settings: ServiceSettings, before: Provider | None) -> Provider | None:
+        """Where people sign in, if the policy names a provider; the same while it names the same."""
+        if before is not None and before.settings == settings.oidc:
+            return before
+        return None if settings.oidc is None else Provider(settings.oidc, settings.name)
 
     @property
     def name(self) -> str:
@@ -125,12 +134,14 @@ class Desk:
                     "name, database, body, memory and workers of [service] cannot change while it "
                     "runs: start it again"
                 )
+            provider = self._provided(settings, self.provider)
         except BaseException:
             fresh.close()
             raise
         with self._lock:
             before, self.session, self.settings = self.session, fresh, settings
             self.document = document
+            self.provider = provider
             self._sessions.clear()
             self._before.append((time.monotonic(), before))
         return before.policy.digest != fresh.policy.digest
@@ -273,7 +284,7 @@ class Desk:
         return Order(job, self.path, digest, timeout, role is Role.OWNER)
 
     def role_of(self, person: str) -> Role:
-        """What somebody is; an analyst where they came by a provider."""
+        """What somebody is; an analyst where nobody knows them any more."""
         for one in self.people.listed():
             if one["name"] == person:
                 return Role(one["role"])

@@ -150,6 +150,8 @@ class Endpoint:
         Of its answer.
     gives : mapping, optional
         The schema of its answer.
+    lenient : bool
+        What else stands in its query is left aside, and not refused: others made the address.
 
     Raises
     ------
@@ -165,6 +167,7 @@ class Endpoint:
     takes: Mapping[str, Field] = field(default_factory=dict)
     status: int = 200
     gives: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         if not self.roles:

@@ -29,7 +29,8 @@ def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The document, of version 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for one in endpoints:
-        paths.setdefault(f"/v1/{{policy}}{one.path}", {})[one.method.lower()] = _operation(one)
+        path = re.sub(r":\w+}", "}", one.path)
+        paths.setdefault(f"/v1/{{policy}}{path}", {})[one.method.lower()] = _operation(one)
     return {
         "openapi": "3.1.0",
         "info": {"title": "dither", "version": __version__},

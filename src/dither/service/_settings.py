@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from dither._environment import PREFIX
 from dither.errors import PolicyError
@@ -41,6 +42,10 @@ class OpenIdProvider:
         The claim of the identity token that lists groups.
     roles : mapping of str to Role
         By group.
+    address : str
+        Of this service, as browsers see it: where the provider sends them back to.
+    scope : str
+        What the provider is asked for: ``openid``, and what it wants to hear to tell groups.
     """
 
     issuer: str
@@ -48,6 +53,8 @@ class OpenIdProvider:
     client_secret: str
     groups_claim: str
     roles: Mapping[str, Role]
+    address: str
+    scope: str = "openid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +179,38 @@ def _oidc(body: Mapping[str, Any]) -> OpenIdProvider | None:
         )
     roles = {}
     for group, role in part.section("roles", required=True).items():
-        if role not in {one.value for one in Role}:
+        if role not in {one.value for one in Role if one is not Role.PUBLIC}:
             raise PolicyError("service.oidc.roles must map groups to owner, analyst or auditor")
         roles[group] = Role(role)
+    scope = part.text("scope") or "openid"
+    if "openid" not in scope.split():
+        raise PolicyError("service.oidc.scope must have openid among its words")
     found = OpenIdProvider(
-        part.required_text("issuer"),
+        _place(part, "issuer"),
         part.required_text("client_id"),
         secret,
         part.text("groups_claim") or "groups",
         roles,
+        _place(part, "address").rstrip("/"),
+        scope,
     )
     part.finish()
+    return found
+
+
+def _place(part: Reader, name: str) -> str:
+    """An address that nobody on the way can speak for."""
+    found = part.required_text(name)
+    try:
+        parts = urlsplit(found)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    near = host in ("localhost", "127.0.0.1", "::1")
+    whole = found.isascii() and found.isprintable() and not set(found) & set(" ?#@\\")
+    if not host or not whole or parts.scheme not in ({"https", "http"} if near else {"https"}):
+        raise PolicyError(
+            f"service.oidc.{name} must be an address that begins with https://, without a query "
+            "(or http:// where it is on this machine)"
+        )
     return found

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["NOBODY", "cookie_name", "identity", "proves_its_page", "set_cookie", "take_cookie"]
+__all__ = [
+    "NOBODY",
+    "cookie_name",
+    "identity",
+    "proves_its_page",
+    "set_cookie",
+    "set_page_cookie",
+    "take_cookie",
+]
 
 NOBODY = Identity("", Role.PUBLIC)
 
@@ -63,8 +71,26 @@ def set_cookie(
     )
 
 
+def set_page_cookie(response: Response, policy: str, secure: bool, csrf: str, seconds: int) -> None:
+    """Hand a browser what each change must bring along, for the service's own pages to read.
+
+    A session that began at a provider began with a page, which cannot hand anything on.
+    """
+    response.set_cookie(
+        f"{cookie_name(policy, secure)}_csrf",
+        csrf,
+        max_age=seconds,
+        path="/",
+        secure=secure,
+        samesite="strict",
+    )
+
+
 def take_cookie(response: Response, policy: str, secure: bool) -> None:
     """Take it back."""
+    response.delete_cookie(
+        f"{cookie_name(policy, secure)}_csrf", path="/", secure=secure, samesite="strict"
+    )
     response.delete_cookie(
         cookie_name(policy, secure), path="/", secure=secure, httponly=True, samesite="strict"
     )

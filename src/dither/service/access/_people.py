@@ -97,17 +97,18 @@ class People:
         ArgumentError
             The name is none, or the role is that of nobody in particular.
         """
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise ArgumentError(
-                "name must begin with a letter or digit, and be of these and . _ @ + - alone, at "
-                "most 100"
-            )
         if role is Role.PUBLIC:
             raise ArgumentError("role must be owner, analyst or auditor")
         with self._database.writing() as connection:
             known = connection.execute(
                 sa.select(people.c.role).where(people.c.name == name)
             ).scalar_one_or_none()
+            # Who came by a provider has another name, and is let in again by it.
+            if known is None and not (isinstance(name, str) and NAME.fullmatch(name)):
+                raise ArgumentError(
+                    "name must begin with a letter or digit, and be of these and . _ @ + - alone, "
+                    "at most 100"
+                )
             values = {"role": role.value, "disabled": False}
             if known is None:
                 made = people.insert().values(name=name, created=time.time(), **values)
@@ -138,6 +139,47 @@ class People:
                 .values(state="cancelled")
             )
             _log(connection, by, "person disabled", name)
+
+    def come(self, name: str, role: Role | None) -> bool:
+        """Somebody came by a provider, which says what they are now.
+
+        Parameters
+        ----------
+        name : str
+            As `dither.service.access._oidc.name_of` makes it.
+        role : Role or None
+            None of somebody who is nothing any more: their sessions and keys end.
+
+        Returns
+        -------
+        bool
+            Whether they are let in: not without a role, and not whom an owner disabled.
+        """
+        with self._database.writing() as connection:
+            found = sa.select(people.c.role, people.c.disabled).where(people.c.name == name)
+            known = connection.execute(found).one_or_none()
+            if role is None:
+                if known is not None:
+                    connection.execute(
+                        keys.update().where(keys.c.person == name).values(revoked=True)
+                    )
+                    connection.execute(sessions.delete().where(sessions.c.person == name))
+                    _log(connection, "the provider", "has no role any more", name)
+                return False
+            if known is not None and known.disabled:
+                return False
+            if known is None:
+                connection.execute(
+                    people.insert().values(
+                        name=name, role=role.value, disabled=False, created=time.time()
+                    )
+                )
+            elif known.role != role.value:
+                changed = people.update().where(people.c.name == name).values(role=role.value)
+                connection.execute(changed)
+            if known is None or known.role != role.value:
+                _log(connection, "the provider", f"is {role.value}", name)
+        return True
 
     def new_key(self, name: str, days: float | None = 90, by: str = "the owner") -> NewKey:
         """Make a key for somebody.

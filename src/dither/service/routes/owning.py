@@ -108,10 +108,10 @@ ENDPOINTS = [
         {"name": NAME, "role": Field("text", "owner, analyst or auditor", True, 20)},
         status=201,
     ),
-    Endpoint("DELETE", "/people/{name}", ONLY, disable, "Take every key from somebody."),
+    Endpoint("DELETE", "/people/{name:path}", ONLY, disable, "Take every key from somebody."),
     Endpoint(
         "POST",
-        "/people/{name}/keys",
+        "/people/{name:path}/keys",
         ONLY,
         new_key,
         "Make a key, shown this once.",
