@@ -129,11 +129,16 @@ class Database:
         self.shared = isinstance(place, LedgerSchema)
         """Whether several servers may use it at a time."""
         if isinstance(place, LedgerSchema):
-            self._engine = self._reader = _server(place)
+            self._engine = _server(place)
+            self._reader = self._engine.execution_options(reads=True)
         else:
             self._engine, self._reader = _file(place, "IMMEDIATE"), _file(place, "DEFERRED")
-        with self.writing() as connection:
-            self._make(connection)
+        try:
+            with self.writing() as connection:
+                self._make(connection)
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -165,7 +170,6 @@ class Database:
     def _make(self, connection: sa.Connection) -> None:
         if self.shared:
             assert isinstance(self.place, LedgerSchema)
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('dither service'))"))
             connection.execute(sa.schema.CreateSchema(self.place.schema, if_not_exists=True))
         tables.create_all(connection)
         version = connection.execute(sa.select(meta.c.version)).scalar_one_or_none()
@@ -176,6 +180,11 @@ class Database:
             raise LedgerError(
                 f"the service's database is of version {version}, and this dither keeps {VERSION}: "
                 "install a newer one"
+            )
+        if any(step not in MIGRATIONS for step in range(version, VERSION)):
+            raise LedgerError(
+                f"the service's database is of version {version}, which this dither cannot bring "
+                "up to date: open it once with a version between"
             )
         while version < VERSION:
             MIGRATIONS[version](connection)
@@ -227,7 +236,7 @@ def _server(place: LedgerSchema) -> sa.Engine:
         found.autocommit = False
         return found
 
-    return sa.create_engine(
+    engine = sa.create_engine(
         "postgresql+psycopg://",
         creator=opened,
         poolclass=sa.pool.QueuePool,
@@ -237,3 +246,32 @@ def _server(place: LedgerSchema) -> sa.Engine:
         use_native_hstore=False,
         hide_parameters=True,
     ).execution_options(schema_translate_map={None: place.schema})
+    # Its connections commit each statement unless a transaction is begun, in words.
+    sa.event.listen(engine, "begin", _begin)
+    return engine
+
+
+_BEGIN = """
+BEGIN ISOLATION LEVEL {level};
+SET LOCAL search_path = pg_catalog;
+SET LOCAL lock_timeout = '10s';
+SET LOCAL idle_in_transaction_session_timeout = '60s';
+SELECT set_config(
+    'synchronous_commit',
+    CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on'
+    END,
+    true
+)
+"""
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended('dither service ' || :schema, 0))")
+
+
+def _begin(connection: sa.Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("reads"):
+        connection.exec_driver_sql(_BEGIN.format(level="REPEATABLE READ READ ONLY"))
+        return
+    # One that writes waits for the others, as in a file: what it reads after the lock was committed
+    # before, and stays so until it ends.
+    connection.exec_driver_sql(_BEGIN.format(level="READ COMMITTED"))
+    connection.execute(_LOCK, {"schema": options["schema_translate_map"][None]})
