@@ -21,7 +21,7 @@ from dither.service._desk import Desk
 from dither.service._endpoints import Asked, Endpoint, NotFoundError, every, read_body
 from dither.service._guard import SLOW, Guard, RateLimit, TooLargeError, TooSlowError
 from dither.service._hall import Hall
-from dither.service._metrics import Metrics
+from dither.service._metrics import Metering, Metrics
 from dither.service._openapi import openapi
 from dither.service._refusals import said, unknown
 from dither.service.access._entry import NOBODY, identity, proves_its_page
@@ -103,6 +103,18 @@ class Service:
                 log.error("%s %s: %s", endpoint.method, endpoint.path, type(error).__name__)
                 response = said(500, "InternalError", "the service failed; nothing was shown")
             self.metrics.answered(endpoint, response.status_code)
+            if endpoint.changes or response.status_code >= 400:
+                # By the endpoint's own pattern: what was sent may be anything.
+                log.info(
+                    "answered",
+                    extra={
+                        "said": {
+                            "method": endpoint.method,
+                            "path": endpoint.path,
+                            "status": response.status_code,
+                        }
+                    },
+                )
             return response
 
         return Route(f"/v1/{{policy}}{endpoint.path}", served, methods=[endpoint.method])
@@ -268,6 +280,7 @@ def application(
     workers: int | None = None,
     hosts: Sequence[str] = (),
     more: Sequence[BaseRoute] = (),
+    metrics: Metering = Metering.NEAR,
 ) -> Any:
     """The service of some policies, as an ASGI application.
 
@@ -282,6 +295,8 @@ def application(
         Names by which it may be called; all where empty.
     more : sequence of routes
         What else is served.
+    metrics : Metering
+        Who may read the counts at ``/metrics``.
     """
     hall = Hall(desks, workers)
     service = Service(hall, secure)
@@ -296,7 +311,7 @@ def application(
     document = openapi(ENDPOINTS)
     plain: list[tuple[str, Callable[[Request], Response]]] = [
         ("/health", lambda _: health(hall)),
-        ("/metrics", lambda _: Response(service.metrics.text(), media_type="text/plain")),
+        ("/metrics", lambda request: measured(service, metrics, request)),
         ("/openapi.json", lambda _: JSONResponse(document)),
     ]
     routes: list[BaseRoute] = [Route(path, does) for path, does in plain]
@@ -318,6 +333,13 @@ def application(
     app.state.hall, app.state.secure = hall, secure
     most = max((desk.settings.body for desk in desks), default=2**20)
     return Guard(app, most, secure, hosts)
+
+
+def measured(service: Service, metrics: Metering, request: Request) -> Response:
+    """The counts, for whoever may read them."""
+    if not metrics.allows(request.client.host if request.client else ""):
+        return said(404, "NotFound", "there is nothing at this address")
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 def health(hall: Hall) -> Response:

@@ -230,11 +230,7 @@ def _server(place: LedgerSchema) -> sa.Engine:
     dsn = secret(place.dsn, "service.database")
 
     def opened() -> Any:
-        found = connect(dsn, application="dither service", timeout=10)
-        found.execute("SET synchronous_commit = on")
-        # Else each statement would commit by itself, and no lock would hold.
-        found.autocommit = False
-        return found
+        return connect(dsn, application="dither service", timeout=10)
 
     engine = sa.create_engine(
         "postgresql+psycopg://",

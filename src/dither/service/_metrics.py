@@ -1,10 +1,15 @@
 """What operators may see: counts of requests and of jobs, and nothing of what was asked.
 
-No time of a question is among it, nor a table's name: how long a question ran may tell of the data.
+No time of a question is among it, nor a table's or a person's name: how long a question ran may
+tell of the data. What is left, the names of policies and how much is asked of them, is nobody's
+business who is not of the house: programs on the same machine may read it, and others where the
+owner says so.
 """
 
 from __future__ import annotations
 
+from enum import Enum
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -15,7 +20,26 @@ if TYPE_CHECKING:
     from dither.service._endpoints import Endpoint
     from dither.service._hall import Hall
 
-__all__ = ["Metrics"]
+__all__ = ["Metering", "Metrics"]
+
+
+class Metering(Enum):
+    """Who may read the counts."""
+
+    NOBODY = "nobody"
+    """Behind a proxy everybody may seem to be on the same machine."""
+    NEAR = "near"
+    """Programs on the same machine."""
+    ALL = "all"
+
+    def allows(self, host: str) -> bool:
+        """Whether whoever calls from this address may."""
+        if self is not Metering.NEAR:
+            return self is Metering.ALL
+        try:
+            return ip_address(host).is_loopback
+        except ValueError:
+            return False
 
 
 class Metrics:

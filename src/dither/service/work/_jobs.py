@@ -334,6 +334,11 @@ class Jobs:
             )
             return state
 
+    def put_back(self, job_id: str) -> State:
+        """This server ends, and leaves a job to whoever comes next: nobody's process died of it."""
+        self._of_mine(job_id, state=State.QUEUED.value, attempts=jobs.c.attempts - 1)
+        return State.QUEUED
+
     def beat(self, at_work: Collection[str] = ()) -> None:
         """Say that this server lives, and take over what others left.
 
