@@ -34,6 +34,7 @@ from dither.cli.questions.query_commands import explain, preview, release
 from dither.cli.questions.synth_command import synth
 from dither.cli.serving.people_commands import people
 from dither.cli.serving.serve_command import serve
+from dither.cli.serving.service_commands import service
 from dither.cli.surveys.local_command import local
 from dither.errors import DitherError
 
@@ -155,6 +156,7 @@ for command in (
     owner,
     people,
     serve,
+    service,
     demo,
 ):
     main.add_command(command)

@@ -71,7 +71,7 @@ class Desk:
 
     @staticmethod
     def _provided(settings: ServiceSettings, before: Provider | None) -> Provider | None:
-        """Where people sign in, if the policy names a provider; the same while it names the same."""
+        """Where people sign in, if the policy names a provider: one while it names the same."""
         if before is not None and before.settings == settings.oidc:
             return before
         return None if settings.oidc is None else Provider(settings.oidc, settings.name)

@@ -84,7 +84,7 @@ class Guard:
         hosts: Iterable[str] = (),
         large: MutableMapping[str, int] | None = None,
     ) -> None:
-        self._app, self._body, self._secure = app, body, secure
+        self.app, self._body, self._secure = app, body, secure
         self._hosts = {host.lower() for host in hosts}
         self._large = large or {}
         extra = HEADERS | (SECURE if secure else {})
@@ -92,7 +92,7 @@ class Guard:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         begun = False
 
@@ -135,7 +135,7 @@ class Guard:
             return message
 
         try:
-            await self._app(scope, received, sent)
+            await self.app(scope, received, sent)
         except TooLargeError:
             if not begun:
                 await _refuse(sent, 413, "TooLarge", f"a body may have {most:,} bytes")

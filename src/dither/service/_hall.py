@@ -20,6 +20,9 @@ LOOK = 1.0
 
 BEAT = 5.0
 
+WRITTEN = 5.0
+"""Seconds to write down how jobs were left, as it ends."""
+
 log = logging.getLogger("dither.service")
 
 
@@ -47,9 +50,11 @@ class Hall:
         limits = [one.memory for one in settings if one.memory is not None]
         number = workers or max((one.workers for one in settings), default=1)
         self.pool = Pool(number, min(limits) if len(limits) == len(settings) and limits else None)
-        self.ready = self._stopping = False
+        self.ready = False
         self._new = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._runs: set[asyncio.Task[Any]] = set()
+        self._leaving = False
         self._listening: dict[str, list[asyncio.Queue[tuple[str, Any]]]] = {}
         self.progress: dict[str, float] = {}
         """By job that runs here: the share that is done."""
@@ -69,10 +74,19 @@ class Hall:
         self._keep(self._tick())
         self.ready = True
 
-    async def stop(self) -> None:
-        """Let what runs end, and close everything."""
-        self.ready, self._stopping = False, True
-        await self.pool.close()
+    def leave(self) -> None:
+        """Begin nothing any more: what runs goes on, and what is queued waits for the next server.
+
+        It may be called from a signal's handler.
+        """
+        self.ready, self._leaving = False, True
+
+    async def stop(self, patience: float = 30.0) -> None:
+        """Let what runs end, for so many seconds, and close everything."""
+        self.leave()
+        await self.pool.close(patience)
+        if self._runs:
+            await asyncio.wait(self._runs, timeout=WRITTEN)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -86,10 +100,11 @@ class Hall:
 
     # --- work -------------------------------------------------------------------------------------
 
-    def _keep(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
+    def _keep(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _look(self) -> None:
         running = 0
@@ -109,10 +124,10 @@ class Hall:
                 running -= 1
                 self._new.set()
 
-        while not self._stopping:
+        while not self._leaving:
             found = False
             for desk in self.desks.values():
-                if running >= self._room or self._stopping:
+                if running >= self._room or self._leaving:
                     break
                 try:
                     async with self._turn:
@@ -125,7 +140,9 @@ class Hall:
                 if job is not None:
                     found, running = True, running + 1
                     self.say(job.id, "state", State.RUNNING.value)
-                    self._keep(run(desk, job))
+                    task = self._keep(run(desk, job))
+                    self._runs.add(task)
+                    task.add_done_callback(self._runs.discard)
             if not found:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._new.wait(), LOOK)

@@ -5,20 +5,30 @@ from __future__ import annotations
 import fcntl
 import ipaddress
 import logging
+import signal
 import socket
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from dither._extras import check_library
 from dither.errors import ArgumentError, LedgerError
 from dither.service._app import application
 from dither.service._desk import Desk
+from dither.service._hall import Hall
+from dither.service._lines import OWN, write_lines
+from dither.service._metrics import Metering
 
 __all__ = ["Listening", "serve"]
+
+
+PATIENCE = 30
+"""Seconds for connections to end, and as many for questions that run."""
+
+log = logging.getLogger(OWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,9 @@ class Listening:
         A proxy stands in front, which speaks TLS and is the only one that can reach this.
     hosts : sequence of str
         Names by which it may be called.
+    open_metrics : bool
+        Whoever reaches it may read ``/metrics``; without it, programs of this machine alone, and
+        nobody where a proxy stands in front, behind which all seem to be of this machine.
 
     Raises
     ------
@@ -49,6 +62,7 @@ class Listening:
     key: Path | None = None
     behind_proxy: bool = False
     hosts: Sequence[str] = ()
+    open_metrics: bool = False
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -62,6 +76,13 @@ class Listening:
                 "keys and answers: give the certificate and key of TLS; or say that a proxy stands "
                 "in front (behind_proxy), which speaks TLS and alone can reach it"
             )
+
+    @property
+    def metrics(self) -> Metering:
+        """Who may read the counts."""
+        if self.open_metrics:
+            return Metering.ALL
+        return Metering.NOBODY if self.behind_proxy else Metering.NEAR
 
     @property
     def secure(self) -> bool:
@@ -79,7 +100,10 @@ def _loopback(host: str) -> bool:
 
 
 def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -> None:
-    """Serve some policies until the process is told to end.
+    """Serve some policies until the process is told to end, by SIGTERM or SIGINT.
+
+    Then it takes no new connections and begins no question, waits half a minute for what runs, and
+    leaves what is not done by then to the next start, on the record.
 
     Parameters
     ----------
@@ -98,8 +122,8 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
 
     from dither.service._patience import PatientProtocol
 
-    app = application(desks, secure=at.secure, workers=workers, hosts=at.hosts)
-    _say_what_happens()
+    app = application(desks, secure=at.secure, workers=workers, hosts=at.hosts, metrics=at.metrics)
+    write_lines()
     listening = _listening(at)
     config = uvicorn.Config(
         app,
@@ -114,14 +138,44 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
         access_log=False,
         log_config=None,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=30,
+        timeout_graceful_shutdown=PATIENCE,
         limit_concurrency=1000,
         lifespan="on",
         ws="none",
     )
-    # Once it has ended as it was told to, uvicorn raises the signal again, as if nobody had.
-    with _alone(desks), suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listening])
+    hall: Hall = app.app.state.hall
+    server = uvicorn.Server(config)
+    handled = server.handle_exit
+
+    def told(number: int, frame: FrameType | None) -> None:
+        hall.leave()
+        handled(number, frame)
+
+    server.handle_exit = told  # type: ignore[method-assign]
+    with _alone(desks), _ended_by(told):
+        log.info("serving", extra={"said": {"policies": sorted(hall.desks), "secure": at.secure}})
+        server.run(sockets=[listening])
+    log.info("ended")
+
+
+@contextmanager
+def _ended_by(told: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a signal end the server, and not the process behind it.
+
+    Once it has ended as it was told to, uvicorn raises the signal again, as if nobody had.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are for the main thread alone.
+        yield
+        return
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in kept:
+            signal.signal(number, told)
+        yield
+    finally:
+        for number, before in kept.items():
+            signal.signal(number, before)
 
 
 @contextmanager
@@ -161,32 +215,3 @@ def _listening(at: Listening) -> socket.socket:
             f"port {at.port} cannot be listened on: another program does, or it is not for you"
         ) from None
     return found
-
-
-class _AsJson(logging.Formatter):
-    """A line of JSON for each thing that happens."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        import json
-
-        body: dict[str, Any] = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ"),
-            "level": record.levelname.lower(),
-            "from": record.name,
-            "message": record.getMessage() if record.name.startswith("dither") else "see status",
-        }
-        if not record.name.startswith("dither") and record.levelno < logging.ERROR:
-            body["message"] = record.msg.split("%")[0]
-        if record.exc_info and record.exc_info[0] is not None:
-            body["error"] = record.exc_info[0].__name__
-        return json.dumps(body)
-
-
-def _say_what_happens() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_AsJson())
-    for name in ("dither.service", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO)

@@ -33,6 +33,11 @@ Examples:
 )
 @click.option("--name", "hosts", multiple=True, help="A name by which it may be called; repeat it.")
 @click.option("--workers", type=click.IntRange(1, 64), help="How many questions run at a time.")
+@click.option(
+    "--open-metrics",
+    is_flag=True,
+    help="Whoever reaches it may read /metrics, and not programs of this machine alone.",
+)
 @click.option("--demo", is_flag=True, help="A bundled survey with three people, to try it out.")
 def serve(
     policies: tuple[Path, ...],
@@ -43,6 +48,7 @@ def serve(
     behind_proxy: bool,
     hosts: tuple[str, ...],
     workers: int | None,
+    open_metrics: bool,
     demo: bool,
 ) -> None:
     """Serve POLICIES over HTTP, each under its name, until it is interrupted.
@@ -57,7 +63,7 @@ def serve(
 
     if demo == bool(policies):
         raise click.UsageError("give at least one policy, or --demo")
-    at = Listening(host, port, certificate, key, behind_proxy, hosts)
+    at = Listening(host, port, certificate, key, behind_proxy, hosts, open_metrics)
     if demo:
         from dither.examples.demo.served import PEOPLE, served_policy
 

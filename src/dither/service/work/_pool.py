@@ -132,6 +132,8 @@ class Pool:
         """
         job_id = order.job.id
         async with self._room:
+            if self._closed:
+                return await _put_back(jobs, job_id)
             process = await self._process()
             self._running[job_id] = process
             try:
@@ -189,6 +191,8 @@ class Pool:
         if job_id in self._cut:
             await finish(job_id, State.ENDED, failure=ENDED)
             return State.ENDED
+        if self._closed:
+            return await _put_back(jobs, job_id)
         state: State = await _in_thread(jobs.died)(job_id)
         return state
 
@@ -240,7 +244,7 @@ class Pool:
     async def close(self, patience: float = 30.0) -> None:
         """Let what runs come to an end, for so many seconds, and end all processes.
 
-        A job that is cut off here is run again by whoever takes over.
+        A job that is cut off here goes back to where it was queued, and whoever comes next runs it.
         """
         self._closed = True
         until = time.monotonic() + patience
@@ -274,6 +278,9 @@ def sweep(older: float = 60.0) -> None:
             continue  # its process lives
         finally:
             os.close(held)
+async def _put_back(jobs: Jobs, job_id: str) -> State:
+    state: State = await _in_thread(jobs.put_back)(job_id)
+    return state
 
 
 def _in_thread(call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
