@@ -157,8 +157,13 @@ def test_what_fails_is_undone(place: Path | LedgerSchema) -> None:
     """A transaction that does not come to its end leaves nothing."""
     made(place)
     database = Database(place)
-    with pytest.raises(RuntimeError), database.writing() as connection:
-        connection.execute(people.delete())
-        raise RuntimeError
+
+    def failing() -> None:
+        with database.writing() as connection:
+            connection.execute(people.delete())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        failing()
     assert [row["name"] for row in People(database).listed()] == ["ann"]
     database.close()

@@ -59,9 +59,8 @@ def test_who_may_read_them(desk: Desk, metrics: Metering, host: str, status: int
 def test_what_is_in_them(desk: Desk) -> None:
     """Counts by endpoint and by state; no table, person, key, address or time of a question."""
     text = got(desk, Metering.NEAR, "127.0.0.1").text
-    names = {
-        line.partition("{")[0].partition(" ")[0] for line in text.splitlines() if line[0] != "#"
-    }
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    names = {line.partition("{")[0].partition(" ")[0] for line in lines}
     assert names <= {"dither_requests_total", "dither_requests_created", "dither_ready"}
     for word in ("ann", "swordfish", "127.0.0.1"):
         assert word not in text

@@ -2,8 +2,8 @@
 
 A line has no address, no query and no value. What this package says is written so, and is given
 whole. What libraries say may hold anything: of uvicorn's messages the words are kept, and of what
-fills their gaps the numbers (a port, a process); of every other's the place in its code alone. Of an
-error its class is kept, and never its words.
+fills their gaps the numbers (a port, a process); of every other's the place in its code alone. Of
+an error its class is kept, and never its words.
 """
 
 from __future__ import annotations

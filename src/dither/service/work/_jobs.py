@@ -229,10 +229,9 @@ class Jobs:
 
     def counted(self) -> dict[str, int]:
         """How many jobs there are in each state."""
-        query = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
+        query = sa.select(jobs.c.state, sa.func.count().label("number")).group_by(jobs.c.state)
         with self._database.reading() as connection:
-            # A result has keys of its own, which dict() would take for those of a mapping.
-            return dict(connection.execute(query).all())
+            return {row.state: row.number for row in connection.execute(query)}
 
     # --- a job's way ------------------------------------------------------------------------------
 

@@ -1,0 +1,153 @@
+"""A service that is told to end ends with 0, and what it left is taken up by the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+pytest.importorskip("starlette")
+
+import httpx
+
+from dither.ledger import Ledger
+from dither.service._desk import Desk
+from dither.service._hall import Hall
+from dither.service.access._people import Identity
+from dither.service.access._roles import Role
+from dither.service.work import _pool
+from dither.service.work._jobs import State
+
+POLICY = """
+[budget]
+epsilon = 10
+ledger = "visits.ledger"
+[tables.visits]
+source = "visits.parquet"
+[service]
+name = "visits"
+"""
+
+OLGA = Identity("olga", Role.OWNER)
+ASKED = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 1, "token": "t"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    pl.DataFrame({"p": [1, 2, 3]}).write_parquet(tmp_path / "visits.parquet")
+    (tmp_path / "dither.toml").write_text(POLICY)
+    return tmp_path / "dither.toml"
+
+
+def charges(place: Path) -> int:
+    with Ledger.open(place.with_name("visits.ledger"), create=False) as ledger:
+        return sum(entry.charge is not None for entry in ledger.entries())
+
+
+async def ended(desk: Desk) -> list[State]:
+    """How all jobs ended, at a service that was started for them."""
+    hall = Hall([desk], 1)
+    await hall.start()
+    while desk.jobs.listed(state=State.QUEUED) or desk.jobs.listed(state=State.RUNNING):
+        await asyncio.sleep(0.02)
+    found = [job.state for job in desk.jobs.listed()]
+    await hall.stop()
+    return found
+
+
+def test_what_is_cut_off_is_queued_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that runs as the service ends counts as never begun, and the next one ends it."""
+
+    async def never(*_: Any) -> _pool._Process:
+        process = await asyncio.create_subprocess_exec(
+            *("sleep", "600"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        return _pool._Process(process, str(place.with_name("of its own")))
+
+    async def cut_off() -> int | None:
+        desk = Desk(place)
+        hall = Hall([desk], 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(_pool.Pool, "_process", never)
+            await hall.start()
+            job = desk.ask(OLGA, ASKED | {"epsilon": "1"})
+            later = desk.ask(OLGA, ASKED | {"epsilon": "1", "token": "u"})
+            hall.announce()
+            while not hall.pool._running:
+                await asyncio.sleep(0.01)
+            (process,) = hall.pool._running.values()
+            jobs = desk.jobs
+            desk.close = lambda: None  # type: ignore[method-assign]
+            await hall.stop(0)
+        states = [jobs.get(one.id) for one in (job, later)]
+        assert [one.state for one in states if one] == [State.QUEUED, State.QUEUED]
+        assert [one.attempts for one in states if one] == [0, 0]
+        del desk.close
+        desk.close()
+        code: int | None = process.process.returncode
+        return code
+
+    assert asyncio.run(cut_off()) == -signal.SIGKILL
+    assert asyncio.run(ended(Desk(place))) == [State.DONE, State.DONE]
+    assert charges(place) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
+def test_a_signal_ends_it(place: Path, number: signal.Signals) -> None:
+    """With 0, in the middle of a question, which is answered before or after, and charged once."""
+    desk = Desk(place)
+    desk.people.add("olga", Role.OWNER)
+    key = desk.people.new_key("olga").key
+    desk.close()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = place.with_name("lines")
+    with log.open("w") as lines:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "dither.cli", "serve", str(place), "--port", str(port)],
+            stderr=lines,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+    at = f"http://127.0.0.1:{port}"
+    try:
+        while server.poll() is None:
+            try:
+                if httpx.get(f"{at}/health").status_code == 200:
+                    break
+            except httpx.TransportError:
+                time.sleep(0.05)
+        asked = httpx.post(
+            f"{at}/v1/visits/releases", json=ASKED, headers={"authorization": f"Bearer {key}"}
+        )
+        assert asked.is_success, asked.text
+        httpx.get(f"{at}/v1/visits/people/swordfish?x=swordfish")
+        server.send_signal(number)
+        assert server.wait(120) == 0
+    finally:
+        server.kill()
+        server.wait()
+    said = log.read_text().splitlines()
+    read = [json.loads(line) for line in said if line.startswith("{")]
+    assert "swordfish" not in log.read_text()
+    assert [line["message"] for line in read][-1] == "ended"
+    desk = Desk(place)
+    job = desk.jobs.get(asked.json()["id"])
+    assert job is not None
+    assert job.state in (State.QUEUED, State.DONE)
+    assert asyncio.run(ended(desk)) == [State.DONE]
+    assert charges(place) == 1
