@@ -12,7 +12,13 @@ from enum import Enum
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from dither.service.work._jobs import State
 
@@ -51,6 +57,8 @@ class Metrics:
     """
 
     def __init__(self, hall: Hall) -> None:
+        # Beside each count it would say when the first one was.
+        disable_created_metrics()
         self._hall, self._registry = hall, CollectorRegistry()
         self._requests = Counter(
             "dither_requests",
