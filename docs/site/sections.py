@@ -26,6 +26,7 @@ SECTIONS = {
         "engines/spark",
     ],
     "Queries and tables": ["sql", "synth", "marginals", "hierarchy", "published", "anonymize"],
+    "A service": ["service", "deploy"],
     "Estimates and tests": [
         "inference/difference",
         "inference/median",

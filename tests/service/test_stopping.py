@@ -65,8 +65,8 @@ async def ended(desk: Desk) -> list[State]:
     return found
 
 
-def test_what_is_cut_off_is_queued_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question that runs as the service ends counts as never begun, and the next one ends it."""
+def cut_off(place: Path, monkeypatch: pytest.MonkeyPatch) -> int | None:
+    """Two questions are left, one of them in the middle; how the process ended that ran it."""
 
     async def never(*_: Any) -> _pool._Process:
         process = await asyncio.create_subprocess_exec(
@@ -77,30 +77,36 @@ def test_what_is_cut_off_is_queued_again(place: Path, monkeypatch: pytest.Monkey
         )
         return _pool._Process(process, str(place.with_name("of its own")))
 
-    async def cut_off() -> int | None:
-        desk = Desk(place)
+    async def stopped(desk: Desk) -> int | None:
         hall = Hall([desk], 1)
-        with monkeypatch.context() as patch:
-            patch.setattr(_pool.Pool, "_process", never)
-            await hall.start()
-            job = desk.ask(OLGA, ASKED | {"epsilon": "1"})
-            later = desk.ask(OLGA, ASKED | {"epsilon": "1", "token": "u"})
-            hall.announce()
-            while not hall.pool._running:
-                await asyncio.sleep(0.01)
-            (process,) = hall.pool._running.values()
-            jobs = desk.jobs
-            desk.close = lambda: None  # type: ignore[method-assign]
-            await hall.stop(0)
-        states = [jobs.get(one.id) for one in (job, later)]
-        assert [one.state for one in states if one] == [State.QUEUED, State.QUEUED]
-        assert [one.attempts for one in states if one] == [0, 0]
-        del desk.close
-        desk.close()
-        code: int | None = process.process.returncode
-        return code
+        monkeypatch.setattr(_pool.Pool, "_process", never)
+        await hall.start()
+        for token in ("t", "u"):
+            desk.ask(OLGA, ASKED | {"epsilon": "1", "token": token})
+        hall.announce()
+        while not hall.pool._running:
+            await asyncio.sleep(0.01)
+        (process,) = hall.pool._running.values()
+        await hall.stop(0)
+        return process.process.returncode
 
-    assert asyncio.run(cut_off()) == -signal.SIGKILL
+    code = asyncio.run(stopped(Desk(place)))
+    monkeypatch.undo()
+    return code
+
+
+def test_what_is_cut_off_is_queued_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that runs as the service ends counts as never begun: no process died of it."""
+    assert cut_off(place, monkeypatch) == -signal.SIGKILL
+    desk = Desk(place)
+    assert [(job.state, job.attempts) for job in desk.jobs.listed()] == [(State.QUEUED, 0)] * 2
+    desk.close()
+
+
+@pytest.mark.slow
+def test_what_is_cut_off_is_taken_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the next start, and each is charged once."""
+    cut_off(place, monkeypatch)
     assert asyncio.run(ended(Desk(place))) == [State.DONE, State.DONE]
     assert charges(place) == 2
 

@@ -48,7 +48,7 @@ def ledger(asked: Asked) -> dict[str, Any]:
 def verify(asked: Asked) -> dict[str, Any]:
     """Check the whole chain."""
     found = asked.desk.session.ledger.verify()
-    return {"ok": found.ok, "text": str(found)}
+    return {"ok": found.ok, "text": found.describe()}
 
 
 def check(asked: Asked) -> dict[str, Any]:

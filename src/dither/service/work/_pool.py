@@ -278,6 +278,8 @@ def sweep(older: float = 60.0) -> None:
             continue  # its process lives
         finally:
             os.close(held)
+
+
 async def _put_back(jobs: Jobs, job_id: str) -> State:
     state: State = await _in_thread(jobs.put_back)(job_id)
     return state
