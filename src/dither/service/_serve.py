@@ -147,9 +147,9 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
     server = uvicorn.Server(config)
     handled = server.handle_exit
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def told(sig: int, frame: FrameType | None) -> None:
         hall.leave()
-        handled(number, frame)
+        handled(sig, frame)
 
     server.handle_exit = told  # type: ignore[method-assign]
     with _alone(desks), _ended_by(told):

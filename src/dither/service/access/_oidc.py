@@ -317,7 +317,7 @@ class Provider:
             and one.get("use", "sig") == "sig"
         ]
         try:
-            found = KeySet.import_key_set({"keys": kept})  # type: ignore[typeddict-item]
+            found = KeySet.import_key_set({"keys": kept})
         except (JoseError, ValueError, TypeError, KeyError):
             raise ProviderError("the provider says keys that cannot be read") from None
         with self._lock:
