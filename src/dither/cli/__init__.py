@@ -21,6 +21,7 @@ from dither.cli.attacks.attack_command import attack
 from dither.cli.audit_command import audit
 from dither.cli.example_commands import demo
 from dither.cli.policies.bounds_commands import bounds, check
+from dither.cli.policies.dummy_command import dummy
 from dither.cli.policies.init_command import init
 from dither.cli.policies.ledger_commands import ledger, verify
 from dither.cli.policies.owner_commands import owner
@@ -138,6 +139,7 @@ for command in (
     preview,
     release,
     check,
+    dummy,
     bounds,
     infer,
     synth,

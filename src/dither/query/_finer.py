@@ -51,6 +51,7 @@ from dither.query.estimates._values import (
     around_ratio,
 )
 from dither.session._signer import is_same_version
+from dither.session.dummies._marked import marked
 from dither.sql import parse_query
 
 if TYPE_CHECKING:
@@ -474,7 +475,7 @@ class _Sums:
         certificate = self.finer.content["certificate"]
         content = {**data, "notes": list(dict.fromkeys(notes)), "certificate": certificate}
         content["sums_of"] = {"entry": self.finer.entry, "cells": self.number}
-        return Release(content, replayed=self.finer.charged)
+        return marked(Release(content, replayed=self.finer.charged), certificate)
 
     def _notes(self) -> list[str]:
         finer = self.finer.plan

@@ -41,6 +41,7 @@ from dither.session._request import (
     UnreleasedQuestion,
     largest_that_fits,
 )
+from dither.session.dummies._marked import marked
 from dither.sql import Names, parse_order, parse_released, to_sql
 
 __all__ = ["Question"]
@@ -592,7 +593,7 @@ class Question(UnreleasedQuestion):
         data = dict(answered.content)
         if not answered.stored:
             data["notes"] = [*data["notes"], UNSTORED]
-        return Release(data, replayed=answered.replayed)
+        return marked(Release(data, replayed=answered.replayed), data["certificate"])
 
     def _without_groups(
         self, noise_plan: NoisePlan, confidence: float, certificate: Mapping[str, Any]
@@ -697,7 +698,7 @@ class Question(UnreleasedQuestion):
         return self.sql
 
     def __repr__(self) -> str:
-        return f"<question: {self.sql}>"
+        return f"<question{self._over}: {self.sql}>"
 
 
 def _either(first: Words | None, second: Words | None) -> Words:

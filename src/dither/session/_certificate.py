@@ -15,10 +15,12 @@ from dither._format import WIDTH, cost_text, display_text
 from dither._notebook import html_table
 from dither.ledger import Charged
 from dither.policy._canonical import hashed, request_digest
+from dither.policy.dummies import NOTICE
 from dither.privacy import Charge
 from dither.session._answer import check_answer, read_answer, save_answer
 from dither.session._code import UNKNOWN, code_version
 from dither.session._signer import Signer
+from dither.session.dummies._marked import DUMMY
 
 __all__ = [
     "Certificate",
@@ -125,6 +127,7 @@ class Certificate:
         question = " ".join(str(text.get("sql", "")).split())
         whom = f"one {promise.get('unit')}; neighbours {promise.get('neighbours')}"
         facts = [
+            ("dummy", str(content.get(DUMMY, ""))),
             ("entry", f"{content['ledger']['entry']} of ledger {content['ledger']['id']}"),
             ("question", display_text(question, 2 * WIDTH)),
             ("protects", str(text.get("protects", whom))),
@@ -211,11 +214,17 @@ def certificate_data(
     charge: Charge,
     tables: Mapping[str, str],
     accounts: Iterable[str],
+    dummy: bool = False,
 ) -> dict[str, Any]:
-    """All that a certificate says but for its ledger entry: ``certified`` adds that."""
+    """All that a certificate says but for its ledger entry: ``certified`` adds that.
+
+    ``dummy``: what it certifies is of dummy rows.
+    """
     learned = {"learned": [dict(fact) for fact in data.learned]} if data.learned else {}
     read = {} if data.blocks is None else {"blocks": dict(data.blocks)}
+    of_dummies = {DUMMY: NOTICE} if dummy else {}
     return {
+        **of_dummies,
         **learned,
         **read,
         **record.beside,

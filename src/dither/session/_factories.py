@@ -22,6 +22,9 @@ FACTORIES = {
     "hierarchy": "dither.synth.tables._hierarchy:asked_hierarchy",
     "marginals": "dither.synth.tables._marginals:marginals",
     "ranges": "dither.synth.tables._ranges:asked_ranges",
+    "dummy": "dither.session.dummies._rehearsal:dummy",
+    "dummies": "dither.session.dummies._rehearsal:dummies",
+    "rehearsal": "dither.session.dummies._rehearsal:rehearsal",
     "synthesis": "dither.synth.tables._synthesis:Synthesis",
 }
 """By name: the module, and what in it makes the question."""

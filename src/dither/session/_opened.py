@@ -120,6 +120,8 @@ class OpenedPolicy:
         self.caps = dict(caps)
         self.reservation: str | None = None
         """What the holder of a reservation knows, where charges are to use it."""
+        self.dummy = False
+        """Whether its rows are dummy rows: then every certificate says so."""
         self.closed = False
         self.apart = False
         """Whether tokens are their asker's own even where one stands in the ledger as it is."""

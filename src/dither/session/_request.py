@@ -54,6 +54,7 @@ from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
 from dither.session._pricing import Affordable, Price, affordable
 from dither.session._recipe import Recipe
 from dither.session._signer import same_versions
+from dither.session.dummies._marked import marked
 
 __all__ = [
     "AnsweredRequest",
@@ -299,6 +300,7 @@ class Request:
                 charge=self.price,
                 tables=self.tables,
                 accounts=self.opened.accounts(self.promise.unit),
+                dummy=self.opened.dummy,
             )
             content = self.rehearsal(certified(certificate, REHEARSED))
             json.dumps(content, ensure_ascii=False).encode("utf-8")
@@ -471,7 +473,14 @@ class UnreleasedQuestion(ABC):
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"<{self._noun}, not released yet: {self._about}>"
+        return f"<{self._noun}{self._over}, not released yet: {self._about}>"
+
+    @property
+    def _over(self) -> str:
+        """What is said beside its noun where it is asked of dummy rows."""
+        # It knows of what it is asked, or one of its parts does.
+        held = (getattr(one, "_opened", None) for one in (self, *vars(self).values()))
+        return " over dummy rows" if any(getattr(one, "dummy", False) for one in held) else ""
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
@@ -600,7 +609,7 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
     ) -> Released:
         tell = listener(progress)
         with deep():
-            return self._read(self._request(tell).release(token, reuse, self._recipe))
+            return self._handed_over(self._request(tell).release(token, reuse, self._recipe))
 
     def published(self) -> list[Released]:
         """Earlier answers to this very question at this price, of this policy: oldest first, free.
@@ -612,4 +621,8 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
             them, or to everybody, as the policy says in ``[releases]``.
         """
         with deep():
-            return [self._read(one) for one in self._request(listener(None)).published()]
+            found = self._request(listener(None)).published()
+            return [self._handed_over(one) for one in found]
+
+    def _handed_over(self, answered: AnsweredRequest) -> Released:
+        return marked(self._read(answered), answered.content["certificate"])

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from dither.query._question import Question
     from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits
     from dither.query.learning._learning import FactQuestion
+    from dither.session.dummies._rehearsal import DummyRows, Rehearsal
 
 __all__ = ["DATASET", "Session", "open", "open_for_all"]
 
@@ -407,9 +408,15 @@ class Session:
     def _learn_from_the_ledger(self) -> None:
         """Put what the ledger knows where the policy says that it is learned."""
         if self._learns:
-            facts = learned_of(self.policy, facts_in(self.ledger), self._declared)
+            facts = learned_of(self.policy, self._known_facts(), self._declared)
             self._opened.facts = facts
             self.schema = with_facts(self._declared, self.policy, facts)
+
+    def _known_facts(self) -> list[Fact]:
+        return facts_in(self.ledger)
+
+    def _check_together(self, tables: Sequence[str]) -> None:
+        self._engine.check_together(tables)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -612,6 +619,105 @@ class Session:
         session._learn_from_the_ledger()
         return session
 
+    def dummy(self, table: str, rows: int = 1000, *, seed: int | None = None) -> DummyRows:
+        """Dummy rows of a table, made from public facts: to write a program on before it is paid.
+
+        Nothing is charged, and no row of any table is read.
+
+        Parameters
+        ----------
+        table : str
+        rows : int
+            How many, from 1 to 1,000,000. Of a public table there are fewer where what it declares
+            unique has fewer values.
+        seed : int, optional
+            At least 0: one seed gives the same rows again. Left out, it is another each time.
+
+        Returns
+        -------
+        DummyRows
+            ``frame``, and ``save``; both it and what it saves say that no row is real.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is out of range, or the session is closed.
+        UnknownNameError
+            There is no such table.
+
+        Notes
+        -----
+        Values are spread evenly over what the policy declares: ``values``, ``bounds``, ``bins`` and
+        blocks; where it says nothing, over a few, of which texts are ``dummy 1`` and so on. So no
+        figure of them says anything about the real rows. They are drawn by a seeded generator, and
+        protect nobody: there is nobody in them.
+
+        Tables of one unit share its identifiers, and columns of one name have the same values, so
+        that tables can be joined.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> from dither import open
+        >>> policy = {
+        ...     "budget": {"epsilon": 1, "ledger": mkdtemp() + "/visits.ledger"},
+        ...     "tables": {"visits": {"columns": {"age": {"bounds": [0, 110]}}}},
+        ... }
+        >>> with open(policy, sources={"visits": pl.DataFrame({"age": [41, 27]})}) as session:
+        ...     dummy = session.dummy("visits", rows=100, seed=1)
+        >>> print(dummy.notice)
+        dummy rows: made from the policy's public facts; no row is real
+        >>> dummy.frame.height, dummy.frame["age"].is_between(0, 110).all()
+        (100, True)
+        """
+        made: DummyRows = factory("dummy")(self, table, rows, seed)
+        return made
+
+    def dummies(self, rows: int = 1000, *, seed: int | None = None) -> dict[str, DummyRows]:
+        """Dummy rows of every table, as `dummy` makes them: their keys match."""
+        made: dict[str, DummyRows] = factory("dummies")(self, rows, seed)
+        return made
+
+    def rehearsal(self, rows: int = 1000, *, seed: int | None = None) -> Rehearsal:
+        """A session of this policy over dummy rows: whatever is asked in it costs nothing real.
+
+        Parameters
+        ----------
+        rows, seed : int
+            Of each table, as for `dummy`.
+
+        Returns
+        -------
+        Session
+            With the same policy, analyst, purpose, quotas and learned facts, and a ledger of its
+            own in a temporary folder, which goes when it is closed. Everything that it answers says
+            that it is of dummy rows, and so does every certificate.
+
+        Notes
+        -----
+        Questions are explained, priced and previewed as in this session, since that follows from
+        the same public facts. Its answers say nothing about the real rows, its accounts begin
+        with nothing spent, and the owner's key signs nothing in it.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> from dither import open
+        >>> policy = {
+        ...     "budget": {"epsilon": 1, "ledger": mkdtemp() + "/visits.ledger"},
+        ...     "tables": {"visits": {"columns": {"age": {"bounds": [0, 110]}}}},
+        ... }
+        >>> with open(policy, sources={"visits": pl.DataFrame({"age": [41, 27]})}) as session:
+        ...     with session.rehearsal() as tried:
+        ...         found = tried.sql("SELECT AVG(age) AS age FROM visits").release(1)
+        ...     print(session.balance()[0].spent.epsilon, found.certificate.content["dummy"])
+        0 dummy rows: made from the policy's public facts; no row is real
+        """
+        made: Rehearsal = factory("rehearsal")(self, rows, seed)
+        return made
+
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""
         self._opened.close()
@@ -652,7 +758,7 @@ class Session:
     def _question(self, query: ag.Query) -> Question:
         read = tuple(dict.fromkeys(scan.table for scan in scans(query.relation)))
         if len(read) > 1:
-            self._engine.check_together(read)
+            self._check_together(read)
         missing: list[str] = []
         if self._learns:
             missing = without_facts(query, self.policy, self._opened.facts)
@@ -675,7 +781,7 @@ class Session:
         except BoundsError as error:
             refused = error
         try:
-            found = facts_in(self.ledger)
+            found = self._known_facts()
         except LedgerError:
             found = []
         if not found:

@@ -20,10 +20,12 @@ from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema, read_place
 from dither.ledger._signing import OwnerKey, PublicKey
 from dither.ledger.quotas._reserved import without_reservations
+from dither.policy.dummies import NOTICE
 from dither.privacy import Charge
 from dither.session._answer import answer_hash, check_answer, read_answer
 from dither.session._certificate import FORMAT, Certificate, RequestData, digest_of
 from dither.session._signer import CERTIFICATE, public_key, signed_text
+from dither.session.dummies._marked import DUMMY
 
 __all__ = ["Verified", "content_of", "verify"]
 
@@ -116,6 +118,8 @@ def verify(
         if place is not None:
             text, stored = _agreement(body, place)
             said.append(text)
+        if DUMMY in body:
+            said.insert(0, f"it is of {NOTICE}")
         if answer is not None:
             said.append(_answered(body, stored, held))
         number = int(body["ledger"]["entry"])

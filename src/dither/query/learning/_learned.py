@@ -16,6 +16,7 @@ from dither.plan.text import show_value
 from dither.policy._facts import end_of, end_text
 from dither.query._release import Release, decode
 from dither.session._certificate import Certificate
+from dither.session.dummies._marked import marked
 
 if TYPE_CHECKING:
     import polars as pl
@@ -358,7 +359,8 @@ def learned(release: Release) -> LearnedBounds | LearnedLimits | LearnedKeys:
     """What a release of learning says."""
     kind = release._content["learned"]["kind"]
     kinds = {"bounds": LearnedBounds, "limits": LearnedLimits, "keys": LearnedKeys}
-    return kinds[kind](release)  # type: ignore[return-value]
+    found = kinds[kind](release)
+    return marked(found, release.certificate.content)  # type: ignore[return-value]
 
 
 BESIDE = 3

@@ -1,0 +1,1 @@
+"""Rehearsals: sessions over dummy rows, and answers that say that they are of them."""
