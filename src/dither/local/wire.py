@@ -52,6 +52,7 @@ __all__ = [
     "aggregate_file",
     "carrier_from_dict",
     "counts_from_dict",
+    "file_of",
     "pack",
     "read_reports",
     "unpack",
@@ -127,12 +128,7 @@ def write_reports(target: str | Path | BinaryIO, channel: Carrier, reports: Any)
     >>> file.getvalue()[:8]
     b'DITHERLR'
     """
-    records = records_of(channel, reports)
-    text = canonical(channel.to_dict())
-    head = _HEAD.pack(
-        _MAGIC, _VERSION, channel.report_bytes, len(text), len(records) // channel.report_bytes
-    )
-    whole = head + text + bytes.fromhex(channel.hash) + records
+    whole = file_of(channel, records_of(channel, reports))
     if not isinstance(target, str | Path):
         if not hasattr(target, "write"):
             raise ArgumentError("target must be a path, or a binary file open for writing")
@@ -142,6 +138,15 @@ def write_reports(target: str | Path | BinaryIO, channel: Carrier, reports: Any)
         Path(target).write_bytes(whole)
     except (OSError, ValueError):
         raise ArgumentError("target must be a path that can be written") from None
+
+
+def file_of(channel: Carrier, records: bytes) -> bytes:
+    """Whole records of a channel as a file of reports."""
+    text = canonical(channel.to_dict())
+    head = _HEAD.pack(
+        _MAGIC, _VERSION, channel.report_bytes, len(text), len(records) // channel.report_bytes
+    )
+    return head + text + bytes.fromhex(channel.hash) + records
 
 
 def read_reports(source: Source, channel: Carrier | None = None) -> ReportFile:
