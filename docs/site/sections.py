@@ -46,7 +46,13 @@ SECTIONS = {
         "learn/epsilon",
         "attacks/training",
     ],
-    "Local privacy on devices": ["local/survey", "local/choosing", "local/sdldp", "local/wire"],
+    "Local privacy on devices": [
+        "local/survey",
+        "local/choosing",
+        "local/sdldp",
+        "local/wire",
+        "collect",
+    ],
     "Attacks and audits": [
         "attacks/tour",
         "attacks/linkage",

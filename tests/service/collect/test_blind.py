@@ -72,7 +72,8 @@ VECTORS = {
 }
 
 
-def _key(p: int, q: int, e: int = 65537) -> rsa.RSAPrivateKey:
+def key_of(p: int, q: int, e: int = 65537) -> rsa.RSAPrivateKey:
+    """The key of two primes."""
     d = pow(e, -1, math.lcm(p - 1, q - 1))
     numbers = rsa.RSAPrivateNumbers(
         *(p, q, d, rsa.rsa_crt_dmp1(d, p), rsa.rsa_crt_dmq1(d, q), rsa.rsa_crt_iqmp(p, q)),
@@ -84,7 +85,7 @@ def _key(p: int, q: int, e: int = 65537) -> rsa.RSAPrivateKey:
 @pytest.fixture(scope="module")
 def key() -> rsa.RSAPrivateKey:
     """The key of the RFC."""
-    return _key(P, Q)
+    return key_of(P, Q)
 
 
 @pytest.mark.parametrize("variant", VECTORS)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from dither.service.collect._blind import blind_sign
 from service.collect.conftest import Made, Surveyed
-from service.collect.test_blind import INVERSE, MESSAGE, SALT, VECTORS, P, Q
+from service.collect.test_blind import INVERSE, MESSAGE, SALT, VECTORS, P, Q, key_of
 from service.collect.test_routes import served
 
 CLIENT = Path(__file__).parents[3] / "clients" / "javascript" / "dither-collect.mjs"
@@ -44,9 +45,6 @@ def test_vectors_of_the_rfc(variant: str) -> None:
     """What is blinded here, and the signature that comes of the RFC's answer."""
     prefix, blinded, _, token = VECTORS[variant]
     n = P * Q
-    from service.collect.test_blind import _key
-    from dither.service.collect._blind import blind_sign
-
     message = bytes.fromhex(prefix) + MESSAGE
     found = node(
         """
@@ -65,7 +63,7 @@ def test_vectors_of_the_rfc(variant: str) -> None:
     assert int(found["undo"], 16) == INVERSE
     assert found["blinded"].startswith(blinded[0])
     assert found["blinded"].endswith(blinded[1])
-    answer = blind_sign(_key(P, Q), bytes.fromhex(found["blinded"]))
+    answer = blind_sign(key_of(P, Q), bytes.fromhex(found["blinded"]))
     signature = node(
         """
         const [n, message, answer, undo] = given;
@@ -119,7 +117,9 @@ def test_a_survey_from_end_to_end(survey: Surveyed, collector: Made) -> None:
     with served(found) as port:
         url = f"http://127.0.0.1:{port}/collect/flu"
         told = node(SURVEY, url, survey.owner.public.text)
-        assert told["first"] == {"counted": 0, "spent": 1}, "it was counted before its answer was lost"
+        assert told["first"] == {"counted": 0, "spent": 1}, (
+            "it was counted before its answer was lost"
+        )
         assert told["second"] == {"counted": 1, "spent": 0}
         assert told["again"] == {"counted": 0, "spent": 1}
         assert told["forged"] == told["asked"] == told["yesterday"] == "token"

@@ -128,7 +128,7 @@ class CollectorStore:
 
     @staticmethod
     def _known_secret(connection: Connection) -> bytes:
-        held = dict(connection.execute(select(META.c.name, META.c.value)).all())  # type: ignore[arg-type]
+        held = dict(connection.execute(select(META.c.name, META.c.value)).all())
         if not held:
             held = {"format": FORMAT, "secret": secrets.token_bytes(SECRET)}
             rows = [{"name": name, "value": value} for name, value in held.items()]
@@ -161,6 +161,17 @@ class CollectorStore:
         wanted = sorted(set(tokens))
         mark = "?" if self._file else "%s"
         name = SPENT.name if self._file else f"{_quoted(self.place.schema)}.{SPENT.name}"  # type: ignore[union-attr]
+        insert_them = (
+            f"INSERT INTO {name} (survey, token) VALUES ({mark}, {mark}) ON CONFLICT DO NOTHING"
+        )
+        if not wanted:
+            return set()
+        # Mostly all are new, and that is known by their number.
+        with connection.begin_nested() as tried:
+            done = connection.exec_driver_sql(insert_them, [(survey, one) for one in wanted])
+            if done.rowcount == len(wanted):
+                return set(wanted)
+            tried.rollback()
         spent: set[bytes] = set()
         for start in range(0, len(wanted), AT_ONCE):
             some = wanted[start : start + AT_ONCE]
@@ -172,10 +183,7 @@ class CollectorStore:
             spent |= {bytes(token) for (token,) in found}
         new = [token for token in wanted if token not in spent]
         if new:
-            connection.exec_driver_sql(
-                f"INSERT INTO {name} (survey, token) VALUES ({mark}, {mark})",
-                [(survey, token) for token in new],
-            )
+            connection.exec_driver_sql(insert_them, [(survey, token) for token in new])
         return set(new)
 
     @staticmethod
@@ -190,11 +198,12 @@ class CollectorStore:
         """Add a row to the counts of a survey."""
         before = self.numbers(connection, survey)
         if before is None:
-            written = insert(COUNTS).values(survey=survey, numbers=numbers.astype("<i8").tobytes())
+            whole = numbers.astype("<i8").tobytes()
+            connection.execute(insert(COUNTS).values(survey=survey, numbers=whole))
         else:
             whole = (before + numbers).astype("<i8").tobytes()
-            written = update(COUNTS).where(COUNTS.c.survey == survey).values(numbers=whole)
-        connection.execute(written)
+            mine = COUNTS.c.survey == survey
+            connection.execute(update(COUNTS).where(mine).values(numbers=whole))
 
     @staticmethod
     def wait(connection: Connection, survey: bytes, records: Sequence[bytes]) -> int:
