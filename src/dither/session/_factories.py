@@ -22,9 +22,6 @@ FACTORIES = {
     "hierarchy": "dither.synth.tables._hierarchy:asked_hierarchy",
     "marginals": "dither.synth.tables._marginals:marginals",
     "ranges": "dither.synth.tables._ranges:asked_ranges",
-    "dummy": "dither.session.dummies._rehearsal:dummy",
-    "dummies": "dither.session.dummies._rehearsal:dummies",
-    "rehearsal": "dither.session.dummies._rehearsal:rehearsal",
     "synthesis": "dither.synth.tables._synthesis:Synthesis",
 }
 """By name: the module, and what in it makes the question."""
@@ -33,8 +30,11 @@ PARTS = {
     "aggregate": "dither.query._aggregates:said_again",
     "bins": "dither.query._aggregates:bins",
     "learned": "dither.query.learning._learn:learn",
+    "dummy": "dither.session.dummies._rehearsal:dummy",
+    "dummies": "dither.session.dummies._rehearsal:dummies",
+    "rehearsal": "dither.session.dummies._rehearsal:rehearsal",
 }
-"""The same of what stands in a question, or is made of its answer."""
+"""The same of what stands in a question, is made of its answer, or goes before it."""
 
 
 def factory(name: str) -> Any:

@@ -36,6 +36,7 @@ from dither.policy._places import check_places, check_sources
 from dither.policy._policy import Policy, read_policy, schema_of
 from dither.policy._publishing import DeclaredOwner
 from dither.policy._sources import PublicKeys, connect
+from dither.policy.dummies import NOTICE
 from dither.privacy import Charge
 from dither.session._connecting import LedgerAhead
 from dither.session._factories import factory
@@ -746,7 +747,10 @@ class Session:
         if self._opened.closed:
             return "closed session", tables, []
         cap = self.policy.budget
-        title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
+        over = f"rehearsal over {NOTICE}; " if self._opened.dummy else ""
+        title = (
+            f"{over}session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
+        )
         told = {f"of {n}: {b.describe()}" for n, b in self.policy.block_budgets.items()}
         tables += sorted(told)
         try:

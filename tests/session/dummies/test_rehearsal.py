@@ -402,6 +402,16 @@ def test_quotas_and_analysts_stay(tmp_path: Path) -> None:
                 question.release(0.5)
 
 
+def test_whoever_asks_in_a_rehearsal_asks_of_dummy_rows(session: Any) -> None:
+    """A session of somebody else over it is one of dummy rows, too, and never of the data."""
+    with session.rehearsal(rows=50) as tried:
+        other = tried.asked_by("ben")
+        assert NOTICE in repr(other)
+        found = other.sql("SELECT COUNT(*) AS n FROM people").release(1)
+        assert found.certificate.content["dummy"] == NOTICE
+        assert NOTICE in repr(found)
+
+
 def test_it_is_a_table() -> None:
     """What a caller holds is a frame with its length."""
     assert len(DummyRows("t", pl.DataFrame({"n": [1, 2]}), 0)) == 2

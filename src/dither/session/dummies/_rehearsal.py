@@ -200,6 +200,9 @@ class Rehearsal(Session):
         # Dummy rows lie in one engine, and what they stand for may not.
         self._together.check_together(tables)
 
-    def _listing(self) -> tuple[str, list[str], list[str]]:
-        title, tables, accounts = super()._listing()
-        return f"rehearsal over {NOTICE}; {title}", tables, accounts
+    def asked_by(self, asker: str, purpose: str | None = None, *, owner: bool = False) -> Session:
+        """A session of somebody else, over the same dummy rows."""
+        found = super().asked_by(asker, purpose, owner=owner)
+        found._opened.dummy = True
+        found._opened.facts, found.schema = self._opened.facts, self.schema
+        return found
