@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.session._factories import FACTORIES, factory
+from dither.session._factories import FACTORIES, PARTS, factory
 
 ROOT = Path(dt.__file__).parent
-FACES = ("session/_session.py", "query/_builder.py")
+FACES = ("session/_session.py", "session/_recipe.py", "query/_builder.py")
+ALL = FACTORIES | PARTS
 
 
-@pytest.mark.parametrize("name", FACTORIES)
+@pytest.mark.parametrize("name", ALL)
 def test_every_factory_loads(name: str) -> None:
     """Each is a class or function of the module that is named, in a package above the session."""
     if name == "infer":
         pytest.importorskip("scipy")
-    module, _, made = FACTORIES[name].partition(":")
+    module, _, made = ALL[name].partition(":")
     found = factory(name)
     assert callable(found)
     assert found is getattr(import_module(module), made)
@@ -37,7 +38,7 @@ def test_every_factory_is_asked_for_by_a_method_that_says_what_it_gives() -> Non
                 names = set(re.findall(r"factory\('(\w+)'\)", ast.unparse(node)))
                 asked |= names
                 assert not names or ast.get_docstring(node) or node.name.startswith("_"), node.name
-    assert asked == set(FACTORIES)
+    assert asked == set(ALL)
 
 
 def test_factories_are_asked_for_by_the_faces_alone() -> None:

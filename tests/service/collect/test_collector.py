@@ -174,6 +174,45 @@ def test_a_commit_that_fails_acknowledges_nothing(
     assert found.take("flu", posts).result() == CountedPosts(1, 0)
 
 
+def test_whoever_gives_up_harms_nobody(
+    survey: Surveyed, collector: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that is cancelled before its commit is not counted; those beside it are."""
+    found = collector()
+    with found.store.writing():
+        first = found.take("flu", survey.posts(0))
+        while not first.running():
+            pass
+        posts = survey.posts(1)
+        given_up, other = found.take("flu", posts), found.take("flu", survey.posts(2))
+        assert given_up.cancel()
+    assert first.result().counted == other.result().counted == 1
+    assert found.take("flu", posts).result() == CountedPosts(1, 0)
+    assert found.counts("flu").counts.tolist() == [1, 1, 1]
+
+
+def test_one_that_cannot_be_counted_harms_no_other(
+    survey: Surveyed, collector: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a commit that fails, each is tried by itself."""
+    found = collector()
+    counted = intake.numbers_of
+
+    def fails_for_two(carrier: Any, records: bytes) -> Any:
+        if 2 in records:
+            raise RuntimeError("two")
+        return counted(carrier, records)
+
+    monkeypatch.setattr(intake, "numbers_of", fails_for_two)
+    with found.store.writing():
+        answers = [found.take("flu", survey.posts(value)) for value in (0, 2, 1)]
+    with pytest.raises(RuntimeError, match="two"):
+        answers[1].result()
+    assert answers[0].result().counted == answers[2].result().counted == 1
+    monkeypatch.undo()
+    assert found.counts("flu").counts.tolist() == [1, 1, 0]
+
+
 def test_too_many_are_told_to_come_again(
     survey: Surveyed, collector: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:

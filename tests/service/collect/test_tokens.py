@@ -92,6 +92,20 @@ def test_the_same_request_counts_once(
     assert found.issuer.issue("flu", asked) == found.issuer.issue("flu", asked)
 
 
+def test_a_clock_that_is_set_back_opens_no_day_again(
+    survey: Surveyed, collector: Made, clock: list[dt.date]
+) -> None:
+    """A device that had its tokens of two days gets none of the first one again."""
+    found = collector(today=lambda: clock[0])
+    device = Device()
+    found.issuer.issue("flu", device.asks(survey.configuration)[0])
+    clock[0] += dt.timedelta(days=1)
+    found.issuer.issue("flu", device.asks(survey.configuration, day=clock[0])[0])
+    clock[0] -= dt.timedelta(days=1)
+    with pytest.raises(TokenRefused, match="clock"):
+        found.issuer.issue("flu", device.asks(survey.configuration)[0])
+
+
 def test_surveys_share_a_days_epsilon(tmp_path: Path) -> None:
     """What all tokens of a day lose is summed, exactly, over surveys of several epsilons."""
     one = surveyed(tmp_path, "one", local.GRR(3, epsilon="0.1"))

@@ -118,17 +118,27 @@ class GroupCommit:
             with self._changed:
                 while not self._waiting and not self._closed:
                     self._changed.wait()
-                group, self._waiting, self._number = self._waiting, [], 0
-                if not group and self._closed:
+                waiting, self._waiting, self._number = self._waiting, [], 0
+                if not waiting and self._closed:
                     return
-            try:
-                found = self._commit(group)
-            except BaseException as error:
+            # Whoever gave up before this was not told anything, and is not counted; from here on
+            # nobody can.
+            self._settle([one for one in waiting if one.done.set_running_or_notify_cancel()])
+
+    def _settle(self, group: list[_Waiting]) -> None:
+        try:
+            found = self._commit(group)
+        except BaseException as error:
+            if len(group) > 1:
+                # What one of them does to a commit is not for the others to bear.
                 for one in group:
-                    one.done.set_exception(error)
-                continue
-            for one, answer in zip(group, found, strict=True):
-                one.done.set_result(answer)
+                    self._settle([one])
+                return
+            for one in group:
+                one.done.set_exception(error)
+            return
+        for one, answer in zip(group, found, strict=True):
+            one.done.set_result(answer)
 
     def _commit(self, group: list[_Waiting]) -> list[CountedPosts]:
         answers: dict[int, CountedPosts] = {}

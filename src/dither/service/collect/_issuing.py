@@ -20,7 +20,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from dither.errors import ArgumentError
 from dither.service.collect._blind import blind_sign
@@ -148,6 +148,13 @@ class TokenIssuer:
         ).digest()
         cost = survey.configuration.epsilon * len(asked.blinded)
         with self._store.writing() as connection:
+            newest = connection.execute(select(func.max(ISSUED.c.day))).scalar_one()
+            if newest is not None and newest > today:
+                # A clock that is set back opens no day again.
+                raise TokenRefused(
+                    f"tokens were given for {newest} already, so none are for {today}; see the "
+                    "collector's clock"
+                )
             connection.execute(delete(ISSUED).where(ISSUED.c.day < today))
             held = connection.execute(
                 select(ISSUED.c.request, ISSUED.c.survey, ISSUED.c.tokens, ISSUED.c.epsilon).where(

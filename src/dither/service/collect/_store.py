@@ -148,8 +148,8 @@ class CollectorStore:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
-        with self._engine.connect() as connection:
+        """A transaction that only reads, and keeps nobody waiting."""
+        with self._engine.execution_options(reading=True).connect() as connection:
             yield connection
 
     def close(self) -> None:
@@ -248,8 +248,9 @@ def _of_file(path: Path) -> Any:
 
     @event.listens_for(engine, "begin")
     def _(connection: Any) -> None:
-        # The lock first: what is read in a transaction holds until it ends.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        # The lock first: what is read in a transaction that writes holds until it ends.
+        reads = connection.get_execution_options().get("reading", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
 
