@@ -260,7 +260,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=20_000)
     parser.add_argument("--per-token", type=int, default=0, help="of one run; else 1 and 16")
-    parser.add_argument("--posts", type=int, default=64, help="tokens in a request")
+    parser.add_argument("--posts", type=int, default=256, help="tokens in a request")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--kills", type=int, default=3)
