@@ -24,6 +24,7 @@ from dither.service._hall import Hall
 from dither.service._metrics import Metering, Metrics
 from dither.service._openapi import openapi
 from dither.service._refusals import said, unknown
+from dither.service._rounds import Rounds
 from dither.service.access._entry import NOBODY, identity, proves_its_page
 from dither.service.access._oidc import ProviderError, SignInError
 from dither.service.access._people import Identity
@@ -298,7 +299,8 @@ def application(
     metrics : Metering
         Who may read the counts at ``/metrics``.
     """
-    hall = Hall(desks, workers)
+    rounds = Rounds(desks)
+    hall = Hall(desks, workers, rounds)
     service = Service(hall, secure)
 
     @asynccontextmanager
@@ -316,7 +318,7 @@ def application(
     ]
     routes: list[BaseRoute] = [Route(path, does) for path, does in plain]
     routes += [service.route(endpoint) for endpoint in ENDPOINTS]
-    routes += more
+    routes += [*rounds.routes, *more]
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
@@ -332,7 +334,8 @@ def application(
     app.router.redirect_slashes = False
     app.state.hall, app.state.secure = hall, secure
     most = max((desk.settings.body for desk in desks), default=2**20)
-    return Guard(app, most, secure, hosts)
+    large = {"/collect/": max((c.settings.body for c in rounds.collectors), default=most)}
+    return Guard(app, most, secure, hosts, large)
 
 
 def measured(service: Service, metrics: Metering, request: Request) -> Response:

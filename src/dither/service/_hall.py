@@ -10,6 +10,7 @@ from typing import Any
 
 from dither.errors import ArgumentError
 from dither.service._desk import Desk
+from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
 from dither.service.work._pool import Pool, sweep
 
@@ -35,9 +36,14 @@ class Hall:
         Each of another name.
     workers : int, optional
         How many questions run at a time; the largest that a policy says, where left out.
+    rounds : Rounds, optional
+        What is done from time to time.
     """
 
-    def __init__(self, desks: Sequence[Desk], workers: int | None = None) -> None:
+    def __init__(
+        self, desks: Sequence[Desk], workers: int | None = None, rounds: Rounds | None = None
+    ) -> None:
+        self._rounds = Rounds([]) if rounds is None else rounds
         self.desks = {desk.name: desk for desk in desks}
         if len(self.desks) < len(desks):
             raise ArgumentError("two policies have one name: say [service] name in one of them")
@@ -72,6 +78,7 @@ class Hall:
             await asyncio.to_thread(desk.jobs.beat)
         self._keep(self._look())
         self._keep(self._tick())
+        self._keep(self._go_round())
         self.ready = True
 
     def leave(self) -> None:
@@ -90,6 +97,7 @@ class Hall:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._rounds.close)
         for desk in self.desks.values():
             desk.close()
 
@@ -147,6 +155,11 @@ class Hall:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._new.wait(), LOOK)
                 self._new.clear()
+
+    async def _go_round(self) -> None:
+        while not self._leaving:
+            await self._rounds.look()
+            await asyncio.sleep(BEAT)
 
     async def _tick(self) -> None:
         while True:

@@ -58,7 +58,7 @@ class Metrics:
 
     def __init__(self, hall: Hall) -> None:
         # Beside each count it would say when the first one was.
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._hall, self._registry = hall, CollectorRegistry()
         self._requests = Counter(
             "dither_requests",

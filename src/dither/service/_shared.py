@@ -72,6 +72,9 @@ def schema_data(session: Session) -> dict[str, Any]:
         "unread": {name: dict(engine.unread(name)) for name in tables},
         "lists": {name: {c: k.value for c, k in engine.lists(name).items()} for name in tables},
         "zoned": {name: sorted(engine.zoned(name)) for name in tables},
+        "labels": {
+            name: {c: list(held) for c, held in engine.labels(name).items()} for name in tables
+        },
     }
 
 

@@ -127,6 +127,20 @@ def test_refusals_are_those_of_the_library(loopback: OnLoopback, ann: Any) -> No
         Recipe(()).then("table", (object(),), {}).to_list()
 
 
+def test_dummy_rows_come_of_what_is_public(loopback: OnLoopback, ann: Any) -> None:
+    """The same rows as of the policy itself, made here; a rehearsal asks nothing of the service."""
+    local = loopback.desk.session.asked_by("ann")
+    here, there = local.dummy("visits", 50, seed=1), ann.dummy("visits", 50, seed=1)
+    assert here.frame.equals(there.frame)
+    found = ann._calls._client.get("/dummy", params={"table": "visits", "rows": 5, "form": "csv"})
+    assert found.headers["x-dither-dummy"] == "no row is real"
+    assert len(found.text.splitlines()) == 6
+    before = len(ann.jobs())
+    with ann.rehearsal(100, seed=1) as rehearsal:
+        rehearsal.sql(COUNTS).release(1)
+    assert len(ann.jobs()) == before
+
+
 def test_progress_is_told(loopback: OnLoopback) -> None:
     """A program is told that its question is done, whatever it was told before."""
     told: list[float] = []

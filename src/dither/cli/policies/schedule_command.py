@@ -36,13 +36,13 @@ def run(policy: Path, once: bool) -> None:
 
     What was missed is released in order, and nothing twice, however it was ended before.
     """
-    import dither as dt
     from dither.service import schedule as room
+    from dither.session._session import open_for_all
 
     while True:
         failed = False
         try:
-            with dt.open(policy) as session:
+            with open_for_all(policy) as session:
                 for found in room.run_due(session):
                     click.echo(str(found))
                     failed = failed or found.status in ("failed", "lost", "waiting")

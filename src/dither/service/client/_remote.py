@@ -20,6 +20,7 @@ from dither.engines import Engine
 from dither.errors import ArgumentError, EngineError, QueryError, UnsupportedError
 from dither.ledger import Entry
 from dither.ledger._accounts import Balances
+from dither.ledger._block_budget import Budget
 from dither.plan.answers import ExactAnswer
 from dither.plan.job import Job
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
@@ -30,7 +31,7 @@ from dither.query._builder import TableQuery
 from dither.service._balances import balance_from_dict
 from dither.service._shared import fact_from, policy_from, schema_from
 from dither.service.client._http import Calls, refusal
-from dither.session._opened import OpenedPolicy
+from dither.session._opened import DATASET, OpenedPolicy
 from dither.session._recipe import Recipe
 from dither.session._request import (
     AnsweredRequest,
@@ -71,20 +72,34 @@ def connected(
 class RemoteEngine(Engine):
     """The engine of a service, as far as it is public."""
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, calls: Calls, told: Mapping[str, Any]) -> None:
+        self._calls, self._told = calls, told
 
     def describe(self, table: str) -> Mapping[str, Kind | None]:
-        """Not asked for: the service says it once."""
-        raise UnsupportedError("the engine is at the service")
+        """The columns and their kinds, as the service said them."""
+        found = self._told["found"][table]
+        return {name: None if kind is None else Kind(kind) for name, kind in found.items()}
+
+    def lists(self, table: str) -> Mapping[str, Kind]:
+        """Those that hold lists."""
+        return {name: Kind(kind) for name, kind in self._told["lists"][table].items()}
+
+    def zoned(self, table: str) -> frozenset[str]:
+        """Those that hold moments with a time zone."""
+        return frozenset(self._told["zoned"][table])
+
+    def labels(self, table: str) -> Mapping[str, tuple[str, ...]]:
+        """Those whose type lists its values."""
+        return {name: tuple(held) for name, held in self._told["labels"][table].items()}
 
     def complete(self, table: str) -> bool:
-        """Not asked for."""
-        raise UnsupportedError("the engine is at the service")
+        """Whether every row is read."""
+        return table not in self._told["incomplete"]
 
     def unread(self, table: str) -> Mapping[str, str]:
-        """Not asked for."""
-        raise UnsupportedError("the engine is at the service")
+        """Why columns are not read."""
+        found: Mapping[str, str] = self._told["unread"][table]
+        return found
 
     def check_together(self, tables: Collection[str]) -> None:
         """The service says it."""
@@ -120,10 +135,16 @@ class RemotePolicy(OpenedPolicy):
     """A policy that is opened at a service: what its ledger says and does is asked there."""
 
     def __init__(
-        self, policy: Policy, calls: Calls, asker: str, told: Callable[[float], None] | None
+        self,
+        policy: Policy,
+        calls: Calls,
+        asker: str,
+        schema: Mapping[str, Any],
+        told: Callable[[float], None] | None,
     ) -> None:
+        caps: dict[str, Budget] = {DATASET: policy.budget}
         nothing: Any = None  # its ledger is at the service
-        super().__init__(policy, RemoteEngine(calls), nothing, {}, None, asker)
+        super().__init__(policy, RemoteEngine(calls, schema), nothing, caps, None, asker)
         self._calls, self._told = calls, told
         self.purpose: str | None = None
         self.wait: float | None = None
@@ -260,7 +281,7 @@ class RemoteSession(Session):
     ) -> None:
         policy = policy_from(told["policy"], told["digest"])
         schema = schema_from(policy, told["schema"])
-        opened = RemotePolicy(policy, calls, told["analyst"] or "", progress)
+        opened = RemotePolicy(policy, calls, told["analyst"] or "", told["schema"], progress)
         opened.purpose, opened.wait = purpose, wait
         super().__init__(
             policy,

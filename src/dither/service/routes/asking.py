@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.responses import Response
+
 from dither._depth import deep
 from dither.errors import ArgumentError
 from dither.plan.schema import Kind
 from dither.service._desk import price_data
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service._shared import balance_data, fact_data, reply, schema_data
+from dither.service.routes.jobs import as_table
 
 __all__ = ["ENDPOINTS", "QUESTION"]
 
@@ -106,6 +109,15 @@ def public_rows(asked: Asked) -> dict[str, Any]:
     return {"values": plain}
 
 
+def dummy(asked: Asked) -> Response:
+    """Rows that nobody has, made of public facts, to write programs with."""
+    session = asked.desk.session_of(asked.who)
+    found = session.dummy(asked.body["table"], asked.body.get("rows", 1000))
+    response = as_table(found.frame, asked.body.get("form", "arrow"))
+    response.headers["x-dither-dummy"] = "no row is real"
+    return response
+
+
 def release(asked: Asked) -> dict[str, Any]:
     """Ask for a release: charged first, then run; its job says how it goes."""
     job = asked.desk.ask(asked.who, asked.body)
@@ -162,6 +174,18 @@ ENDPOINTS = [
         {
             "table": Field("text", "a public table", True, 200),
             "column": Field("text", "a column of it", True, 200),
+        },
+    ),
+    Endpoint(
+        "GET",
+        "/dummy",
+        ASKERS,
+        dummy,
+        "Rows that nobody has, made of public facts.",
+        {
+            "table": Field("text", "a table", True, 200),
+            "rows": Field("whole", "how many, 1,000 where left out", most=100_000),
+            "form": Field("text", "arrow, parquet or csv", most=10),
         },
     ),
     Endpoint(

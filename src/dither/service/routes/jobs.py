@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import polars as pl
 from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
@@ -122,7 +123,12 @@ def table(content: Any, form: str) -> Response:
     """A table of an answer in one of three forms."""
     if not (isinstance(content.get("columns"), list) and "outputs" in content):
         raise NotFoundError("this answer is no table: read it as a whole")
-    made, out = Release(dict(content)).frame, io.BytesIO()
+    return as_table(Release(dict(content)).frame, form)
+
+
+def as_table(made: pl.DataFrame, form: str) -> Response:
+    """A frame in one of three forms."""
+    out = io.BytesIO()
     if form == "csv":
         made.write_csv(out)
         return Response(out.getvalue(), media_type="text/csv")

@@ -1,0 +1,136 @@
+"""What a service does by itself, from time to time: scheduled releases, and estimates of surveys.
+
+Scheduled questions run in a process of their own, as every question does; it ends when there is
+nothing more to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from starlette.routing import Route
+
+from dither.errors import DitherError, PolicyError
+from dither.service._desk import Desk
+from dither.service.collect import Collector, publish_due, read_collect, routes
+from dither.service.schedule import read_schedules
+
+__all__ = ["Rounds"]
+
+SCHEDULES = 300.0
+"""Seconds between two looks for scheduled questions. Ledgers keep hours."""
+
+ESTIMATES = 60.0
+"""Seconds between two looks for estimates that are to be published."""
+
+log = logging.getLogger("dither.service")
+
+
+class Rounds:
+    """The regular work of some policies.
+
+    Parameters
+    ----------
+    desks : sequence of Desk
+
+    Raises
+    ------
+    PolicyError
+        A section ``[collect]`` or ``[schedule]`` is wrong, or two policies have a survey of one
+        name.
+    """
+
+    def __init__(self, desks: Sequence[Desk]) -> None:
+        self._desks = list(desks)
+        self.collectors: list[Collector] = []
+        self.routes: list[Route] = []
+        self._last = {"schedules": -SCHEDULES, "estimates": time.monotonic()}
+        for desk in desks:
+            read_schedules(desk.session.policy.around.get("schedule", {}))
+        try:
+            self._collect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _collect(self) -> None:
+        taken: set[str] = set()
+        for desk in self._desks:
+            policy = desk.session.policy
+            section = policy.around.get("collect", {})
+            if not section:
+                continue
+            if policy.owner.public is None:
+                raise PolicyError(
+                    "[collect] needs the owner's public key, which says whether a survey is "
+                    "theirs: [owner] public = 'owner.pub'"
+                )
+            collector = Collector(read_collect(section, policy.folder, policy.owner.public))
+            self.collectors.append(collector)
+            twice = taken & set(collector.settings.surveys)
+            if twice:
+                raise PolicyError("two policies have a survey of one name: rename one of them")
+            taken |= set(collector.settings.surveys)
+            self.routes += routes(collector)
+        if len(self.collectors) > 1:
+            raise PolicyError("one policy of a service may have [collect]: put all surveys into it")
+
+    async def look(self) -> None:
+        """Do what is due; whatever fails is written down by its class, and tried again."""
+        if self._due("estimates", ESTIMATES):
+            for collector in self.collectors:
+                try:
+                    await asyncio.to_thread(publish_due, collector)
+                except Exception as error:
+                    log.warning("estimates: %s", type(error).__name__)
+        if self._due("schedules", SCHEDULES):
+            for desk in self._desks:
+                await self._scheduled(desk)
+
+    def _due(self, what: str, every: float) -> bool:
+        now = time.monotonic()
+        if now - self._last[what] < every:
+            return False
+        self._last[what] = now
+        return True
+
+    async def _scheduled(self, desk: Desk) -> None:
+        if not desk.session.policy.around.get("schedule"):
+            return
+        try:
+            paused = await asyncio.to_thread(desk.jobs.paused)
+        except DitherError as error:
+            log.warning("schedules of %s: %s", desk.name, type(error).__name__)
+            return
+        if paused:
+            # What is due is asked once the table goes on, in order.
+            return
+        run = (sys.executable, "-m", "dither.cli", "schedule", "run", str(desk.path), "--once")
+        process = await asyncio.create_subprocess_exec(
+            *run,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=dict(os.environ),
+        )
+        try:
+            ended = await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if ended:
+            log.warning(
+                "schedules of %s: something was not released; see dither schedule", desk.name
+            )
+
+    def close(self) -> None:
+        """Write down what was counted, and give back what is held."""
+        for collector in self.collectors:
+            collector.close()
+        self.collectors.clear()
