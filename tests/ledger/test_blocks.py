@@ -288,7 +288,10 @@ def sequences(number: int) -> Iterator[tuple[random.Random, BudgetFilter, Budget
 
 def play(draws: random.Random, each: BudgetFilter, whole: BudgetFilter | None) -> None:
     """A sequence of charges, beside one that adds up plain fractions block by block."""
-    blocks: dict[int | str, Charge] = dict.fromkeys([*range(-20, 21), "a", "b"], Charge())
+    # Few amounts are different: each is added to and looked at once, and a block has the place of its
+    # own among them.
+    amounts = [Charge()]
+    blocks: dict[int | str, int] = dict.fromkeys([*range(-20, 21), "a", "b"], 0)
     state, total = NO_SPENDING, Charge()
     for _ in range(draws.randint(1, 8)):
         read = drawn_set(draws)
@@ -304,19 +307,21 @@ def play(draws: random.Random, each: BudgetFilter, whole: BudgetFilter | None) -
         )
         inside = [block for block in blocks if block in read]
         one = part(charge, read)
-        # Few amounts are different: each is added to and looked at once.
-        grown = {spent: spent + one for spent in {blocks[block] for block in inside}}
+        grown = {place: amounts[place] + one for place in {blocks[block] for block in inside}}
         # Ranges without end reach past the blocks that are looked at, and are the same there.
         wanted = all(each.admits(total) for total in grown.values())
         assert not wanted or {charge_of(units) for units in totals} == set(grown.values())
         assert passes == (wanted and (whole is None or whole.admits(total + charge)))
         if passes:
             state, total = after, total + charge
+            places = {}
+            for place, amount in grown.items():
+                places[place] = len(amounts)
+                amounts.append(amount)
             for block in inside:
-                blocks[block] = grown[blocks[block]]
-        spent = {block: state.of(block) for block in blocks}
-        told = {units: charge_of(units) for units in set(spent.values())}
-        assert {block: told[units] for block, units in spent.items()} == blocks
+                blocks[block] = places[blocks[block]]
+        for place, units in {(place, state.of(block)) for block, place in blocks.items()}:
+            assert charge_of(units) == amounts[place]
         assert BlockState.from_text(state.text()) == state
 
 
