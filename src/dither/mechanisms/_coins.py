@@ -133,12 +133,16 @@ def exp_bounds(exponent: Fraction, factor: Fraction = Fraction(1)) -> Bounds:
     """Bounds of factor·exp(-exponent), a probability."""
 
     def bounds(bits: int) -> tuple[Fraction, Fraction]:
-        return (
-            directed.exp_lower(-exponent, bits + _WEIGHT_BITS) * factor,
-            min(Fraction(1), directed.exp_upper(-exponent, bits + _WEIGHT_BITS) * factor),
-        )
+        low, high = _exp(exponent, bits + _WEIGHT_BITS)
+        return low * factor, min(Fraction(1), high * factor)
 
     return bounds
+
+
+@lru_cache(maxsize=2 * _LAST)
+def _exp(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    """Bounds of exp(-exponent), kept from choice to choice: gaps come again."""
+    return directed.exp_lower(-exponent, bits), directed.exp_upper(-exponent, bits)
 
 
 def _decide(bounds: Bounds, prefix: int) -> bool:

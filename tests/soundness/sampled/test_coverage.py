@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction as F
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -103,6 +103,23 @@ OUTPUTS = (
 )
 
 
+class Ends(NamedTuple):
+    """Of one release the intervals of each group."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def joined(draws: list[dict[int, Any]]) -> dict[int, Any]:
+    """The groups of many releases as those of one: a group is read by itself."""
+    return {
+        place: [np.concatenate(level) for level in zip(*(d[place] for d in draws), strict=True)]
+        if isinstance(first, list)
+        else np.concatenate([draw[place] for draw in draws])
+        for place, first in draws[0].items()
+    }
+
+
 def priced_and_exact(bench: Bench, sql: str, delta: F) -> tuple[NoisePlan, ExactAnswer]:
     plan = planned(sql, schema_of())
     answer = bench.run(plan.job, bench.schema, {"people": people()})
@@ -117,13 +134,36 @@ def test_intervals_of_public_groups_hold_what_they_say(bench, delta):
     keys = [(k,) for k in ("a", "b", "c", "é")]
     parts = on_grid(keys, answer, priced.plan.job.measurements)
     hits = np.zeros((len(priced.plan.recipes), 4), dtype=int)
+    draws = []
     for _ in range(DRAWS):
         noisy = add_noise(priced, answer, CONFIDENCE)
         assert noisy.keys == keys
-        measured = Measured(noisy.values, priced.noises, priced.trees)
-        for at, recipe in enumerate(priced.plan.recipes):
-            hits[at] += held(recipe, estimate(recipe, measured, CONFIDENCE), parts)
+        draws.append(noisy.values)
+    measured = Measured(joined(draws), priced.noises, priced.trees)
+    for at, recipe in enumerate(priced.plan.recipes):
+        found = estimate(recipe, measured, CONFIDENCE)
+        for draw in range(DRAWS):
+            rows = slice(4 * draw, 4 * draw + 4)
+            hits[at] += held(recipe, Ends(found.lower[rows], found.upper[rows]), parts)
     assert (hits >= FEWEST).all(), hits
+
+
+def test_groups_are_read_each_by_itself(bench):
+    """What is read of many releases at once, as above, is what is read of each."""
+    sql = f"SELECT g AS k, {OUTPUTS} FROM people GROUP BY g"
+    for delta in (F(0), F(1, 1000)):
+        priced, answer = priced_and_exact(bench, sql, delta)
+        draws = [add_noise(priced, answer, CONFIDENCE).values for _ in range(5)]
+        whole = Measured(joined(draws), priced.noises, priced.trees)
+        for recipe in priced.plan.recipes:
+            found = estimate(recipe, whole, CONFIDENCE)
+            each = [
+                estimate(recipe, Measured(draw, priced.noises, priced.trees), CONFIDENCE)
+                for draw in draws
+            ]
+            for end in ("lower", "upper"):
+                want = np.concatenate([getattr(one, end) for one in each])
+                np.testing.assert_allclose(getattr(found, end), want, rtol=1e-9)
 
 
 def test_intervals_of_discovered_groups_hold_for_those_shown(bench):

@@ -92,7 +92,8 @@ class RejectionsRelease:
 
     def release(self, rows: Any, function: Callable[[Any], Any], size: int = 1) -> Floats:
         """That number with noise, dealt anew each time: the one step that touches data."""
-        counts = np.array([self.statistic(rows, function) for _ in range(size)])
+        with silence():
+            counts = np.array([self.statistic(rows, function) for _ in range(size)])
         return counts + self.noise.release((0,) * size)
 
     @classmethod

@@ -55,6 +55,10 @@ class Search:
         Ties go to the run that was first, which tells nothing, as runs are alike. A run that fails,
         or whose score is not a number, is the worst there is.
         """
+        with silence():
+            return self._best()
+
+    def _best(self) -> tuple[Any, Any, float]:
         best: tuple[Any, Any, float] = (None, None, -math.inf)
         for place in range(self.runs.draw()):
             candidate = self.candidates[int(noise.below(len(self.candidates), 1)[0])]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 
 from dither._depth import deep
@@ -71,7 +72,7 @@ ADD_UP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """A query made ready: what is computed, by how much a unit can change it, what comes out.
 
@@ -125,7 +126,7 @@ class Plan:
     notes: tuple[str, ...]
     blocks: BlockSet | None = None
 
-    @property
+    @cached_property
     def measured(self) -> tuple[Recipe, ...]:
         """The recipes of what is measured, each once, also inside of what is calculated."""
         ordered = (x for x, _ in self.order if isinstance(x, Recipe))
