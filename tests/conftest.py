@@ -1,7 +1,9 @@
 """What holds for every test, and the fixtures that every folder may ask for."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,3 +36,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from its end: so the first one runs all of these, and one Java is started instead of one each.
     """
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nothing that is made while tests are collected is garbage, and all of it stays.
+
+    It is a million objects, which would be searched again and again, then and while tests run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
