@@ -187,11 +187,14 @@ def whole(
     ...
     dither.errors.ArgumentError: k must be an integer of at least 1
     """
-    wanted = "an integer" if least is None else f"an integer of at least {_shown(least)}"
-    found = None if _not_a_number(value) else _index(value)
+    if type(value) is int:
+        found: int | None = value
+    else:
+        found = None if _not_a_number(value) else _index(value)
     if found is not None and most is not None and found > most:
         raise ArgumentError(f"{name} must be at most {_shown(most)}{instead}")
     if found is None or (least is not None and found < least):
+        wanted = "an integer" if least is None else f"an integer of at least {_shown(least)}"
         end = "" if most is None else f" and at most {_shown(most)}"
         raise ArgumentError(f"{name} must be {wanted}{end}")
     return found

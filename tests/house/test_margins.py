@@ -29,16 +29,16 @@ def _is_small(value: object) -> bool:
 
 def unexplained(text: str) -> Iterator[int]:
     """Lines of small decimals with no words at or above their statement, nor below their name."""
-    tree, words = ast.parse(text), set()
-    small = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and _is_small(n.value)]
+    tree, words = list(ast.walk(ast.parse(text))), set()
+    small = [n for n in tree if isinstance(n, ast.Constant) and _is_small(n.value)]
     if not small:
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT or token.string.startswith('"""'):
             words |= set(range(token.start[0], token.end[0] + 1))
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-    asked = [k.value for k in ast.walk(tree) if isinstance(k, ast.keyword) and k.arg in SAID]
-    asked += [d for f in ast.walk(tree) if isinstance(f, ast.arguments) for d in f.kw_defaults]
+    statements = [node for node in tree if isinstance(node, ast.stmt)]
+    asked = [k.value for k in tree if isinstance(k, ast.keyword) and k.arg in SAID]
+    asked += [d for f in tree if isinstance(f, ast.arguments) for d in f.kw_defaults]
     for node in small:
         if node in asked:
             continue

@@ -298,7 +298,9 @@ class SimulatedWords(_Integers):
         """
         if n < 0:
             raise ArgumentError("n must be at least 0")
-        return self._generator.integers(0, 2**64, size=n, dtype=np.uint64)
+        # What ``integers`` gives of all 64 bits, without what it asks of its arguments.
+        raw: npt.NDArray[np.uint64] = self._generator.bit_generator.random_raw(n)
+        return raw
 
     def generator(self) -> np.random.Generator:
         """Numpy's own view of the simulation, for what draws from other laws than uniform words."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from fractions import Fraction
 
 import numpy as np
@@ -107,6 +108,19 @@ class Concentrated(Part):
         return f"zcdp({self.amount:g})"
 
 
+@lru_cache(maxsize=16)
+def _known_moments(orders: tuple[float, ...], values: tuple[float, ...]) -> tuple[Array, Array]:
+    """Where log-moments are known from above, in ascending order, and what they are at most."""
+    pairs = [(printed(a) - 1, printed(v)) for a, v in zip(orders, values, strict=True)]
+    # As log-moments rise, one that is taken earlier or larger, or later and smaller, holds too.
+    x = np.array([0.0, *(float_down(a) for a, _ in pairs)])
+    y = np.array([0.0, *(float_up(a * v) for a, v in pairs)])
+    y[1:] = np.minimum.accumulate(y[:0:-1])[::-1]
+    for held in (x, y):
+        held.flags.writeable = False
+    return x, y
+
+
 @dataclass(frozen=True, slots=True)
 class RenyiProfile(Part):
     """Any mechanism with D_order <= value at the listed orders."""
@@ -126,13 +140,7 @@ class RenyiProfile(Part):
 
     def log_moment(self, c: Array) -> Array:
         """Convex in c and 0 at 0: chords are bounds; beyond the last order nothing is known."""
-        pairs = [
-            (printed(a) - 1, printed(v)) for a, v in zip(self.orders, self.values, strict=True)
-        ]
-        # As log-moments rise, one that is taken earlier or larger, or later and smaller, holds too.
-        x = np.array([0.0, *(float_down(a) for a, _ in pairs)])
-        y = np.array([0.0, *(float_up(a * v) for a, v in pairs)])
-        y[1:] = np.minimum.accumulate(y[:0:-1])[::-1]
+        x, y = _known_moments(self.orders, self.values)
         # log E[e^{cL}] is convex in c and 0 at 0, so that its chords lie above it.
         value = np.interp(c, x, y)
         # Two differences, a quotient, a product and a sum of positive numbers.
