@@ -12,17 +12,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
-from dither.plan.answers import ExactAnswer
+from dither.plan.answers import ExactAnswer, Histogram
 from dither.plan.job import Leaves
-from dither.query._noise import NoisePlan, add_noise, on_grid
+from dither.query._noise import NoisePlan, _measured, add_noise, on_grid
 
 LEVEL = 1e-7
+AT_ONCE = 500
+"""Draws that are made together."""
 Samples = npt.NDArray[np.float64]
 
 
@@ -40,15 +43,37 @@ def exact_parts(priced: NoisePlan, answer: ExactAnswer) -> list[npt.NDArray[np.i
     ]
 
 
-def released_parts(priced: NoisePlan, answer: ExactAnswer) -> list[npt.NDArray[np.int64]]:
-    """One noisy draw, in the shape of ``exact_parts``."""
-    noisy = add_noise(priced, answer, 0.95).values
-    return [
-        np.concatenate([level.ravel() for level in noisy[i]])
-        if isinstance(noisy[i], list)
-        else np.asarray(noisy[i]).astype(np.int64).ravel()
-        for i in range(len(priced.plan.job.measurements))
-    ]
+def released_parts(
+    priced: NoisePlan, answer: ExactAnswer, draws: int
+) -> list[npt.NDArray[np.int64]]:
+    """Noisy draws, a row each, in the shape of ``exact_parts``.
+
+    A public group is given its noise by itself, so that the groups of one release that has all of
+    them many times are those of many releases.
+    """
+    job = priced.plan.job
+    assert not priced.plan.discovered
+    assert priced.plan.levels is None
+    whole = add_noise(priced, answer, 0.95)
+    grid = on_grid(whole.keys, answer, job.measurements)
+    found = _measured(priced, {i: _repeated(v, draws) for i, v in grid.items()}, {}, 0.95)
+    parts = []
+    for i in range(len(job.measurements)):
+        levels, once = (x if isinstance(x, list) else [x] for x in (found[i], whole.values[i]))
+        rows = [np.asarray(level).astype(np.int64).reshape(draws, -1) for level in levels]
+        assert [row.shape[1] for row in rows] == [np.size(level) for level in once]
+        parts.append(np.concatenate(rows, axis=1))
+    return parts
+
+
+def _repeated(values: Any, times: int) -> Any:
+    """The groups of a measurement, all of them so many times."""
+    if not isinstance(values, Histogram):
+        return np.tile(values, times)
+    size = values.groups * values.bins
+    places = (np.arange(times)[:, None] * size + values.places).ravel()
+    counts = np.tile(values.counts, times)
+    return Histogram(values.groups * times, values.bins, places, counts)
 
 
 def statistics(
@@ -65,21 +90,19 @@ def statistics(
     zero, one = (exact_parts(claimed, a) for a in pair)
     moved = [np.flatnonzero(a != b) for a, b in zip(zero, one, strict=True)]
     still = [np.flatnonzero(a == b) for a, b in zip(zero, one, strict=True)]
-    found = np.empty((draws, 2))
-    for n in range(draws):
-        parts = released_parts(drawn, answer)
-        ratio = gap = 0.0
-        for i, y in enumerate(parts):
+    found = np.zeros((draws, 2))
+    for start in range(0, draws, AT_ONCE):
+        here = found[start : start + AT_ONCE]
+        for i, y in enumerate(released_parts(drawn, answer, len(here))):
             noise = claimed.noises[i]
             assert noise is not None
             if isinstance(noise, DiscreteLaplace):
                 loss = (np.abs(y - zero[i]) - np.abs(y - one[i])) / float(noise.scale)
             else:
                 loss = ((y - zero[i]) ** 2 - (y - one[i]) ** 2) / (2 * float(noise.sigma2))
-            ratio += float(loss.sum())
+            here[:, 0] += loss.sum(axis=1)
             if moved[i].size and still[i].size:
-                gap += float(y[moved[i][0]] - y[still[i][0]])
-        found[n] = ratio, gap
+                here[:, 1] += y[:, moved[i][0]] - y[:, still[i][0]]
     return found
 
 

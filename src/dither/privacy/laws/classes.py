@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
