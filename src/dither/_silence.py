@@ -40,6 +40,6 @@ def silence() -> Iterator[None]:
 
 
 def _disable(level: int) -> None:
-    """What logging does, but where it is so already: each time it clears a memory of each logger."""
+    """What logging does, unless it is so: each time the memory of each logger is cleared."""
     if logging.root.manager.disable != level:
         logging.disable(level)

@@ -1,7 +1,7 @@
 """Processes that charge one ledger at once; run as a script, what they are forked from.
 
-An interpreter that has loaded the ledger, and done nothing else, is started once and forked: eight that
-each load it take most of the time of what they are started for.
+An interpreter that has loaded the ledger, and done nothing else, is started once and forked:
+eight that each load it take most of the time of what they are started for.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def raced(arguments: Sequence[Sequence[str]]) -> list[list[str]]:
     theirs = [(come[0], go[1]) for come, go in zip(to, said, strict=True)]
     ours = [(come[1], go[0]) for come, go in zip(to, said, strict=True)]
     with contextlib.ExitStack() as files:
-        writers = [files.enter_context(open(write, "w")) for write, _ in ours]
-        readers = [files.enter_context(open(read)) for _, read in ours]
+        writers = [files.enter_context(os.fdopen(write, "w")) for write, _ in ours]
+        readers = [files.enter_context(os.fdopen(read)) for _, read in ours]
         started = subprocess.Popen(
             [sys.executable, __file__, json.dumps([list(map(list, theirs)), list(arguments)])],
             pass_fds=[one for both in theirs for one in both],

@@ -288,8 +288,8 @@ def sequences(number: int) -> Iterator[tuple[random.Random, BudgetFilter, Budget
 
 def play(draws: random.Random, each: BudgetFilter, whole: BudgetFilter | None) -> None:
     """A sequence of charges, beside one that adds up plain fractions block by block."""
-    # Few amounts are different: each is added to and looked at once, and a block has the place of its
-    # own among them.
+    # Few amounts are different: each is added to and looked at once, and a block has the place of
+    # its own among them.
     amounts = [Charge()]
     blocks: dict[int | str, int] = dict.fromkeys([*range(-20, 21), "a", "b"], 0)
     state, total = NO_SPENDING, Charge()
