@@ -84,7 +84,7 @@ def test_no_unit_moves_a_grid_of_values_further_than_claimed(
     schema = schema_of(replace_one=replace_one)
     plan = with_edges(gridded(table, schema, ag.Magnitudes(ex.Column(table, number))), edges)
     pair = drawn_pair(seed, replace_one=replace_one, most=most)
-    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    first, second = bench.both(plan.job, schema, pair.first, pair.second)
     assert violations(plan, first, second) == []
 
 
@@ -102,7 +102,7 @@ def test_no_unit_moves_a_grid_of_sizes_further_than_claimed(bench, by, replace_o
     outputs = [ag.UnitSizes(keys, groups=False), ag.UnitSizes(keys, groups=True)]
     plan = with_edges(gridded("visits", schema, *outputs), [])
     pair = drawn_pair(seed, replace_one=replace_one, most=most)
-    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    first, second = bench.both(plan.job, schema, pair.first, pair.second)
     assert violations(plan, first, second) == []
 
 
@@ -132,7 +132,7 @@ def test_no_unit_moves_a_grid_of_days_further_than_claimed(
     made = gridded(table, schema, ag.Magnitudes(ex.Column(table, day), origin))
     plan = with_edges(made, edges)
     pair = drawn_pair(seed, replace_one=replace_one, most=most)
-    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    first, second = bench.both(plan.job, schema, pair.first, pair.second)
     assert violations(plan, first, second) == []
 
 
