@@ -230,7 +230,7 @@ def test_scripts_in_texts_of_people_come_back_as_json_alone(hospital: Served) ->
         {"ledger": {"entry": 10**30, "hash": []}},
         {"request": [[[]]], "measurements": {"a": 1}},
         {"version": "9" * 1000},
-        {key: [None] for key in map(str, range(3000))},
+        dict.fromkeys(map(str, range(3000)), [None]),
     ],
 )
 def test_certificates_of_anybody_are_held_against_the_ledger(
