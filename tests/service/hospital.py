@@ -38,10 +38,13 @@ max_groups = 2
 [tables.visits.columns]
 cost = { bounds = [0, 100] }
 region = { values = ["north", "south"] }
+beds = { type = "integer", values = [1, 2] }
+ill = { type = "integer", values = [0, 1] }
 
 [tables.places]
 source = "places.parquet"
 public = true
+unique = ["region"]
 """
 
 
@@ -77,10 +80,12 @@ def written(
             "person": people,
             "cost": [float(i % 100) for i in range(rows)],
             "region": [("north", "south")[i % 2] for i in range(rows)],
+            "beds": [1 + i % 2 for i in range(rows)],
+            "ill": [i % 2 for i in range(rows)],
             "note": [SECRET] * rows,
         }
     ).write_parquet(folder / "visits.parquet")
-    pl.DataFrame({"region": ["north", "south"], "beds": [10, 20]}).write_parquet(
+    pl.DataFrame({"region": ["north", "south"], "beds": [1, 2]}).write_parquet(
         folder / "places.parquet"
     )
     file = folder / f"{name}.toml"

@@ -205,10 +205,17 @@ def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> P
     )
 
 
+MOST_SIZE = 10**15
+"""Of a group: no table has more rows."""
+
+
 def check_sizes(sizes: Sequence[int], name: str) -> None:
     """Refuse a value that is not the size of a group."""
-    if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
-        raise ArgumentError(f"{name}: the size of a group is a whole number of at least 1")
+    whole = [n for n in sizes if isinstance(n, int) and not isinstance(n, bool)]
+    if not sizes or len(whole) < len(sizes) or not 1 <= min(whole) <= max(whole) <= MOST_SIZE:
+        raise ArgumentError(
+            f"{name}: the size of a group is a whole number of at least 1 and at most 10^15"
+        )
 
 
 Widths = Mapping[str, tuple[float, ...]]

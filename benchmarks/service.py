@@ -1,0 +1,242 @@
+"""A service: a preview's round trip, a release beside the same one in Python, and many at once.
+
+    python -m benchmarks.service [--rows N] [--clients N] [--many N] [--seconds S] [--previews N]
+
+`dither serve` runs as a process of its own, with one policy over a table of so many rows, and all
+calls go over loopback. Measured are: its start until it answers, and what it holds in memory while
+nobody asks; previews of 20 clients at a time; a release over HTTP beside the same one of a local
+session; and 200 clients who ask for a minute what their quotas allow and do not, after which the
+ledger is held against what they were told. Targets are those of one machine of two processors with
+nothing else on it; the machine's load stands beside the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import polars as pl
+
+import dither as dt
+from dither.ledger import Ledger
+from dither.policy._policy import read_policy
+from dither.service._database import Database
+from dither.service._settings import read_settings
+from dither.service.access._people import People
+from dither.service.access._roles import Role
+
+PORT = 8797
+ADDRESS = f"http://127.0.0.1:{PORT}"
+SQL = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"
+BUDGET = 200
+
+
+def written(folder: Path, rows: int) -> Path:
+    """A policy over a table of so many rows, and one just like it with a ledger of its own."""
+    rng = np.random.default_rng(1)
+    pl.DataFrame(
+        {
+            "person": rng.integers(0, max(rows // 10, 1), rows),
+            "cost": rng.uniform(0, 100, rows),
+            "region": rng.choice(["north", "east", "south", "west"], rows),
+        }
+    ).write_parquet(folder / "visits.parquet")
+    for name in ("visits", "local"):
+        (folder / f"{name}.toml").write_text(
+            f"""
+[budget]
+epsilon = {BUDGET}
+delta = 1e-6
+ledger = "{name}.ledger"
+[service]
+name = "visits"
+rate = 1000000
+[tables.visits]
+source = "visits.parquet"
+unit = "person"
+max_rows = 5
+max_groups = 3
+[tables.visits.columns]
+cost = {{ bounds = [0, 100] }}
+region = {{ values = ["north", "east", "south", "west"] }}
+"""
+        )
+    return folder / "visits.toml"
+
+
+def resident(root: int) -> float:
+    """Megabytes of a process and of those that it started, what they share counted once."""
+    pids, found = [root], 0
+    for pid in pids:
+        with suppress(OSError):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pids += [int(child) for child in children]
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    found += int(line.split()[1])
+    return found / 1024
+
+
+def started(policy: Path) -> tuple[subprocess.Popen[bytes], float]:
+    """A service, and the seconds until it answered."""
+    begun = time.perf_counter()
+    service = subprocess.Popen(
+        [sys.executable, "-m", "dither.cli", "serve", str(policy), f"--port={PORT}"],
+        stderr=subprocess.DEVNULL,
+    )
+    while True:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"{ADDRESS}/health").status_code == 200:
+                return service, time.perf_counter() - begun
+        if service.poll() is not None:
+            raise SystemExit("the service does not start")
+        time.sleep(0.02)
+
+
+async def previews(keys: list[str], number: int) -> list[float]:
+    """Seconds of each of so many previews, of as many clients at a time as there are keys."""
+    times: list[float] = []
+
+    async def one(key: str) -> None:
+        headers = {"authorization": f"Bearer {key}"}
+        async with httpx.AsyncClient(headers=headers, timeout=60) as http:
+            for i in range(number + 1):
+                begun = time.perf_counter()
+                body = {"sql": SQL, "epsilon": "0.5"}
+                answer = await http.post(f"{ADDRESS}/v1/visits/preview", json=body)
+                assert answer.status_code == 200, answer.text
+                if i:
+                    times.append(time.perf_counter() - begun)
+                await asyncio.sleep(1)  # people think
+
+    await asyncio.gather(*map(one, keys))
+    return times
+
+
+async def many(keys: list[str], seconds: float) -> tuple[Counter[str], set[int]]:
+    """What so many clients were answered, and the entries that they were told of."""
+    seen: Counter[str] = Counter()
+    told: set[int] = set()
+    until = time.monotonic() + seconds
+
+    async def one(key: str, number: int) -> None:
+        headers = {"authorization": f"Bearer {key}"}
+        async with httpx.AsyncClient(headers=headers, timeout=120) as http:
+            turn = 0
+            while time.monotonic() < until:
+                turn += 1
+                await asyncio.sleep((number % 20) / 20)
+                try:
+                    if turn % 4 == 1:
+                        body = {"sql": SQL, "epsilon": "0.5", "token": f"{turn}"}
+                        answer = await http.post(f"{ADDRESS}/v1/visits/releases", json=body)
+                        seen[f"release {answer.status_code}"] += 1
+                        left = until - time.monotonic()
+                        if answer.status_code == 202 and left > 1:
+                            place = f"{ADDRESS}/v1/visits/jobs/{answer.json()['id']}"
+                            wait = {"wait": int(min(left, 5))}
+                            answer = await http.get(place, params=wait)
+                            job = answer.json()
+                            seen[f"job {answer.status_code} {job.get('state')}"] += 1
+                            if job.get("entry") is not None:
+                                told.add(job["entry"])
+                    else:
+                        body = {"sql": SQL, "epsilon": "0.5"}
+                        answer = await http.post(f"{ADDRESS}/v1/visits/preview", json=body)
+                        seen[f"preview {answer.status_code}"] += 1
+                except httpx.TransportError as error:
+                    seen[type(error).__name__] += 1
+
+    await asyncio.gather(*(one(key, i) for i, key in enumerate(keys)))
+    return seen, told
+
+
+def releases(policy: Path, key: str, number: int) -> tuple[list[float], list[float]]:
+    """Seconds of releases over HTTP, and of the same ones of a local session, in turns."""
+    away, here = [], []
+    with (
+        dt.connect(f"{ADDRESS}/visits", key=key) as far,
+        dt.open(policy.with_name("local.toml")) as near,
+    ):
+        for session in (far, near):
+            session.sql(SQL).release("0.5")  # the process that runs it starts, and reads once
+        for _ in range(number):
+            for session, times in ((far, away), (near, here)):
+                question = session.sql(SQL)
+                begun = time.perf_counter()
+                question.release("0.5")
+                times.append(time.perf_counter() - begun)
+    return away, here
+
+
+def held(policy: Path, told: set[int]) -> str:
+    """What the ledger says of it all."""
+    with Ledger.open(read_policy(policy).ledger) as ledger:
+        entries = {one.number: one for one in ledger.entries(None, 10**6)}
+        charges = [one for one in entries.values() if one.kind == "charge"]
+        spent = sum((Fraction(one.charge.epsilon or 0) for one in charges if one.charge), Fraction())
+        lost = len(told - entries.keys())
+        over = max(spent - BUDGET, Fraction(0))
+        well = "holds" if ledger.verify().ok else "DOES NOT HOLD"
+    return f"{len(charges)} charges, lost {lost}, overspent {over}; the chain {well}"
+
+
+def main() -> None:
+    """Print all figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--many", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--previews", type=int, default=20)
+    parser.add_argument("--releases", type=int, default=7)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        policy = written(Path(folder), given.rows)
+        database = Database(read_settings(read_policy(policy)).database)
+        people, keys = People(database), []
+        for i in range(max(given.clients, given.many)):
+            people.add(f"person{i}", Role.ANALYST)
+            keys.append(people.new_key(f"person{i}", 1).key)
+        database.close()
+        print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
+        service, seconds = started(policy)
+        try:
+            print(f"start                {seconds:8.2f} s       target 2")
+            print(f"idle                 {resident(service.pid):8.0f} MB      target 250")
+            times = asyncio.run(previews(keys[: given.clients], given.previews))
+            middle, late = statistics.median(times), sorted(times)[int(0.95 * len(times))]
+            print(f"preview, {given.clients} clients  {1000 * middle:8.1f} ms      target 30")
+            print(f"  one of twenty over {1000 * late:8.1f} ms")
+            away, here = map(statistics.median, releases(policy, keys[0], given.releases))
+            print(f"release over HTTP    {1000 * away:8.0f} ms")
+            print(f"  in Python          {1000 * here:8.0f} ms")
+            print(f"  difference         {1000 * (away - here):8.0f} ms      target 60")
+            print(f"after questions      {resident(service.pid):8.0f} MB")
+            seen, told = asyncio.run(many(keys[: given.many], given.seconds))
+            print(f"{given.many} clients for {given.seconds:.0f} s:")
+            for what, number in sorted(seen.items()):
+                print(f"  {what:24} {number:6}")
+        finally:
+            service.send_signal(signal.SIGTERM)
+            service.wait()
+        print(f"  {held(policy, told)}")
+        print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""A question asked over HTTP is the one that is asked of a local session: they hash alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import dither as dt
+from dither.errors import ArgumentError, DitherError, UnsupportedError
+from dither.service._shared import reply
+from dither.service.client._http import UnreachableServiceError
+from dither.session._recipe import Call, Recipe, from_plain, to_plain
+from dither.session._request import request_of
+from service.hospital import COUNT, Served, served, written
+
+STEPS = """
+[tables.steps]
+source = "steps.parquet"
+unit = "person"
+max_rows = 3
+max_groups = 2
+[tables.steps.columns]
+region = { values = ["north", "south"] }
+codes = { values = ["a", "b"], max_items = 3 }
+"""
+
+ASKED: dict[str, Callable[[Any], Any]] = {
+    "sql": lambda s: s.sql("SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"),
+    "sql within": lambda s: s.sql(COUNT),
+    "rows": lambda s: s.table("visits").filter("cost > 10").group_by("region").agg(n=dt.count()),
+    "parts": lambda s: (
+        s.table("visits")
+        .group_by("region")
+        .agg(n=dt.count(), m=dt.mean("cost"), q=dt.quantile("cost", 0.75), r="ROUND(SUM(cost), 1)")
+        .having("n > 3")
+        .order_by("region")
+        .limit(1)
+    ),
+    "bins": lambda s: s.table("visits").group_by(dt.bins("cost", [0, 10, 50])).agg(n=dt.count()),
+    "per unit": lambda s: (
+        s.table("visits").per_unit(t=dt.sum("cost")).filter("t > 3").agg(n=dt.count())
+    ),
+    "join": lambda s: s.table("visits").join("places", on="region").agg(n=dt.count()),
+    "union": lambda s: s.table("visits").union_all(s.table("visits").filter("cost > 1")).agg(n=dt.count()),
+    "unnest": lambda s: s.table("steps").unnest("codes", "code").group_by("code").agg(n=dt.count()),
+    "histogram": lambda s: s.table("visits").histogram("cost", [0, 10, 50]),
+    "mean": lambda s: s.table("visits").infer(epsilon="0.5").mean("cost"),
+    "median": lambda s: s.table("visits").infer(epsilon=0.5).median("cost"),
+    "quantiles": lambda s: s.table("visits").infer(epsilon=1).quantiles("cost", (0.25, 0.75)),
+    "quantile": lambda s: s.table("visits").infer(epsilon=1).quantile("cost", 0.9),
+    "proportion": lambda s: s.table("visits").infer(epsilon=1).proportion("cost > 10"),
+    "difference": lambda s: s.table("visits").infer(epsilon=1).difference("cost", "region"),
+    "independence": lambda s: s.table("visits").infer(epsilon=1).test_independence("region", "beds"),
+    "goodness": lambda s: s.table("visits").infer(epsilon=1).goodness_of_fit(
+        "region", {"north": 0.5, "south": 0.5}
+    ),
+    "regression": lambda s: s.table("visits").infer(epsilon=1).regression("cost ~ region"),
+    "additive": lambda s: s.table("visits").learn(1).additive("region ~ cost", rounds=3),
+    "forest": lambda s: s.table("visits").learn(1).forest("region ~ cost"),
+    "bayes": lambda s: s.table("visits").learn(1).naive_bayes("region ~ cost"),
+    "linear": lambda s: s.table("visits").learn(1).linear("cost ~ region"),
+    "logistic": lambda s: s.table("visits").learn(1).logistic("ill ~ cost"),
+    "marginals": lambda s: s.table("visits").marginals([["region"]], epsilon=1),
+    "hierarchy": lambda s: s.table("visits").hierarchy(["region", "beds"], epsilon=1),
+    "ranges": lambda s: s.table("visits").ranges("cost", epsilon=1),
+    "synthesis": lambda s: s.table("visits").select("cost", "region").synthesis(
+        1, method="independent"
+    ),
+}
+"""Every kind of question. What a policy does not offer is refused alike, on both sides."""
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Any]]:
+    """A service, and a client's session of it."""
+    import polars as pl
+
+    folder = tmp_path_factory.mktemp("both")
+    pl.DataFrame(
+        {"person": [0, 1], "region": ["north", "south"], "codes": [["a"], ["a", "b"]]}
+    ).write_parquet(folder / "steps.parquet")
+    with served(written(folder, more=STEPS, service="rate = 100000")) as found:
+        with dt.connect(
+            "http://here/visits", key=found.keys["ann"], transport=through(found)
+        ) as session:
+            yield found, session
+
+
+def through(found: Served) -> httpx.MockTransport:
+    """A client's calls as calls of the service in this process."""
+
+    def called(request: httpx.Request) -> httpx.Response:
+        answer = found.http.request(
+            request.method,
+            request.url.raw_path.decode(),
+            content=request.content,
+            headers={k: v for k, v in request.headers.items() if k != "host"},
+        )
+        return httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
+
+    return httpx.MockTransport(called)
+
+
+def made(ask: Callable[[Any], Any], session: Any) -> Any:
+    """The digest of a question's request; or its refusal."""
+    try:
+        question = ask(session)
+        wants = hasattr(question, "_asked_at")
+        return request_of(question, session._opened, "0.5" if wants else None).data.digest, question
+    except DitherError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_question_is_the_same_on_both_sides(both: tuple[Served, Any], kind: str) -> None:
+    """The client's digest, a local session's, and that of the service are one."""
+    hospital, session = both
+    ask = ASKED[kind]
+    mine, question = made(ask, session)
+    local, _ = made(ask, hospital.desk.session.asked_by("ann"))
+    assert mine == local, question
+    if isinstance(mine, type):
+        pytest.fail(f"no question: {question}")
+    at = hasattr(question, "_asked_at")
+    body = {"ask": (question._as_asked if at else question._recipe).to_list()}
+    if at:
+        body["epsilon"] = "0.5"
+    assert Recipe.from_list(body["ask"]).to_list() == body["ask"]
+    found = hospital.post("ann", "/price", body)
+    assert found.status_code == 200, found.text
+    assert found.json()["digest"] == mine
+    assert hospital.post("ann", "/preview", body).status_code == 200
+    assert hospital.post("ann", "/explain", body).status_code == 200
+
+
+def test_a_release_has_the_same_face(both: tuple[Served, Any]) -> None:
+    """Its frame, its certificate and its token; asked again it is the same answer."""
+    _, session = both
+    question = session.sql(COUNT)
+    first = question.release("0.5", token="twice")
+    again = question.release("0.5", token="twice")
+    assert first.frame.equals(again.frame)
+    assert reply(first) == first.frame.to_dicts()
+    assert max(one.spent.epsilon for one in session.balance()) > 0
+    assert session.jobs()[0]["state"] == "done"
+
+
+def test_what_a_service_does_not_offer_is_refused_where_it_is_asked(
+    both: tuple[Served, Any],
+) -> None:
+    """Private names, methods that are not to be named, rows of other sessions, wrong keys."""
+    hospital, session = both
+    rows = session.table("visits")
+    with pytest.raises(UnsupportedError):
+        rows.compare()
+    with pytest.raises(AttributeError):
+        rows.nothing_like_this()
+    with pytest.raises(ArgumentError, match="of this session"):
+        rows.union_all(hospital.desk.session.table("visits"))
+    with pytest.raises(UnreachableServiceError, match="no key"):
+        dt.connect("http://here/visits", key="dither_" + "x" * 43, transport=through(hospital))
+    with pytest.raises(ArgumentError, match="https"):
+        dt.connect("http://data.example.org/visits", key="dither_" + "x" * 43)
+
+
+def test_arguments_travel_as_they_are() -> None:
+    """Every kind that can be sent, and none that cannot."""
+    from datetime import UTC, date, datetime
+    from decimal import Decimal
+    from fractions import Fraction
+
+    sent = [
+        *(None, True, 3, 2.5, "a", Fraction(1, 3), Decimal("1.10"), date(2026, 1, 2)),
+        *(datetime(2026, 1, 2, 3, tzinfo=UTC), (1, (2,)), [1, [2]], {"a": 1, 2: [3]}),
+    ]
+    assert from_plain(to_plain(sent)) == sent
+    for value in (float("nan"), float("inf"), object(), print, b"x", {1, 2}):
+        with pytest.raises(ArgumentError, match="cannot be sent"):
+            to_plain(value)
+    with pytest.raises(ArgumentError, match="1 to 64 calls"):
+        Recipe.from_list([["table", [], {}]] * 65)
+    deep: Any = 1
+    for _ in range(20):
+        deep = [deep]
+    with pytest.raises(ArgumentError, match="too deep"):
+        Recipe.from_list([["table", [deep], {}]])
+    assert Recipe((Call("table", ("visits",)),)).to_list() == [["table", ["visits"], {}]]
+
+
+def test_the_policy_that_is_told_is_the_policy(tmp_path: Path) -> None:
+    """Read back it has the tables, the columns and the digest, and no place of anything."""
+    with served(written(tmp_path)) as found:
+        told = found.get("ann", "/policy")
+        assert str(tmp_path) not in told.text
+        assert told.json()["digest"] == found.desk.session.policy.digest

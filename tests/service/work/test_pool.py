@@ -1,0 +1,137 @@
+"""Processes that run questions: ended when they take too long, and nothing is left of them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dither.service.work import _pool
+from dither.service.work._pool import PREFIX, sweep
+from service.hospital import COUNT, Served, served, written
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go."""
+    found = tmp_path / "tmp"
+    found.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(found))
+    return found
+
+
+@pytest.fixture
+def lists(tmp_path: Path, temporary: Path, ledger: str) -> Iterator[Served]:
+    """A table with lists, which multiply its rows, and a second for a question of an analyst."""
+    more = """
+[tables.codes]
+source = "codes.parquet"
+unit = "person"
+max_rows = 3
+max_groups = 1
+[tables.codes.columns]
+codes = { bounds = [0, 100], type = "integer", max_items = 1000 }
+"""
+    rows = 40_000
+    one = list(range(100)) * 10
+    pl.DataFrame({"person": range(rows), "codes": [one] * rows}).write_parquet(
+        tmp_path / "codes.parquet"
+    )
+    service = "timeout = { analyst = 1, owner = 1 }\nworkers = 1"
+    with served(written(tmp_path, ledger=ledger, service=service, more=more)) as found:
+        yield found
+
+
+LONG = """
+SELECT COUNT(*) AS n, SUM(c) AS s
+FROM codes, UNNEST(codes.codes) AS u(c)
+"""
+
+
+def test_a_question_that_takes_too_long_is_ended_and_nothing_is_left(
+    lists: Served, temporary: Path
+) -> None:
+    """Rows multiplied by lists: its process and its folder go; what was charged stays charged."""
+    found = lists.post("ann", "/price", {"sql": LONG, "epsilon": 1})
+    sql = LONG if found.status_code == 200 else COUNT
+    job = lists.released("ann", sql=sql, epsilon=1, token="long")
+    assert (job["state"], job["failure"]["kind"]) == ("ended", "EngineError")
+    assert "longer than it may" in job["failure"]["message"]
+    assert not list(temporary.glob(f"{PREFIX}*"))
+    again = lists.post("ann", "/releases", {"sql": sql, "epsilon": 1, "token": "long"}).json()
+    assert again["id"] == job["id"]
+    spent = lists.get("ann", "/balance").json()["balances"][0]["spent"]["epsilon"]
+    assert spent in ("0", "1")
+
+
+def test_temporary_files_are_for_the_service_alone(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that nobody else enters, which goes with its process."""
+    with served(written(tmp_path)) as found:
+        assert found.released("ann")["state"] == "done"
+        (folder,) = temporary.glob(f"{PREFIX}*")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert folder.stat().st_uid == os.getuid()
+        for path in (folder, *folder.rglob("*")):
+            sql = f"SELECT COUNT(*) AS n FROM read_text('{path}')"
+            refused = found.post("ann", "/explain", {"sql": sql, "epsilon": 1})
+            assert refused.status_code == 400
+        # The folder is held for as long as its process lives.
+        os.utime(folder, (0, 0))
+        sweep()
+        assert folder.exists()
+    assert not list(temporary.glob(f"{PREFIX}*"))
+
+
+def test_what_a_killed_service_left_is_removed(temporary: Path) -> None:
+    """Where nobody holds it any more; never what is held, new, or somebody's link."""
+    left, held, new = (Path(tempfile.mkdtemp(prefix=PREFIX)) for _ in range(3))
+    (left / "spilled").write_text("rows")
+    elsewhere = temporary / "elsewhere"
+    elsewhere.mkdir()
+    link = temporary / f"{PREFIX}link"
+    link.symlink_to(elsewhere)
+    for one in (left, held):
+        os.utime(one, (0, 0))
+    holds = os.open(held, os.O_RDONLY)
+    fcntl.flock(holds, fcntl.LOCK_EX)
+    sweep()
+    os.close(holds)
+    assert [one.exists() for one in (left, held, new, elsewhere)] == [False, True, True, True]
+
+
+def test_a_stopped_question_is_ended_and_stays_so(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its asker may stop it, and an owner; nobody else."""
+    with served(written(tmp_path, service="workers = 1")) as found:
+        job = found.post("ann", "/releases", {"sql": COUNT, "epsilon": 1}).json()
+        assert found.call("bob", "DELETE", f"/jobs/{job['id']}").status_code == 404
+        stopped = found.call("ann", "DELETE", f"/jobs/{job['id']}")
+        if stopped.status_code == 200:
+            ended = found.get("ann", f"/jobs/{job['id']}", wait=30).json()
+            assert ended["state"] in ("ended", "cancelled")
+
+
+def test_an_order_says_nothing_of_the_data() -> None:
+    """What a process reads is what was asked, and where the policy is."""
+    from dither.service.work._jobs import Job, State
+    from service.drafts import draft
+
+    none: Any = None
+    job = Job(
+        *("id", "ann", "token", None, None, draft(), State.RUNNING, 1, None, False, none, none),
+        time.time(),
+    )
+    line = _pool.Order(job, Path("/x.toml"), "digest", 1.0).line()
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
