@@ -25,7 +25,6 @@ from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -188,7 +187,9 @@ def held(policy: Path, told: set[int]) -> str:
     with Ledger.open(read_policy(policy).ledger) as ledger:
         entries = {one.number: one for one in ledger.entries(None, 10**6)}
         charges = [one for one in entries.values() if one.kind == "charge"]
-        spent = sum((Fraction(one.charge.epsilon or 0) for one in charges if one.charge), Fraction())
+        spent = sum(
+            (Fraction(one.charge.epsilon or 0) for one in charges if one.charge), Fraction()
+        )
         lost = len(told - entries.keys())
         over = max(spent - BUDGET, Fraction(0))
         well = "holds" if ledger.verify().ok else "DOES NOT HOLD"

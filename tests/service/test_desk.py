@@ -128,8 +128,12 @@ def test_answers_are_public_where_the_owner_says_so(tmp_path: Path) -> None:
     """Answers alone, without a key; and nothing else is."""
     with served(written(tmp_path, service="public = true")) as hospital:
         job = hospital.released("ann")
-        assert [one["id"] for one in hospital.get(None, "/answers").json()["answers"]] == [job["id"]]
-        assert "certificate" in hospital.get(None, f"/answers/{job['id']}").json()["answer"]["content"]
+        assert [one["id"] for one in hospital.get(None, "/answers").json()["answers"]] == [
+            job["id"]
+        ]
+        assert (
+            "certificate" in hospital.get(None, f"/answers/{job['id']}").json()["answer"]["content"]
+        )
         assert hospital.get(None, f"/jobs/{job['id']}").status_code == 401
         assert hospital.get(None, "/policy").status_code == 401
 
@@ -195,8 +199,12 @@ def test_two_who_collude_get_what_the_data_set_gives_and_no_more(
         assert whole["spent"]["epsilon"] == "3/2"
         assert whole["remaining"]["epsilon"] == "0"
         # What they can put together is what the ledger charged: three answers.
-        ids = [one["id"] for who in ("ann", "bob") for one in hospital.get(who, "/jobs").json()["jobs"]]
-        answers = [hospital.get(w, f"/jobs/{i}").json().get("answer") for w in ("ann", "bob") for i in ids]
+        ids = [
+            one["id"] for who in ("ann", "bob") for one in hospital.get(who, "/jobs").json()["jobs"]
+        ]
+        answers = [
+            hospital.get(w, f"/jobs/{i}").json().get("answer") for w in ("ann", "bob") for i in ids
+        ]
         assert sum(one is not None for one in answers) == 3
 
 

@@ -89,7 +89,9 @@ def test_tokens_that_were_used_where_the_policy_is(on_each: Served) -> None:
     taken for that of whoever asked; so whoever guessed it had the answer free of charge.
     """
     session = on_each.desk.session
-    mine = session.sql(COUNT).release("0.5", token="weekly").certificate.to_dict()["ledger"]["entry"]
+    mine = (
+        session.sql(COUNT).release("0.5", token="weekly").certificate.to_dict()["ledger"]["entry"]
+    )
     inside = session.asked_by("ann")._opened
     inner = inside._own(inside.promises[0], "secret")
     anns = on_each.released("ann", token="secret")

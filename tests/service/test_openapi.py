@@ -43,9 +43,7 @@ def follows(schema: Any, value: Any, document: Any) -> None:
 def test_every_endpoint_is_in_it_with_its_rules(hospital: Served) -> None:
     """Paths, roles, fields and parameters are those of the table of endpoints, and no others."""
     document = hospital.http.get("/openapi.json").json()
-    listed = {
-        (method.upper(), path) for path, one in document["paths"].items() for method in one
-    }
+    listed = {(method.upper(), path) for path, one in document["paths"].items() for method in one}
     assert len(listed) == len(ENDPOINTS)
     for one in ENDPOINTS:
         path = "/v1/{policy}" + re.sub(r":\w+}", "}", one.path)
@@ -73,7 +71,7 @@ def test_what_endpoints_answer_is_what_it_says(hospital: Served) -> None:
         "/price": question,
         "/releases": question,
         "/published": question,
-        "/public-values": {"table": "places", "column": "region"},
+        "/public-values": {"table": "places", "columns": ["region", "beds"]},
         "/reservations": {"epsilon": "0.5", "until": "2099-01-01"},
         "/verify": {"certificate": job["answer"]["content"]["certificate"]},
         "/people": {"name": "zoe", "role": "analyst"},
@@ -87,7 +85,10 @@ def test_what_endpoints_answer_is_what_it_says(hospital: Served) -> None:
     for one in sorted(ENDPOINTS, key=lambda one: last[one.method]):
         path = re.sub(r":\w+}", "}", one.path)
         schemas = document["paths"]["/v1/{policy}" + path][one.method.lower()]["responses"]
-        ids = {"/keys/{id}": key["id"], "/jobs/{id}": job["id"] if one.method == "GET" else other["id"]}
+        ids = {
+            "/keys/{id}": key["id"],
+            "/jobs/{id}": job["id"] if one.method == "GET" else other["id"],
+        }
         filled = path.replace("{id}", ids.get(path, job["id"])).replace("{name}", "zoe")
         body = bodies.get(path, {}) if one.method == "POST" else None
         found = hospital.call("olga", one.method, filled, body)

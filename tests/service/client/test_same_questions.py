@@ -29,7 +29,9 @@ codes = { values = ["a", "b"], max_items = 3 }
 """
 
 ASKED: dict[str, Callable[[Any], Any]] = {
-    "sql": lambda s: s.sql("SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"),
+    "sql": lambda s: s.sql(
+        "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"
+    ),
     "sql within": lambda s: s.sql(COUNT),
     "rows": lambda s: s.table("visits").filter("cost > 10").group_by("region").agg(n=dt.count()),
     "parts": lambda s: (
@@ -45,7 +47,9 @@ ASKED: dict[str, Callable[[Any], Any]] = {
         s.table("visits").per_unit(t=dt.sum("cost")).filter("t > 3").agg(n=dt.count())
     ),
     "join": lambda s: s.table("visits").join("places", on="region").agg(n=dt.count()),
-    "union": lambda s: s.table("visits").union_all(s.table("visits").filter("cost > 1")).agg(n=dt.count()),
+    "union": lambda s: (
+        s.table("visits").union_all(s.table("visits").filter("cost > 1")).agg(n=dt.count())
+    ),
     "unnest": lambda s: s.table("steps").unnest("codes", "code").group_by("code").agg(n=dt.count()),
     "histogram": lambda s: s.table("visits").histogram("cost", [0, 10, 50]),
     "mean": lambda s: s.table("visits").infer(epsilon="0.5").mean("cost"),
@@ -54,9 +58,11 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "quantile": lambda s: s.table("visits").infer(epsilon=1).quantile("cost", 0.9),
     "proportion": lambda s: s.table("visits").infer(epsilon=1).proportion("cost > 10"),
     "difference": lambda s: s.table("visits").infer(epsilon=1).difference("cost", "region"),
-    "independence": lambda s: s.table("visits").infer(epsilon=1).test_independence("region", "beds"),
-    "goodness": lambda s: s.table("visits").infer(epsilon=1).goodness_of_fit(
-        "region", {"north": 0.5, "south": 0.5}
+    "independence": lambda s: (
+        s.table("visits").infer(epsilon=1).test_independence("region", "beds")
+    ),
+    "goodness": lambda s: (
+        s.table("visits").infer(epsilon=1).goodness_of_fit("region", {"north": 0.5, "south": 0.5})
     ),
     "regression": lambda s: s.table("visits").infer(epsilon=1).regression("cost ~ region"),
     "additive": lambda s: s.table("visits").learn(1).additive("region ~ cost", rounds=3),
@@ -67,8 +73,8 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "marginals": lambda s: s.table("visits").marginals([["region"]], epsilon=1),
     "hierarchy": lambda s: s.table("visits").hierarchy(["region", "beds"], epsilon=1),
     "ranges": lambda s: s.table("visits").ranges("cost", epsilon=1),
-    "synthesis": lambda s: s.table("visits").select("cost", "region").synthesis(
-        1, method="independent"
+    "synthesis": lambda s: (
+        s.table("visits").select("cost", "region").synthesis(1, method="independent")
     ),
 }
 """Every kind of question. What a policy does not offer is refused alike, on both sides."""
@@ -83,11 +89,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Any
     pl.DataFrame(
         {"person": [0, 1], "region": ["north", "south"], "codes": [["a"], ["a", "b"]]}
     ).write_parquet(folder / "steps.parquet")
-    with served(written(folder, more=STEPS, service="rate = 100000")) as found:
-        with dt.connect(
+    with (
+        served(written(folder, more=STEPS, service="rate = 100000")) as found,
+        dt.connect(
             "http://here/visits", key=found.keys["ann"], transport=through(found)
-        ) as session:
-            yield found, session
+        ) as session,
+    ):
+        yield found, session
 
 
 def through(found: Served) -> httpx.MockTransport:

@@ -202,9 +202,7 @@ def held(policy: Path, service: Service, clients: list[Client]) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["file", "postgres"])
-def test_kills_under_load(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kills_under_load(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server, its processes and, where there is one, the database's, at random instants."""
     rng = random.Random(7)
     with Server() if store == "postgres" else open(os.devnull) as server:

@@ -107,11 +107,15 @@ class RemoteEngine(Engine):
     def public_rows(
         self, table: str, columns: Sequence[ColumnFacts]
     ) -> list[tuple[Value | None, ...]]:
-        """Values of one column of a public table."""
-        (facts,) = columns
-        found = self._calls.post("/public-values", {"table": table, "column": facts.name})
-        read: Callable[[Any], Any] = read_date if facts.kind is Kind.DATE else _same
-        return [(None if value is None else read(value),) for value in found["values"]]
+        """Rows of a public table, of some of its columns; of one column each value once."""
+        named = {"table": table, "columns": [one.name for one in columns]}
+        reads: list[Callable[[Any], Any]] = [
+            read_date if one.kind is Kind.DATE else _same for one in columns
+        ]
+        return [
+            tuple(None if v is None else read(v) for read, v in zip(reads, row, strict=True))
+            for row in self._calls.post("/public-values", named)["rows"]
+        ]
 
     def check(self, schema: Schema) -> None:
         """The service has."""

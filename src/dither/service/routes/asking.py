@@ -96,17 +96,25 @@ def balance(asked: Asked) -> dict[str, Any]:
 
 
 def public_rows(asked: Asked) -> dict[str, Any]:
-    """Values of a column of a public table."""
+    """The rows of a public table, of some of its columns; of one column each value once."""
     session = asked.desk.session
     table = session.schema.table(asked.body["table"])
     if table.private:
         raise ArgumentError("table is private: its rows are shown to nobody")
-    facts = table.column(asked.body["column"])
-    values = session._engine.public_values(table.name, facts)
-    if facts.kind not in (Kind.TEXT, Kind.INTEGER, Kind.DATE):
-        raise ArgumentError("column must hold texts, whole numbers or dates")
-    plain = [v if v is None or isinstance(v, str | int) else v.isoformat() for v in set(values)]  # type: ignore[union-attr]
-    return {"values": plain}
+    names = asked.body["columns"]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ArgumentError("columns must be names of columns")
+    facts = [table.column(name) for name in names]
+    if any(one.kind not in (Kind.TEXT, Kind.INTEGER, Kind.DATE) for one in facts):
+        raise ArgumentError("columns must hold texts, whole numbers or dates")
+    rows: Any = session._engine.public_rows(table.name, facts)
+    if len(facts) == 1:
+        rows = dict.fromkeys(rows)
+    return {"rows": [[_plain(value) for value in row] for row in rows]}
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int) else value.isoformat()
 
 
 def dummy(asked: Asked) -> Response:
@@ -170,10 +178,10 @@ ENDPOINTS = [
         "/public-values",
         ASKERS,
         public_rows,
-        "The values of a column of a public table.",
+        "The rows of a public table, of some of its columns.",
         {
             "table": Field("text", "a public table", True, 200),
-            "column": Field("text", "a column of it", True, 200),
+            "columns": Field("list", "names of columns of it", True, 64),
         },
     ),
     Endpoint(
