@@ -230,7 +230,7 @@ def test_scripts_in_texts_of_people_come_back_as_json_alone(hospital: Served) ->
         {"ledger": {"entry": 10**30, "hash": []}},
         {"request": [[[]]], "measurements": {"a": 1}},
         {"version": "9" * 1000},
-        dict.fromkeys(map(str, range(3000)), [None]),
+        {str(i): [None] for i in range(3000)},
     ],
 )
 def test_certificates_of_anybody_are_held_against_the_ledger(

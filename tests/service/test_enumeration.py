@@ -1,4 +1,4 @@
-"""What is not there answers as what is another's: people, policies, tables, questions, tokens, keys.
+"""What is not there answers as what is another's: people, policies, tables, jobs, tokens, keys.
 
 The time it takes is no test's matter. By structure: a policy that is unknown looks a key up as
 others do (`Service._served`), keys and cookies are looked up by their hash, and what is another's
@@ -10,9 +10,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import pytest
-
 from dither.service import _app
+from dither.service._guard import RateLimit
 from dither.service.access import _entry
 from dither.service.access._people import People
 from service.hospital import COUNT, Served
@@ -72,7 +71,7 @@ def test_questions_of_others(on_each: Served) -> None:
 
 
 def test_tokens_of_others(on_each: Served) -> None:
-    """A token that another used is free for everybody else: a question of their own, and a charge."""
+    """A token that another used is free for everybody else: their own question, and a charge."""
     first = on_each.released("ann", token="weekly")
     again = on_each.released("ann", token="weekly")
     others = on_each.released("bob", token="weekly")
@@ -145,8 +144,8 @@ def test_nobody_tries_keys_for_long(hospital: Served) -> None:
     assert hospital.get("ann", "/me").status_code == 200
 
 
-def test_a_person_asks_so_often_and_no_more(hospital: Served) -> None:
+def test_a_person_asks_so_often_and_no_more() -> None:
     """By person, whichever key or session they come with; others are not held up."""
-    rates = pytest.importorskip("dither.service._guard").RateLimit(3)
+    rates = RateLimit(3)
     assert [rates.admits("ann") for _ in range(5)] == [True, True, True, False, False]
     assert rates.admits("bob")

@@ -75,8 +75,9 @@ def test_keys_that_do_not_hold_open_nothing(house: Served, monkeypatch: pytest.M
     people.add("eve", Role.OWNER)
     revoked = people.new_key("eve", 1)
     people.revoke(revoked.id)
+    before = time.time() - 10 * 86_400
     with monkeypatch.context() as patch:
-        patch.setattr(time, "time", lambda now=time.time(): now - 10 * 86_400)
+        patch.setattr(time, "time", lambda: before)
         expired = people.new_key("eve", 1)
     people.add("dora", Role.OWNER)
     disabled = people.new_key("dora", 1)

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -184,8 +184,8 @@ def held(policy: Path, service: Service, clients: list[Client]) -> Counter[str]:
     assert len({one.entry for one in done}) == len(done), "two questions share a charge"
     charged = {one.entry for one in rows if one.entry is not None}
     assert charged <= set(charges), "an acknowledged charge is lost"
-    # Each charge is of one question: none was charged twice. One that was cut off between its charge
-    # and the word of it has none on its row, and at most one such is left by each kill.
+    # Each charge is of one question: none was charged twice. One that was cut off between its
+    # charge and the word of it has none on its row, and at most one such is left by each kill.
     by_token = {one.token: one for one in rows}
     for client in clients:
         for token, job in client.told.items():
@@ -205,7 +205,7 @@ def held(policy: Path, service: Service, clients: list[Client]) -> Counter[str]:
 def test_kills_under_load(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server, its processes and, where there is one, the database's, at random instants."""
     rng = random.Random(7)
-    with Server() if store == "postgres" else open(os.devnull) as server:
+    with Server() if store == "postgres" else nullcontext() as server:
         place = '"visits.ledger"'
         if isinstance(server, Server):
             monkeypatch.setenv("LEDGER_DSN", server.database().owner)
