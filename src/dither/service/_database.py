@@ -128,6 +128,7 @@ class Database:
         self.place = place
         self.shared = isinstance(place, LedgerSchema)
         """Whether several servers may use it at a time."""
+        self._engine: sa.Engine
         self._reader: sa.Engine
         if isinstance(place, LedgerSchema):
             self._engine = _server(place)
