@@ -24,6 +24,7 @@ from dither.service._database import Database
 from dither.service._desk import Desk
 from dither.service.access._people import People
 from dither.service.access._roles import Role
+from dither.service.schedule._state import BESIDE, ScheduleState
 from dither.service.work._jobs import Jobs, State
 from dither.service.work._run import released
 
@@ -48,6 +49,7 @@ def place(tmp_path: Path) -> Path:
     database = Database(tmp_path / "visits.ledger.service")
     People(database).add("ann", Role.ANALYST)
     database.close()
+    ScheduleState(tmp_path / "visits.ledger").close()
     return path
 
 
@@ -66,7 +68,7 @@ def test_all_is_copied_and_put_back(place: Path, tmp_path: Path) -> None:
     """Ledger and people are as they were, in files that nobody else may read, without a log."""
     last = back_up(read_policy(place), tmp_path / "kept")
     files = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert files == ["visits.ledger", "visits.ledger.service"]
+    assert files == ["visits.ledger", "visits.ledger.service", f"visits.ledger{BESIDE}"]
     for name in files:
         assert stat.S_IMODE((tmp_path / "kept" / name).stat().st_mode) == 0o600
         for path in tmp_path.glob(f"{name}*"):
@@ -179,7 +181,7 @@ def test_a_ledger_on_a_server(place: Path, tmp_path: Path, monkeypatch: pytest.M
     )
     place.write_text(text)
     monkeypatch.setenv("SOME_DSN", "postgresql://localhost/nowhere")
-    with pytest.raises(ArgumentError, match="pg_dump --schema visits --schema visits_service"):
+    with pytest.raises(ArgumentError, match="pg_dump of its database, whose schema visits"):
         back_up(read_policy(place), tmp_path / "kept")
 
 

@@ -15,8 +15,10 @@ import sqlalchemy as sa
 
 from dither.errors import LedgerError
 from dither.ledger._place import LedgerSchema
+from dither.policy._policy import read_policy
 from dither.service import _database
 from dither.service._database import Database, meta, people
+from dither.service._settings import read_settings
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 
@@ -63,6 +65,20 @@ def steps(monkeypatch: pytest.MonkeyPatch, *does: Callable[[sa.Connection], None
     monkeypatch.setattr(_database, "VERSION", now + len(does))
     for number, step in enumerate(does, start=now):
         monkeypatch.setitem(_database.MIGRATIONS, number, step)
+
+
+@pytest.mark.parametrize("schema", ["visits", "v" * 56, "é" * 31])
+def test_its_schema_is_never_the_ledgers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str
+) -> None:
+    """A server cuts names to 63 bytes, and one that was cut may be the name of another."""
+    monkeypatch.setenv("SERVICE_DSN", "postgresql://localhost/nowhere")
+    budget = {"epsilon": 1, "ledger": {"postgres": "env:SERVICE_DSN", "schema": schema}}
+    policy = read_policy({"budget": budget, "tables": {"visits": {"source": "visits.parquet"}}})
+    found = read_settings(policy).database
+    assert isinstance(found, LedgerSchema)
+    assert found.schema.endswith("_service")
+    assert len(found.schema.encode()) <= 63
 
 
 def test_an_earlier_one_is_brought_up_to_date(

@@ -1,8 +1,9 @@
 """Copies of a service's ledger and database, taken while it runs, and put back.
 
-The database is copied first and the ledger after it. So whatever the copy of the database says of
-a question, its charge and its answer are in the copy of the ledger: a copy never knows an answer
-without its charge. What the ledger has beyond that is found by its token when it is asked again.
+The database is copied first, with what schedules keep, and the ledger after it. So whatever the
+copy of the database says of a question, its charge and its answer are in the copy of the ledger: a
+copy never knows an answer without its charge. What the ledger has beyond that is found by its token
+when it is asked again.
 
 An older ledger has forgotten what was spent since, and cannot say so itself. A checkpoint of the
 owner's can (`dither.ledger.Checkpoint`): put back is only what holds the policy's.
@@ -23,12 +24,13 @@ from dither.ledger import Ledger
 from dither.ledger._checkpoint import Checkpoint
 from dither.policy._policy import Policy
 from dither.service._settings import read_settings
+from dither.service.schedule._state import BESIDE
 
 __all__ = ["back_up", "put_back"]
 
 ELSEWHERE = (
-    "the ledger is on a server, which copies it with the service's database in one snapshot: "
-    "pg_dump --schema {ledger} --schema {service} (see the page on deploying)"
+    "the ledger is on a server, which copies it with all that stands beside it in one snapshot: "
+    "pg_dump of its database, whose schema {ledger} it is (see the page on deploying)"
 )
 
 
@@ -53,7 +55,7 @@ def back_up(policy: Policy, folder: Path) -> int:
     LedgerError
         A file cannot be read or written, or the copy of the ledger is not whole.
     """
-    ledger, database = _files(policy)
+    ledger, *others = _files(policy)
     if folder.exists():
         raise ArgumentError("folder: it is there already; a back-up never writes over another")
     with _told():
@@ -61,9 +63,9 @@ def back_up(policy: Policy, folder: Path) -> int:
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             # The ledger last: it must know at least what the database knows.
-            for name in (database, ledger):
-                if name.exists() or name == ledger:
-                    _copy(name, draft / name.name)
+            for path in (*others, ledger):
+                if path.exists() or path == ledger:
+                    _copy(path, draft / path.name)
             last = _whole(draft / ledger.name)
             _synced(draft)
             draft.rename(folder)
@@ -96,8 +98,8 @@ def put_back(policy: Policy, folder: Path) -> int:
     CheckpointError
         The copy is older than the policy's checkpoint; nothing was put back.
     """
-    ledger, database = _files(policy)
-    for path in (ledger, database):
+    files = ledger, *_ = _files(policy)
+    for path in files:
         if path.exists():
             raise ArgumentError(
                 f"{path.name} is there: stop the service, and move it away first. Keep it: the "
@@ -112,7 +114,7 @@ def put_back(policy: Policy, folder: Path) -> int:
             seen = Checkpoint.read(owner.checkpoint, owner.public)
             Ledger.open(source, create=False, checkpoint=seen).close()
         # The ledger first: a service that started between the two would begin a new one.
-        for path in (ledger, database):
+        for path in files:
             if (folder / path.name).is_file():
                 draft = path.with_name(f".{path.name}.new")
                 draft.unlink(missing_ok=True)
@@ -122,17 +124,15 @@ def put_back(policy: Policy, folder: Path) -> int:
     return last
 
 
-def _files(policy: Policy) -> tuple[Path, Path]:
+def _files(policy: Policy) -> tuple[Path, ...]:
+    """The ledger, the service's database, and what schedules keep."""
     ledger, database = policy.ledger, read_settings(policy).database
     if not isinstance(ledger, Path) or not isinstance(database, Path):
-        places = {
-            "ledger": getattr(ledger, "schema", ""),
-            "service": getattr(database, "schema", ""),
-        }
-        raise ArgumentError(ELSEWHERE.format(**places))
-    if ledger.name == database.name:
-        raise ArgumentError("service.database must have another name than the ledger")
-    return ledger, database
+        raise ArgumentError(ELSEWHERE.format(ledger=getattr(ledger, "schema", "")))
+    found = ledger, database, ledger.with_name(f"{ledger.name}{BESIDE}")
+    if len({path.name for path in found}) < len(found):
+        raise ArgumentError("service.database must have another name than the ledger's files")
+    return found
 
 
 def _copy(path: Path, to: Path) -> None:
