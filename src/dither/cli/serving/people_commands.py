@@ -64,7 +64,10 @@ def _day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
-@people.command(short_help="Add somebody, and make their first key.")
+@people.command(
+    short_help="Add somebody, and make their first key.",
+    epilog="Example: dither people add ana --role analyst",
+)
 @click.argument("name")
 @policy
 @click.option("--role", type=click.Choice(ROLES), required=True, help="What they may do.")
@@ -78,7 +81,10 @@ def add(name: str, policy: Path, role: str, days: int) -> None:
         _say(found.new_key(name, days or None))
 
 
-@people.command(short_help="Make another key for somebody.")
+@people.command(
+    short_help="Make another key for somebody.",
+    epilog="Example: dither people key ana --days 30",
+)
 @click.argument("name")
 @policy
 @click.option("--days", type=click.IntRange(0), default=90, show_default=True, help="0: for ever.")
@@ -88,7 +94,10 @@ def key(name: str, policy: Path, days: int) -> None:
         _say(found.new_key(name, days or None))
 
 
-@people.command(short_help="End a key.")
+@people.command(
+    short_help="End a key.",
+    epilog="Example: dither people revoke 6f1c2a9be07d4835",
+)
 @click.argument("key_id", metavar="ID")
 @policy
 def revoke(key_id: str, policy: Path) -> None:
@@ -97,7 +106,10 @@ def revoke(key_id: str, policy: Path) -> None:
         found.revoke(key_id)
 
 
-@people.command(short_help="Take every key from somebody.")
+@people.command(
+    short_help="Take every key from somebody.",
+    epilog="Example: dither people disable ana",
+)
 @click.argument("name")
 @policy
 def disable(name: str, policy: Path) -> None:
@@ -106,7 +118,11 @@ def disable(name: str, policy: Path) -> None:
         found.disable(name)
 
 
-@people.command("list", short_help="Everybody, and their keys.")
+@people.command(
+    "list",
+    short_help="Everybody, and their keys.",
+    epilog="Example: dither people list --json",
+)
 @policy
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def listed(policy: Path, as_json: bool) -> None:

@@ -17,7 +17,7 @@ __all__ = ["serve"]
     epilog="""\b
 Examples:
   dither serve dither.toml
-  dither serve dither.toml --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
+  dither serve a.toml --host :: --tls-certificate tls.crt --tls-key tls.key
   dither serve visits.toml survey.toml --behind-proxy --host 10.0.0.5
 """,
 )

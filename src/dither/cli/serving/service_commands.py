@@ -31,7 +31,10 @@ def service() -> None:
     """
 
 
-@service.command(short_help="Copy the ledger and the service's database while both are used.")
+@service.command(
+    short_help="Copy the ledger and the service's database while both are used.",
+    epilog="Example: dither service backup --policy dither.toml --to /backup/monday",
+)
 @policy
 @click.option("--to", "folder", type=FOLDER, required=True, help="Where to; it must not be there.")
 def backup(policy: Path, folder: Path) -> None:
@@ -44,7 +47,10 @@ def backup(policy: Path, folder: Path) -> None:
     click.echo(f"{folder}: up to entry {last} of the ledger")
 
 
-@service.command(short_help="Put a back-up in their place.")
+@service.command(
+    short_help="Put a back-up in their place.",
+    epilog="Example: dither service restore --policy dither.toml --from /backup/monday",
+)
 @policy
 @click.option("--from", "folder", type=FOLDER, required=True, help="As `backup` made it.")
 def restore(policy: Path, folder: Path) -> None:
