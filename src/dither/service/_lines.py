@@ -16,7 +16,7 @@ import threading
 import time
 from typing import IO, Any
 
-__all__ = ["OWN", "AsJson", "write_lines"]
+__all__ = ["OWN", "JsonLines", "write_lines"]
 
 OWN = "dither.service"
 
@@ -25,7 +25,7 @@ SERVER = "uvicorn"
 GAP = re.compile(r"%(?:\(\w+\))?[#0\- +]*[\d*]*(?:\.[\d*]+)?[hlL]?([a-zA-Z%])")
 
 
-class AsJson(logging.Formatter):
+class JsonLines(logging.Formatter):
     """A line of JSON for each thing that happens."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -72,7 +72,7 @@ def write_lines(stream: IO[str] | None = None) -> None:
     what they are about.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(AsJson())
+    handler.setFormatter(JsonLines())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)

@@ -74,7 +74,7 @@ class ProviderError(ArgumentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInAttempt:
     """What a browser keeps while somebody is at the provider.
 
     Parameters
@@ -130,7 +130,7 @@ class Provider:
             The provider does not answer.
         """
         said = self._document()
-        attempt = Attempt(
+        attempt = SignInAttempt(
             secrets.token_urlsafe(32),
             secrets.token_urlsafe(32),
             secrets.token_urlsafe(48),
@@ -138,7 +138,7 @@ class Provider:
         )
         return self._address(said["authorization_endpoint"], attempt), self._sealed(attempt)
 
-    def _address(self, endpoint: str, attempt: Attempt) -> str:
+    def _address(self, endpoint: str, attempt: SignInAttempt) -> str:
         from authlib.common.urls import add_params_to_uri
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
@@ -154,18 +154,18 @@ class Provider:
         }
         return str(add_params_to_uri(endpoint, list(asked.items())))
 
-    def _sealed(self, attempt: Attempt) -> str:
+    def _sealed(self, attempt: SignInAttempt) -> str:
         text = base64.urlsafe_b64encode(json.dumps(astuple(attempt)).encode()).decode()
         return f"{text}.{self._seal(text)}"
 
     def _seal(self, text: str) -> str:
         return hashlib.blake2b(text.encode(), key=self._key, digest_size=32).hexdigest()
 
-    def _opened(self, cookie: str | None) -> Attempt:
+    def _opened(self, cookie: str | None) -> SignInAttempt:
         text, _, seal = (cookie or "").partition(".")
         if not hmac.compare_digest(self._seal(text).encode(), seal.encode()):
             raise SignInError("the sign-in was not begun in this browser: begin it again")
-        attempt = Attempt(*json.loads(base64.urlsafe_b64decode(text)))
+        attempt = SignInAttempt(*json.loads(base64.urlsafe_b64decode(text)))
         if attempt.until <= time.time():
             raise SignInError("the sign-in took too long: begin it again")
         return attempt
@@ -202,7 +202,7 @@ class Provider:
         claims = self._claims(self._exchanged(said, str(given["code"]), attempt), attempt.nonce)
         return name_of(issuer, claims["sub"]), self._role(claims)
 
-    def _spend(self, attempt: Attempt) -> None:
+    def _spend(self, attempt: SignInAttempt) -> None:
         now = time.time()
         with self._lock:
             if attempt.state in self._spent:
@@ -210,7 +210,7 @@ class Provider:
             self._spent = {state: until for state, until in self._spent.items() if until > now}
             self._spent[attempt.state] = attempt.until
 
-    def _exchanged(self, said: Mapping[str, Any], code: str, attempt: Attempt) -> str:
+    def _exchanged(self, said: Mapping[str, Any], code: str, attempt: SignInAttempt) -> str:
         us, word = self.settings.client_id, self._secret.reveal()
         body = {
             "grant_type": "authorization_code",
