@@ -44,8 +44,8 @@ ENDPOINTS: list[Endpoint] = every(
     ]
 )
 
-THREADS = 16
-"""Calls of sessions at a time."""
+THREADS = 4
+"""Calls of sessions at a time. They share one interpreter: more would keep the loop from its turn."""
 
 MOST_NESTED = 64
 """Lists and objects of a body, one in another."""

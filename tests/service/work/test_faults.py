@@ -66,12 +66,13 @@ class Service:
             stderr=subprocess.DEVNULL,
             env=os.environ | {"TMPDIR": str(self.temporary)},
         )
-        for _ in range(1200):
-            with suppress(httpx.TransportError):
-                if httpx.get(f"http://127.0.0.1:{self.port}/health").status_code:
-                    return
-            assert self.process.poll() is None, "the server does not start"
-            time.sleep(0.05)
+        with httpx.Client() as http:
+            for _ in range(1200):
+                with suppress(httpx.TransportError):
+                    if http.get(f"http://127.0.0.1:{self.port}/health").status_code:
+                        return
+                assert self.process.poll() is None, "the server does not start"
+                time.sleep(0.05)
         raise AssertionError("the server does not answer")
 
     def kill(self) -> None:
