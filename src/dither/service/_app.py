@@ -45,7 +45,7 @@ ENDPOINTS: list[Endpoint] = every(
 )
 
 THREADS = 4
-"""Calls of sessions at a time. They share one interpreter: more would keep the loop from its turn."""
+"""Calls of sessions at a time: of more the loop, on the same interpreter, would have no turn."""
 
 MOST_NESTED = 64
 """Lists and objects of a body, one in another."""
