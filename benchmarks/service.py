@@ -4,10 +4,10 @@
 
 `dither serve` runs as a process of its own, with one policy over a table of so many rows, and all
 calls go over loopback. Measured are: its start until it answers, and what it holds in memory while
-nobody asks; previews of 20 clients, each of whom asks once a second; a release over HTTP beside the same one of a local
-session; and 200 clients who ask for a minute what their quotas allow and do not, after which the
-ledger is held against what they were told. Targets are those of one machine of two processors with
-nothing else on it; the machine's load stands beside the figures.
+nobody asks; previews of 20 clients, each of whom asks once a second; a release over HTTP beside the
+same one of a local session; and 200 clients who ask for a minute what their quotas allow and do
+not, after which the ledger is held against what they were told. Targets are those of one machine of
+two processors with nothing else on it; the machine's load stands beside the figures.
 """
 
 from __future__ import annotations

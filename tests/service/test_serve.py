@@ -1,0 +1,76 @@
+"""Connections that say nothing are ended, and a policy's files are served by one service."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from pathlib import Path
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from uvicorn.server import ServerState
+
+from dither.errors import ArgumentError, LedgerError
+from dither.service import _patience
+from dither.service._app import ENDPOINTS
+from dither.service._desk import Desk
+from dither.service._patience import PatientProtocol
+from dither.service._serve import Listening, _alone
+from service.hospital import written
+
+WHOLE = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+async def said(*parts: bytes) -> bytes:
+    """All that a connection is answered which sends this, part by part, and then waits."""
+    app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("well"))])
+    config = uvicorn.Config(app, http=PatientProtocol, log_config=None)
+    config.load()
+    loop, state = asyncio.get_running_loop(), ServerState()
+    server = await loop.create_server(
+        lambda: PatientProtocol(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    )
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    for part in parts:
+        writer.write(part)
+        await asyncio.sleep(0.1)
+    found = await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+    server.close()
+    return found
+
+
+def test_a_connection_that_says_nothing_whole_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither silence nor a header now and then holds a place; a whole request is answered."""
+    monkeypatch.setattr(_patience, "HEADER_SECONDS", 0.3)
+    assert asyncio.run(said()) == b""
+    assert asyncio.run(said(*(b"GET / HTTP/1.1\r\n", *[b"x: y\r\n"] * 3))) == b""
+    assert asyncio.run(said(WHOLE[:20], WHOLE[20:])).endswith(b"well")
+
+
+def test_one_service_has_a_policys_files(tmp_path: Path) -> None:
+    """Another would take up its jobs as those of one that is gone."""
+    desk = Desk(written(tmp_path))
+    with _alone([desk]), pytest.raises(LedgerError, match="served already"), _alone([desk]):
+        raise AssertionError
+    with _alone([desk]):
+        desk.close()
+
+
+def test_nobody_listens_to_the_world_in_the_clear() -> None:
+    """Loopback alone, or TLS, or a proxy that the owner names."""
+    for host in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
+        assert not Listening(host).secure
+    for host in ("0.0.0.0", "::", "10.0.0.5", "data.example.org", "localhost.evil.example"):
+        with pytest.raises(ArgumentError, match="whoever is on the way"):
+            Listening(host)
+        assert Listening(host, behind_proxy=True).secure
+
+
+def test_whoever_waits_holds_no_thread() -> None:
+    """Else a few who wait for their answers would keep everybody else from asking."""
+    (waits,) = [one for one in ENDPOINTS if (one.method, one.path) == ("GET", "/jobs/{id}")]
+    assert inspect.iscoroutinefunction(waits.does)
