@@ -27,7 +27,7 @@ WHOLE = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 async def said(*parts: bytes) -> bytes:
     """All that a connection is answered which sends this, part by part, and then waits."""
     app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("well"))])
-    config = uvicorn.Config(app, http=PatientProtocol, log_config=None)
+    config = uvicorn.Config(app, http=PatientProtocol, ws="none", log_config=None)
     config.load()
     loop, state = asyncio.get_running_loop(), ServerState()
     server = await loop.create_server(
