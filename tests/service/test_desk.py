@@ -146,7 +146,7 @@ def test_policies_share_nothing(tmp_path: Path) -> None:
     with served([first, second]) as hospital:
         job = hospital.released("ann")
         assert hospital.call("ann", "GET", "/v1/stays/jobs").status_code == 401
-        other = hospital.http.app._app.state.hall.desks["stays"]  # type: ignore[attr-defined]
+        other = hospital.http.app.app.state.hall.desks["stays"]  # type: ignore[attr-defined]
         other.people.add("ann", Role.ANALYST)
         hospital.keys["ann2"] = other.people.new_key("ann").key
         assert hospital.call("ann2", "GET", "/v1/stays/jobs").json() == {"jobs": []}

@@ -61,7 +61,7 @@ def test_what_is_in_them(desk: Desk) -> None:
     text = got(desk, Metering.NEAR, "127.0.0.1").text
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     names = {line.partition("{")[0].partition(" ")[0] for line in lines}
-    assert names <= {"dither_requests_total", "dither_ready"}
+    assert names <= {"dither_jobs", "dither_requests_total", "dither_ready"}
     for word in ("ann", "swordfish", "127.0.0.1"):
         assert word not in text
 

@@ -82,7 +82,7 @@ def test_keys_that_do_not_hold_open_nothing(house: Served, monkeypatch: pytest.M
     people.add("dora", Role.OWNER)
     disabled = people.new_key("dora", 1)
     people.disable("dora")
-    other = house.http.app._app.state.hall.desks["other"].people  # type: ignore[attr-defined]
+    other = house.http.app.app.state.hall.desks["other"].people  # type: ignore[attr-defined]
     other.add("olga", Role.OWNER)
     keys = {
         "of another policy": other.new_key("olga", 1).key,
@@ -126,7 +126,7 @@ def test_a_cookie_alone_changes_nothing(house: Served) -> None:
 
 def test_a_session_of_another_policy_or_that_ended_opens_nothing(house: Served) -> None:
     """Cookies are looked up where they are of; signing out, and a new role, end them."""
-    other = house.http.app._app.state.hall.desks["other"].people  # type: ignore[attr-defined]
+    other = house.http.app.app.state.hall.desks["other"].people  # type: ignore[attr-defined]
     other.add("olga", Role.OWNER)
     theirs = other.sign_in(Identity("olga", Role.OWNER))
     left = house.desk.people.sign_in(Identity("olga", Role.OWNER))

@@ -26,6 +26,10 @@ __all__ = ["Identity", "NewKey", "People", "SignedIn", "hashed_key"]
 PREFIX = "dither_"
 _KEY = re.compile(r"dither_[A-Za-z0-9_-]{43}")
 NAME = re.compile(r"[^\W_][\w.@+-]{0,99}")
+LONGEST_NAME = 2000
+"""Of those that a provider says, too."""
+
+UNNAMED = "name must begin with a letter or digit, and be of these and . _ @ + - alone, at most 100"
 
 SESSION_SECONDS = 12 * 3600
 
@@ -99,16 +103,15 @@ class People:
         """
         if role is Role.PUBLIC:
             raise ArgumentError("role must be owner, analyst or auditor")
+        if not isinstance(name, str) or not name.isprintable() or len(name) > LONGEST_NAME:
+            raise ArgumentError(UNNAMED)
         with self._database.writing() as connection:
             known = connection.execute(
                 sa.select(people.c.role).where(people.c.name == name)
             ).scalar_one_or_none()
             # Who came by a provider has another name, and is let in again by it.
-            if known is None and not (isinstance(name, str) and NAME.fullmatch(name)):
-                raise ArgumentError(
-                    "name must begin with a letter or digit, and be of these and . _ @ + - alone, "
-                    "at most 100"
-                )
+            if known is None and not NAME.fullmatch(name):
+                raise ArgumentError(UNNAMED)
             values = {"role": role.value, "disabled": False}
             if known is None:
                 made = people.insert().values(name=name, created=time.time(), **values)
