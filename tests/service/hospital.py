@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 from starlette.testclient import TestClient
 
-from dither.service._app import application
 from dither.service._desk import Desk
 from dither.service.access._roles import Role
+from dither.service.web._app import application
 
 __all__ = ["COUNT", "PEOPLE", "SECRET", "Served", "served", "written"]
 

@@ -13,11 +13,11 @@ import polars as pl
 import uvicorn
 
 import dither
-from dither.service._app import application
 from dither.service._desk import Desk
-from dither.service._serve import Listening, _listening
 from dither.service.access._roles import Role
 from dither.service.client._remote import RemoteSession
+from dither.service.web._app import application
+from dither.service.web._serve import Listening, _listening
 
 POLICY = """
 [budget]

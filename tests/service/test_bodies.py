@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dither.service._guard import HEADERS
+from dither.service.web._guard import HEADERS
 from service.hospital import COUNT, SECRET, Served
 
 AS_JSON = {"content-type": "application/json"}

@@ -10,12 +10,12 @@ import pytest
 
 from dither.errors import ArgumentError, DitherError, PolicyError
 from dither.policy._policy import read_policy
-from dither.service._app import application
 from dither.service._desk import Desk
 from dither.service._hall import Hall
 from dither.service._settings import read_settings
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
+from dither.service.web._app import application
 from ledger.clocks import ledgers_clock
 from service.hospital import COUNT, SECRET, Served, served, written
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from dither.service import _app
-from dither.service._guard import RateLimit
 from dither.service.access import _entry
 from dither.service.access._people import People
+from dither.service.web import _app
+from dither.service.web._guard import RateLimit
 from service.hospital import COUNT, Served
 
 

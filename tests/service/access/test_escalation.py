@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dither.service import _app
-from dither.service._app import _OPEN, ENDPOINTS
 from dither.service._endpoints import Endpoint
 from dither.service.access._entry import cookie_name
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
+from dither.service.web import _app
+from dither.service.web._app import _OPEN, ENDPOINTS
 from service.hospital import PEOPLE, Served, served, written
 
 REFUSED = {

@@ -21,12 +21,12 @@ from httpx import Response
 from starlette.testclient import TestClient
 
 from dither.errors import PolicyError
-from dither.service._app import application
 from dither.service._database import keys, log, people, sessions
 from dither.service._desk import Desk
 from dither.service.access import _oidc
 from dither.service.access._oidc import Provider, name_of
 from dither.service.access._roles import Role
+from dither.service.web._app import application
 from service.access.provider import ISSUER, SECRET, SimulatedProvider, query
 
 ANN = "login.example.org/realms/hospital#ann"

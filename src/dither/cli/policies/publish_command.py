@@ -16,7 +16,7 @@ __all__ = ["publish"]
     epilog="""\b
 Examples:
   dither publish dither.toml --entry 12 --as visits_by_region
-  dither publish dither.toml --entry 12 --as visits --to released.duckdb --history
+  dither publish dither.toml --entry 12 --as visits --to out.duckdb --history
   dither publish dither.toml --check visits
 """,
 )

@@ -17,7 +17,14 @@ PAUSE = 300
 """Seconds between two looks. Ledgers keep hours, so that more often would find no more."""
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group,
+    epilog="""\b
+Examples:
+  dither schedule show
+  dither schedule run dither.toml
+""",
+)
 def schedule() -> None:
     """Questions that are released when their block closes, once each."""
 
@@ -57,7 +64,13 @@ def run(policy: Path, once: bool) -> None:
         time.sleep(PAUSE)
 
 
-@schedule.command(short_help="Show what is scheduled, and up to where it is done.")
+@schedule.command(
+    short_help="Show what is scheduled, and what each block costs.",
+    epilog="""\b
+Example:
+  dither schedule show dither.toml
+""",
+)
 @click.argument("policy", type=FILE, default=Path("dither.toml"))
 def show(policy: Path) -> None:
     """What POLICY's sections [schedule.NAME] say, and what each block costs."""

@@ -58,8 +58,8 @@ def serve(
     """
     check_library("starlette", "service", "a service needs")
     from dither.service._desk import Desk
-    from dither.service._serve import Listening
-    from dither.service._serve import serve as run
+    from dither.service.web._serve import Listening
+    from dither.service.web._serve import serve as run
 
     if demo == bool(policies):
         raise click.UsageError("give at least one policy, or --demo")

@@ -16,9 +16,9 @@ from dither.service._endpoints import (
     Field,
     roles,
 )
-from dither.service._refusals import unknown
 from dither.service.access._entry import cookie_name, set_cookie, take_cookie
 from dither.service.access._people import SESSION_SECONDS
+from dither.service.web._refusals import unknown
 
 __all__ = ["ENDPOINTS", "SIGN_IN"]
 

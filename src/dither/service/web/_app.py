@@ -19,17 +19,17 @@ from starlette.routing import BaseRoute, Route
 from dither import errors
 from dither.service._desk import Desk
 from dither.service._endpoints import Asked, Endpoint, NotFoundError, every, read_body
-from dither.service._guard import SLOW, Guard, RateLimit, TooLargeError, TooSlowError
 from dither.service._hall import Hall
-from dither.service._metrics import Metering, Metrics
-from dither.service._openapi import openapi
-from dither.service._refusals import said, unknown
 from dither.service._rounds import Rounds
 from dither.service.access._entry import NOBODY, identity, proves_its_page
 from dither.service.access._oidc import ProviderError, SignInError
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
 from dither.service.routes import asking, auditing, jobs, owning, provider, signing
+from dither.service.web._guard import SLOW, Guard, RateLimit, TooLargeError, TooSlowError
+from dither.service.web._metrics import Metering, Metrics
+from dither.service.web._openapi import openapi
+from dither.service.web._refusals import said, unknown
 
 __all__ = ["ENDPOINTS", "Service", "application", "said"]
 

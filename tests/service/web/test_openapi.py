@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dither.service._app import ENDPOINTS
+from dither.service.web._app import ENDPOINTS
 from service.hospital import COUNT, Served
 
 KINDS: dict[str, Any] = {

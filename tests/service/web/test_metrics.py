@@ -11,10 +11,10 @@ pytest.importorskip("starlette")
 
 import httpx
 
-from dither.service._app import application
 from dither.service._desk import Desk
-from dither.service._metrics import Metering
-from dither.service._serve import Listening
+from dither.service.web._app import application
+from dither.service.web._metrics import Metering
+from dither.service.web._serve import Listening
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from dither.service import _guard
-from dither.service._guard import HEADERS, SECURE, Guard
+from dither.service.web import _guard
+from dither.service.web._guard import HEADERS, SECURE, Guard
 from service.hospital import served, written
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dither.service._lines import OWN, write_lines
+from dither.service.web._lines import OWN, write_lines
 
 SECRET = "4711 swordfish"
 

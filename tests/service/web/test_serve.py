@@ -14,11 +14,11 @@ from starlette.routing import Route
 from uvicorn.server import ServerState
 
 from dither.errors import ArgumentError, LedgerError
-from dither.service import _patience
-from dither.service._app import ENDPOINTS
 from dither.service._desk import Desk
-from dither.service._patience import PatientProtocol
-from dither.service._serve import Listening, _alone
+from dither.service.web import _patience
+from dither.service.web._app import ENDPOINTS
+from dither.service.web._patience import PatientProtocol
+from dither.service.web._serve import Listening, _alone
 from service.hospital import written
 
 WHOLE = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"

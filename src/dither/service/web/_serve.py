@@ -16,11 +16,11 @@ from types import FrameType
 
 from dither._extras import check_library
 from dither.errors import ArgumentError, LedgerError
-from dither.service._app import application
 from dither.service._desk import Desk
 from dither.service._hall import Hall
-from dither.service._lines import OWN, write_lines
-from dither.service._metrics import Metering
+from dither.service.web._app import application
+from dither.service.web._lines import OWN, write_lines
+from dither.service.web._metrics import Metering
 
 __all__ = ["Listening", "serve"]
 
@@ -120,7 +120,7 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
     check_library("uvicorn", "service", "a service needs")
     import uvicorn
 
-    from dither.service._patience import PatientProtocol
+    from dither.service.web._patience import PatientProtocol
 
     app = application(desks, secure=at.secure, workers=workers, hosts=at.hosts, metrics=at.metrics)
     write_lines()
