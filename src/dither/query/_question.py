@@ -1,4 +1,7 @@
-"""A question: explained and previewed free of charge, released at its price."""
+"""A question: explained and previewed free of charge, released at its price.
+
+It is long because all that can be done with a question is documented at its methods.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ from dither.query._preview import Preview, budget_for, check_sizes, has_width, p
 from dither.query._release import Release, release_data
 from dither.session._opened import UNSTORED, OpenedPolicy
 from dither.session._pricing import Affordable
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 from dither.session._request import (
     AnsweredRequest,
     Request,
@@ -341,14 +344,14 @@ class Question(UnreleasedQuestion):
         return self._request(epsilon, delta, check.confidence(confidence))
 
     @property
-    def _as_asked(self) -> Recipe:
+    def _as_asked(self) -> QuestionRecipe:
         """How it is asked: in SQL, where nothing else is known."""
         if self._recipe is not None:
             return self._recipe
         query = self._plan.query
         weights = {o.name: o.weight for o in query.outputs if o.weight != 1}
         named = {"weights": weights or None, "discover": query.discover}
-        return Recipe(()).then("sql", (self.sql,), named)
+        return QuestionRecipe(()).then("sql", (self.sql,), named)
 
     @deep()
     def release(

@@ -23,9 +23,9 @@ from dither.service._shared import public_document
 from dither.service.access._oidc import Provider
 from dither.service.access._people import Identity, People
 from dither.service.access._roles import Role
-from dither.service.work._jobs import Draft, Job, Jobs
+from dither.service.work._jobs import Draft, Jobs, ReleaseJob
 from dither.service.work._pool import Order
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
 from dither.session._session import Session, open_for_all
 
@@ -193,7 +193,7 @@ class Desk:
         """
         session = self.session_of(who, body.get("purpose"))
         with deep():
-            return Recipe.from_list(asked_of(body)).made(session), session
+            return QuestionRecipe.from_list(asked_of(body)).made(session), session
 
     def request(self, who: Identity, body: Mapping[str, Any]) -> Request:
         """What a release of it would ask for.
@@ -213,7 +213,7 @@ class Desk:
                 body.get("confidence") or 0.95,
             )
 
-    def ask(self, who: Identity, body: Mapping[str, Any]) -> Job:
+    def ask(self, who: Identity, body: Mapping[str, Any]) -> ReleaseJob:
         """Take a request for a release, as a job.
 
         Raises
@@ -276,7 +276,7 @@ class Desk:
             if table in tables:
                 raise ArgumentError(f"table {table!r} is paused by the data owner: {reason}")
 
-    def order(self, job: Job) -> Order:
+    def order(self, job: ReleaseJob) -> Order:
         """A job as a process runs it."""
         role = self.role_of(job.person)
         timeout = self.settings.timeouts.get(role, min(self.settings.timeouts.values()))
@@ -292,7 +292,7 @@ class Desk:
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def answer(self, job: Job) -> dict[str, Any] | None:
+    def answer(self, job: ReleaseJob) -> dict[str, Any] | None:
         """The answer of a job that is done, as the ledger has it."""
         return None if job.entry is None else self.answer_of(job.draft.digest, job.entry)
 
@@ -314,7 +314,7 @@ class Desk:
             and (mine is None or entry.number in mine)
         ]
 
-    def shown(self, who: Identity) -> Callable[[Job], bool]:
+    def shown(self, who: Identity) -> Callable[[ReleaseJob], bool]:
         """Which answers somebody may see: their own, and those of others as the owner says."""
         if self.settings.public or who.role is Role.OWNER:
             return lambda _: True

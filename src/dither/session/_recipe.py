@@ -19,7 +19,7 @@ from dither import _checks as check
 from dither.errors import ArgumentError, DitherError, nearest
 from dither.session._factories import factory
 
-__all__ = ["Call", "Recipe", "from_plain", "to_plain"]
+__all__ = ["QuestionRecipe", "RecipeCall", "from_plain", "to_plain"]
 
 MOST_CALLS = 64
 """Of one question. Forty filters and joins are the most that rows may have."""
@@ -29,7 +29,7 @@ MOST_NESTED = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecipeCall:
     """One method's name, with its arguments."""
 
     name: str
@@ -38,23 +38,24 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class QuestionRecipe:
     """The calls that make a question; the first is of the session.
 
     Examples
     --------
-    >>> asked = Recipe((Call("table", ("visits",)), Call("filter", ("age >= 40",))))
+    >>> first = RecipeCall("table", ("visits",))
+    >>> asked = QuestionRecipe((first, RecipeCall("filter", ("age >= 40",))))
     >>> asked.to_list()
     [['table', ['visits'], {}], ['filter', ['age >= 40'], {}]]
-    >>> Recipe.from_list(asked.to_list()) == asked
+    >>> QuestionRecipe.from_list(asked.to_list()) == asked
     True
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecipeCall, ...]
 
-    def then(self, name: str, args: Sequence[Any], named: Mapping[str, Any]) -> Recipe:
+    def then(self, name: str, args: Sequence[Any], named: Mapping[str, Any]) -> QuestionRecipe:
         """This, and one call more."""
-        return Recipe((*self.calls, Call(name, tuple(args), tuple(named.items()))))
+        return QuestionRecipe((*self.calls, RecipeCall(name, tuple(args), tuple(named.items()))))
 
     def to_list(self) -> list[Any]:
         """As plain data that JSON can write.
@@ -70,7 +71,7 @@ class Recipe:
         ]
 
     @classmethod
-    def from_list(cls, data: Any, depth: int = 0) -> Recipe:
+    def from_list(cls, data: Any, depth: int = 0) -> QuestionRecipe:
         """Read what `to_list` wrote, which may be anybody's.
 
         Raises
@@ -86,7 +87,7 @@ class Recipe:
                 case [str(name), list(args), dict(named)]:
                     read = tuple(from_plain(arg, depth) for arg in args)
                     given = tuple((n, from_plain(v, depth)) for n, v in named.items())
-                    calls.append(Call(name, read, given))
+                    calls.append(RecipeCall(name, read, given))
                 case _:
                     raise ArgumentError(
                         'ask must hold calls such as ["table", ["visits"], {}]: a name, a list of '
@@ -136,7 +137,7 @@ def _signature(error: TypeError, name: str) -> str:
 
 def _of(session: Any, value: Any) -> Any:
     """An argument as methods take it: rows of the same session in place of how they are made."""
-    if isinstance(value, Recipe):
+    if isinstance(value, QuestionRecipe):
         return value.made(session)
     if isinstance(value, list):
         return [_of(session, one) for one in value]
@@ -190,7 +191,7 @@ def to_plain(value: Any) -> Any:
         return [to_plain(one) for one in value]
     if isinstance(value, Mapping):
         return {"mapping": [[to_plain(k), to_plain(v)] for k, v in value.items()]}
-    if isinstance(value, Recipe):
+    if isinstance(value, QuestionRecipe):
         return {"rows": value.to_list()}
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return to_plain(value.tolist())
@@ -245,7 +246,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
     if tag == "mapping":
         return {_hashable(from_plain(k, depth)): from_plain(v, depth) for k, v in held}
     if tag == "rows":
-        return Recipe.from_list(held, depth)
+        return QuestionRecipe.from_list(held, depth)
     if tag == "aggregate":
         return factory("aggregate")(held)
     if tag == "bins":

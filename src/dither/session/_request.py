@@ -52,7 +52,7 @@ from dither.session._certificate import (
 from dither.session._charged import UNCHARGED, charged_blocks, reads_within
 from dither.session._opened import UNSTORED, OpenedPolicy, after_the_charge
 from dither.session._pricing import Affordable, Price, affordable
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 from dither.session._signer import same_versions
 from dither.session.dummies._marked import marked
 
@@ -189,7 +189,7 @@ class Request:
         self,
         token: str | None = None,
         reuse: bool | None = None,
-        recipe: Recipe | None = None,
+        recipe: QuestionRecipe | None = None,
     ) -> AnsweredRequest:
         """Pass all steps, from the replay to the store.
 
@@ -198,7 +198,7 @@ class Request:
         token : str, optional
         reuse : bool, optional
             Whether an earlier answer to the same request will do; the policy's word where left out.
-        recipe : Recipe, optional
+        recipe : QuestionRecipe, optional
             How it was asked, for a policy that is opened elsewhere.
 
         Raises
@@ -452,7 +452,7 @@ class UnreleasedQuestion(ABC):
     _gives: ClassVar[Sequence[type]] = ()
     """What its release gives."""
 
-    _recipe: Recipe | None = None
+    _recipe: QuestionRecipe | None = None
     """How it was asked, where that is known: for a policy that is opened elsewhere."""
 
     @abstractmethod

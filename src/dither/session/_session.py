@@ -1,4 +1,7 @@
-"""A session: one policy, its sources, its ledger, and questions asked of them."""
+"""A session: one policy, its sources, its ledger, and questions asked of them.
+
+It is long because all that can be asked of a session is documented at its methods.
+"""
 
 from __future__ import annotations
 

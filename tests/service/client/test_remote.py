@@ -11,7 +11,7 @@ import pytest
 import dither
 from dither.errors import ArgumentError, BudgetError, QueryError, UnsupportedError
 from dither.service.client._http import UnreachableServiceError
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 from dither.session._request import request_of
 from service.loopback import OnLoopback
 
@@ -124,7 +124,7 @@ def test_refusals_are_those_of_the_library(loopback: OnLoopback, ann: Any) -> No
     with pytest.raises(UnsupportedError, match="does not offer"):
         ann.table("visits").compare(None, 1, 1)
     with pytest.raises(ArgumentError, match="cannot be sent"):
-        Recipe(()).then("table", (object(),), {}).to_list()
+        QuestionRecipe(()).then("table", (object(),), {}).to_list()
 
 
 def test_dummy_rows_come_of_what_is_public(loopback: OnLoopback, ann: Any) -> None:

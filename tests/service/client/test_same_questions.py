@@ -13,7 +13,7 @@ import dither as dt
 from dither.errors import ArgumentError, DitherError, UnsupportedError
 from dither.service._shared import reply
 from dither.service.client._http import UnreachableServiceError
-from dither.session._recipe import Call, Recipe, from_plain, to_plain
+from dither.session._recipe import QuestionRecipe, RecipeCall, from_plain, to_plain
 from dither.session._request import request_of
 from service.hospital import COUNT, Served, served, written
 
@@ -137,7 +137,7 @@ def test_a_question_is_the_same_on_both_sides(both: tuple[Served, Any], kind: st
     body = {"ask": (question._as_asked if at else question._recipe).to_list()}
     if at:
         body["epsilon"] = "0.5"
-    assert Recipe.from_list(body["ask"]).to_list() == body["ask"]
+    assert QuestionRecipe.from_list(body["ask"]).to_list() == body["ask"]
     found = hospital.post("ann", "/price", body)
     assert found.status_code == 200, found.text
     assert found.json()["digest"] == mine
@@ -190,13 +190,15 @@ def test_arguments_travel_as_they_are() -> None:
         with pytest.raises(ArgumentError, match="cannot be sent"):
             to_plain(value)
     with pytest.raises(ArgumentError, match="1 to 64 calls"):
-        Recipe.from_list([["table", [], {}]] * 65)
+        QuestionRecipe.from_list([["table", [], {}]] * 65)
     deep: Any = 1
     for _ in range(20):
         deep = [deep]
     with pytest.raises(ArgumentError, match="too deep"):
-        Recipe.from_list([["table", [deep], {}]])
-    assert Recipe((Call("table", ("visits",)),)).to_list() == [["table", ["visits"], {}]]
+        QuestionRecipe.from_list([["table", [deep], {}]])
+    assert QuestionRecipe((RecipeCall("table", ("visits",)),)).to_list() == [
+        ["table", ["visits"], {}]
+    ]
 
 
 def test_the_policy_that_is_told_is_the_policy(tmp_path: Path) -> None:

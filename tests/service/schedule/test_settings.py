@@ -9,7 +9,7 @@ import pytest
 
 from dither.errors import PolicyError
 from dither.service.schedule import read_schedules
-from dither.service.schedule._periods import Node, Periods, ending_at, halves, parts_of
+from dither.service.schedule._periods import Periods, TreeNode, ending_at, halves, parts_of
 
 WHOLE: dict[str, Any] = {
     "every": "day",
@@ -63,7 +63,7 @@ def test_dyadic_stretches_make_up_every_total_once(number: int) -> None:
         assert set(halves(one)) <= ended
     lies = [sum(one.low <= i <= one.high for one in ended) for i in range(1, number + 1)]
     assert max(lies) <= number.bit_length()
-    assert halves(Node(3, 3)) == []
+    assert halves(TreeNode(3, 3)) == []
 
 
 def test_a_block_has_ended_once_its_delay_has_passed() -> None:

@@ -14,11 +14,13 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from dither.service.web import _guard
-from dither.service.web._guard import HEADERS, SECURE, Guard
+from dither.service.web._guard import HEADERS, SECURE, RequestGuard
 from service.hospital import served, written
 
 
-def asked(guard: Guard, messages: list[Any], **headers: str) -> tuple[int, dict[str, str], bytes]:
+def asked(
+    guard: RequestGuard, messages: list[Any], **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     """What a guard answers to a request whose body comes in parts, each after its pause."""
     sent: list[Any] = []
     left = list(messages)
@@ -70,18 +72,18 @@ def echo() -> Any:
 def test_a_body_may_come_in_parts(echo: Any) -> None:
     """As long as it is within its size and its time."""
     parts = [part(b"x" * 10, True), part(b"x" * 10, False)]
-    status, headers, body = asked(Guard(echo, 20), parts)
+    status, headers, body = asked(RequestGuard(echo, 20), parts)
     assert (status, json.loads(body)) == (200, {"read": 20})
     assert HEADERS.items() <= headers.items()
     assert "strict-transport-security" not in headers
-    assert SECURE.items() <= asked(Guard(echo, 20, secure=True), parts)[1].items()
+    assert SECURE.items() <= asked(RequestGuard(echo, 20, secure=True), parts)[1].items()
 
 
 @pytest.mark.parametrize("length", ["21", "-1", "1e3", "²", "9" * 5000, ""])
 def test_what_says_that_it_is_too_large_is_not_read(echo: Any, length: str) -> None:
     """Or says something that is no length."""
     given = {"content_length": length} if length else {"content_length": "x"}
-    status, headers, body = asked(Guard(echo, 20), [], **given)
+    status, headers, body = asked(RequestGuard(echo, 20), [], **given)
     assert status == 413
     assert json.loads(body)["error"]["kind"] == "TooLarge"
     assert HEADERS.items() <= headers.items()
@@ -148,13 +150,13 @@ def test_an_answer_that_takes_longer_than_a_body_may_is_not_cut_off(
         **{"headers": [], "asgi": {"spec_version": "2.3"}, "server": ("x", 1), "scheme": "http"},
     }
     # Nothing is read of a body that nobody asks for, so the listener for an end begins it.
-    asyncio.run(asyncio.wait_for(Guard(echo, 20)(scope, receive, send), 30))
+    asyncio.run(asyncio.wait_for(RequestGuard(echo, 20)(scope, receive, send), 30))
     assert b"".join(one.get("body", b"") for one in sent) == b"line\n" * 4
 
 
 def test_names_by_which_it_may_be_called(echo: Any) -> None:
     """With its port or without, in any case; by another name nothing is asked of it."""
-    guard = Guard(echo, 20, hosts=["Data.example.org", "[::1]"])
+    guard = RequestGuard(echo, 20, hosts=["Data.example.org", "[::1]"])
     whole = [part(b"", False)]
     for host in ("data.example.org", "DATA.example.org:8765", "[::1]:8765"):
         assert asked(guard, list(whole), host=host)[0] == 200

@@ -123,11 +123,11 @@ def test_a_stopped_question_is_ended_and_stays_so(
 
 def test_an_order_says_nothing_of_the_data() -> None:
     """What a process reads is what was asked, and where the policy is."""
-    from dither.service.work._jobs import Job, State
+    from dither.service.work._jobs import ReleaseJob, State
     from service.drafts import draft
 
     none: Any = None
-    job = Job(
+    job = ReleaseJob(
         *("id", "ann", "token", None, None, draft(), State.RUNNING, 1, None, False, none, none),
         time.time(),
     )

@@ -35,7 +35,7 @@ from dither.ledger.verification._rows import (
     TOTALS,
     charged,
 )
-from dither.ledger.verification._standing import Account, Standing
+from dither.ledger.verification._standing import AccountStanding, Standing
 from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["Expectation"]
@@ -46,12 +46,12 @@ _SHORT = 200
 """Of characters: longer texts of sets are read each time, since many of them would not fit."""
 
 
-class Group:
+class ExpectedGroup:
     """Accounts that are charged together, and what is alike for all such charges."""
 
     __slots__ = ("accounts", "blocks", "held", "own", "promise")
 
-    def __init__(self, accounts: list[Account], held: list[list[Held]]) -> None:
+    def __init__(self, accounts: list[AccountStanding], held: list[list[Held]]) -> None:
         self.accounts = accounts
         self.held = held
         """By account: what open reservations hold of it."""
@@ -67,7 +67,7 @@ class Expectation(Standing):
     def __init__(self, form: int) -> None:
         super().__init__(form)
         self._read: dict[str, BlockSet] = {}
-        self._groups: dict[tuple[str, ...], Group] = {}
+        self._groups: dict[tuple[str, ...], ExpectedGroup] = {}
         """Accounts that are charged together, as long as no entry of another kind comes."""
         self._windows: dict[str, BlockSet] = {}
         self._unlocked: dict[str, Limits] = {}
@@ -124,7 +124,7 @@ class Expectation(Standing):
                 account.written = self.count
         return True
 
-    def _grouped(self, names: tuple[str, ...]) -> Group | None:
+    def _grouped(self, names: tuple[str, ...]) -> ExpectedGroup | None:
         """Accounts that are charged together, where all are open and none is a reservation."""
         ordered = sorted(names)
         accounts = [account for name in ordered if (account := self.accounts.get(name))]
@@ -140,10 +140,12 @@ class Expectation(Standing):
         if len(self._groups) >= _REMEMBERED:
             self._groups.clear()
         held = [self._held(name, self.time) for name in ordered]
-        group = self._groups[names] = Group(accounts, held)
+        group = self._groups[names] = ExpectedGroup(accounts, held)
         return group
 
-    def _hold(self, accounts: Sequence[Account], charge: Units, spent: Sequence[Units]) -> bool:
+    def _hold(
+        self, accounts: Sequence[AccountStanding], charge: Units, spent: Sequence[Units]
+    ) -> bool:
         """Whether caps that have a rule of their own bear a charge of the newest hour: `holds`."""
         for account, total in zip(accounts, spent, strict=True):
             caps = account.caps
@@ -163,7 +165,7 @@ class Expectation(Standing):
 
     def _leaves(
         self,
-        account: Account,
+        account: AccountStanding,
         spent: Units,
         state: BlockState | None,
         held: list[Held],
@@ -182,7 +184,7 @@ class Expectation(Standing):
         return found
 
     def _expected_blocks(
-        self, blocks: str | None, accounts: Sequence[Account], charge: Units
+        self, blocks: str | None, accounts: Sequence[AccountStanding], charge: Units
     ) -> tuple[BlockSet | None, list[BlockState | None] | None]:
         """What is read, and what the blocks of each account have spent, if it is as expected."""
         if blocks is None:

@@ -31,7 +31,7 @@ from dither.ledger.verification._seams import seam
 from dither.ledger.verification._standing import Bad
 from dither.ledger.verification._walk import Walk
 
-__all__ = ["Helper", "Helpers", "Part", "Reply", "begun", "parts", "serve", "walked"]
+__all__ = ["ChainPart", "Helper", "Helpers", "Reply", "begun", "parts", "serve", "walked"]
 
 LEAST = 50_000
 """Chains with fewer entries are walked faster than a process starts."""
@@ -42,7 +42,7 @@ _PATIENCE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChainPart:
     """What another process is to walk.
 
     Parameters
@@ -99,7 +99,7 @@ class Reply:
             raise LedgerCorruptError("the ledger cannot be read here")
 
 
-def walked(store: Store, part: Part, told: Callable[[int], None]) -> Reply | None:
+def walked(store: Store, part: ChainPart, told: Callable[[int], None]) -> Reply | None:
     """Walk along one part; ``None`` where the state before it is not found without walking."""
     try:
         walk = seam(store, part.start)
@@ -188,7 +188,7 @@ _CODE = (
 )
 
 
-def begun(store: Store, part: Part) -> Helper | None:
+def begun(store: Store, part: ChainPart) -> Helper | None:
     """A process that walks along a part; ``None`` where none can be started.
 
     It is an interpreter of its own, and no fork: a fork would take over what other threads hold.
@@ -246,7 +246,7 @@ class Helpers:
     def begin(self, store: Store, count: int, batch: int) -> None:
         """Start them, where a chain of this many entries is worth it."""
         for start, stop in parts(count, batch, min(_processors(), _MOST)):
-            helper = begun(store, Part(store.place, store.timeout, start, stop, batch))
+            helper = begun(store, ChainPart(store.place, store.timeout, start, stop, batch))
             if helper is not None:
                 self.running.append(helper)
 

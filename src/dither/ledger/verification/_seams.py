@@ -22,7 +22,7 @@ from dither.ledger._states import NO_SPENDING, Units, share
 from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, by_clock, current
 from dither.ledger.stores._store import Store, columns_of, entries, format_of, touches
 from dither.ledger.verification._rows import AMOUNTS, of_amounts, units_of
-from dither.ledger.verification._standing import Account
+from dither.ledger.verification._standing import AccountStanding
 from dither.ledger.verification._walk import Walk
 
 __all__ = ["NoSeam", "seam"]
@@ -121,7 +121,7 @@ def _open_accounts(walk: Walk, connection: Connection, at: int) -> None:
     for name, (first, *more) in setters.items():
         number, setter = newest[name]
         last = records[number]
-        opened = Account(name)
+        opened = AccountStanding(name)
         caps = [read_budget(_capped(records[place])) for place in (first, *more)]
         opened.budget, opened.caps = records[setter].budget, caps[-1]
         _counted_alike(caps)

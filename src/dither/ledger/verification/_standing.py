@@ -13,7 +13,7 @@ from dither.ledger.quotas._caps import ReservedQuota
 from dither.ledger.quotas._reserved import Held
 from dither.privacy._promise import Promise
 
-__all__ = ["Account", "Bad", "Standing"]
+__all__ = ["AccountStanding", "Bad", "Standing"]
 
 
 class Bad(Exception):
@@ -24,7 +24,7 @@ class Bad(Exception):
         self.number, self.problem = number, problem
 
 
-class Account:
+class AccountStanding:
     """An account between two entries."""
 
     __slots__ = (
@@ -83,7 +83,7 @@ class Standing:
         """The format that the next entry is in."""
         self.count = 0
         self.hash = FIRST
-        self.accounts: dict[str, Account] = {}
+        self.accounts: dict[str, AccountStanding] = {}
         self.tables: dict[str, BoundTable] = {}
         self.tables_text = "{}"
         self.owner: LedgerOwner | None = None
@@ -96,7 +96,7 @@ class Standing:
     def compared(self) -> tuple[Any, ...]:
         """All of it: two that are alike here go on alike, whatever entries come."""
         accounts = [
-            (name, *(getattr(account, part) for part in Account.__slots__))
+            (name, *(getattr(account, part) for part in AccountStanding.__slots__))
             for name, account in self.accounts.items()
         ]
         numbers = (self.form, self.at, self.count, self.hash, self.time)

@@ -57,7 +57,7 @@ from dither.ledger.verification._rows import (
     of_amounts,
     record_of,
 )
-from dither.ledger.verification._standing import Account, Bad
+from dither.ledger.verification._standing import AccountStanding, Bad
 
 __all__ = ["Walk"]
 
@@ -167,7 +167,7 @@ class Walk(Expectation):
         charge = None if amounts is None else of_amounts(amounts)
         states = record.states()
         for name, total in record.totals_after().items():
-            account = self.accounts.setdefault(name, Account(name))
+            account = self.accounts.setdefault(name, AccountStanding(name))
             if record.budget is not None:
                 self._caps(account, name, record, promise, note)
             if promise is None or account.promise not in (None, promise):
@@ -239,7 +239,7 @@ class Walk(Expectation):
 
     def _caps(
         self,
-        account: Account,
+        account: AccountStanding,
         name: str,
         record: Record,
         promise: Promise | None,
@@ -314,7 +314,7 @@ class Walk(Expectation):
         if not room(account.caps, account.spent, account.state, read, held, account.opened, now):
             raise Bad(self.count, f"it takes of account {name!r} what others have reserved")
 
-    def _blocks(self, account: Account, name: str, record: Record, charge: Units) -> None:
+    def _blocks(self, account: AccountStanding, name: str, record: Record, charge: Units) -> None:
         """Charge the blocks that an entry reads, and hold them against their caps."""
         caps = account.caps
         read = current(caps, record.time) if by_clock(caps) else record.read_blocks()

@@ -14,7 +14,7 @@ from dither.plan.schema import Schema
 from dither.query.learning._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
 from dither.query.learning._learning import KINDS, FactQuestion, learning_query
 from dither.session._opened import OpenedPolicy
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -43,7 +43,7 @@ def asked_fact(
     query = learning_query(declared, table, wanted, column, grouped, origin)
     found = FactQuestion(lower(query, declared), opened, wanted, column, by)
     named = {"kind": kind, "by": list(by), "origin": origin}
-    found._recipe = Recipe(()).then("fact", (table, column), named)
+    found._recipe = QuestionRecipe(()).then("fact", (table, column), named)
     return found
 
 

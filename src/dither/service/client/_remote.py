@@ -32,7 +32,7 @@ from dither.service._balances import balance_from_dict
 from dither.service._shared import fact_from, policy_from, schema_from
 from dither.service.client._http import Calls, refusal
 from dither.session._opened import DATASET, OpenedPolicy
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 from dither.session._request import (
     AnsweredRequest,
     Request,
@@ -196,7 +196,7 @@ class RemotePolicy(OpenedPolicy):
         return []
 
     def released(
-        self, request: Request, recipe: Recipe | None, token: str | None, reuse: bool
+        self, request: Request, recipe: QuestionRecipe | None, token: str | None, reuse: bool
     ) -> AnsweredRequest:
         """Have a request released, and wait for its answer.
 
@@ -324,7 +324,7 @@ class RemoteSession(Session):
         RemoteTable
             With the methods of what a local session gives.
         """
-        return RemoteTable(super().table(name), Recipe(()).then("table", (name,), {}))
+        return RemoteTable(super().table(name), QuestionRecipe(()).then("table", (name,), {}))
 
     def jobs(self, last: int = 20) -> list[dict[str, Any]]:
         """The questions that you asked, newest first, as the service says them."""
@@ -341,7 +341,7 @@ class RemoteTable:
     Every method is that of what a local session gives, and is documented there.
     """
 
-    def __init__(self, made: Any, recipe: Recipe) -> None:
+    def __init__(self, made: Any, recipe: QuestionRecipe) -> None:
         self._made, self._recipe = made, recipe
 
     def __getattr__(self, name: str) -> Any:

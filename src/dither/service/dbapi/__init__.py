@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import datetime
 
-from dither.service.dbapi._cursor import Connection, Cursor, connect
+from dither.service.dbapi._cursor import PricedConnection as Connection
+from dither.service.dbapi._cursor import PricedCursor as Cursor
+from dither.service.dbapi._cursor import connect
 from dither.service.dbapi._errors import (
     DatabaseError,
     DataError,

@@ -11,7 +11,7 @@ from dither.service.client._remote import RemoteSession
 from dither.service.dbapi import _errors as failures
 from dither.service.dbapi._statements import UNPRICED, with_parameters, without_price
 
-__all__ = ["Connection", "Cursor", "connect"]
+__all__ = ["PricedConnection", "PricedCursor", "connect"]
 
 FAILURES: tuple[tuple[type[Exception], type[failures.Error]], ...] = (
     (errors.MissingLibraryError, failures.InterfaceError),
@@ -30,7 +30,7 @@ def failure(error: Exception) -> failures.Error:
     return kind(str(error))
 
 
-def connect(address: str, *, key: str, purpose: str | None = None, **more: Any) -> Connection:
+def connect(address: str, *, key: str, purpose: str | None = None, **more: Any) -> PricedConnection:
     """Connect to a policy at a service, as `dither.connect` does.
 
     Parameters
@@ -40,7 +40,7 @@ def connect(address: str, *, key: str, purpose: str | None = None, **more: Any) 
 
     Returns
     -------
-    Connection
+    PricedConnection
 
     Raises
     ------
@@ -48,12 +48,12 @@ def connect(address: str, *, key: str, purpose: str | None = None, **more: Any) 
         There is no such service, or the key does not hold.
     """
     try:
-        return Connection(connect_session(address, key=key, purpose=purpose, **more))
+        return PricedConnection(connect_session(address, key=key, purpose=purpose, **more))
     except errors.DitherError as error:
         raise failure(error) from None
 
 
-class Connection:
+class PricedConnection:
     """A connection. Every answer is charged as it comes, and nothing can be rolled back."""
 
     Error = failures.Error
@@ -76,10 +76,10 @@ class Connection:
             raise failures.InterfaceError("the connection is closed")
         return self._session
 
-    def cursor(self) -> Cursor:
+    def cursor(self) -> PricedCursor:
         """A cursor."""
         _ = self.session
-        return Cursor(self)
+        return PricedCursor(self)
 
     def commit(self) -> None:
         """Nothing is left to commit: charges are on the service's disk."""
@@ -98,7 +98,7 @@ class Connection:
             self._session.close()
             self._session = None
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> PricedConnection:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -108,10 +108,10 @@ class Connection:
 Description = tuple[str, Any, None, None, None, None, bool]
 
 
-class Cursor:
+class PricedCursor:
     """Asks one question after the other; each is a release, at the price that it names."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PricedConnection) -> None:
         self.connection = connection
         self.arraysize = 1
         self.description: list[Description] | None = None
@@ -127,7 +127,7 @@ class Cursor:
         parameters: Sequence[Any] = (),
         *,
         price: Mapping[str, Any] | None = None,
-    ) -> Cursor:
+    ) -> PricedCursor:
         """Release a question.
 
         Parameters

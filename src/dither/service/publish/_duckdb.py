@@ -12,7 +12,7 @@ from dither.errors import ArgumentError
 from dither.service.publish._target import (
     CERTIFICATES,
     PublishedTable,
-    Target,
+    PublishTarget,
     check_ours,
     same_columns,
 )
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["DuckDBTarget"]
 
 
-class DuckDBTarget(Target):
+class DuckDBTarget(PublishTarget):
     """A DuckDB file.
 
     One process may have it open to write, and none beside it: while a program holds it, nothing is
@@ -36,7 +36,7 @@ class DuckDBTarget(Target):
     def write(
         self, tables: Sequence[PublishedTable], record: pl.DataFrame, *, history: bool
     ) -> bool:
-        """As `Target.write`."""
+        """As `PublishTarget.write`."""
         if not self.path.parent.is_dir():
             raise ArgumentError(f"to: there is no folder {str(self.path.parent)!r}: make it first")
         with self._opened(read_only=False) as connection, tempfile.TemporaryDirectory() as folder:
@@ -108,7 +108,7 @@ class DuckDBTarget(Target):
         same_columns(name, [row[0] for row in rows], frame.columns)
 
     def read(self, name: str) -> pl.DataFrame:
-        """As `Target.read`."""
+        """As `PublishTarget.read`."""
         import polars as pl
 
         if not self.path.is_file():

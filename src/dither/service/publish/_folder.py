@@ -19,7 +19,7 @@ from dither.errors import ArgumentError
 from dither.service.publish._target import (
     CERTIFICATES,
     PublishedTable,
-    Target,
+    PublishTarget,
     added,
     check_ours,
     same_columns,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["FolderTarget"]
 
 
-class FolderTarget(Target):
+class FolderTarget(PublishTarget):
     """A folder of Parquet files, made where there is none."""
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +40,7 @@ class FolderTarget(Target):
     def write(
         self, tables: Sequence[PublishedTable], record: pl.DataFrame, *, history: bool
     ) -> bool:
-        """As `Target.write`."""
+        """As `PublishTarget.write`."""
         import polars as pl
 
         try:
@@ -74,7 +74,7 @@ class FolderTarget(Target):
         return bool(bodies)
 
     def read(self, name: str) -> pl.DataFrame:
-        """As `Target.read`."""
+        """As `PublishTarget.read`."""
         import polars as pl
 
         file = self._file(name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dither.query._release import Release
 
-__all__ = ["Made", "form_of", "from_content", "made_of", "plain"]
+__all__ = ["MadeTable", "form_of", "from_content", "made_of", "plain"]
 
 LOW, HIGH = "_low", "_high"
 
@@ -33,7 +33,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class MadeTable:
     """A release as tables.
 
     Parameters
@@ -51,7 +51,7 @@ class Made:
     answer: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
-def made_of(release: Any, rows: int | None = None) -> Made:
+def made_of(release: Any, rows: int | None = None) -> MadeTable:
     """A release as tables.
 
     Parameters
@@ -133,7 +133,7 @@ def _ours(one: type) -> bool:
     return one.__module__.partition(".")[0] == "dither"
 
 
-def _table(release: Release) -> Made:
+def _table(release: Release) -> MadeTable:
     """An SQL question's; its certificate has the hash of the table itself."""
     content = release._content
     ends: dict[str, str] = {}
@@ -143,10 +143,10 @@ def _table(release: Release) -> Made:
     # Positions and not names: a key may be called as the end of another output's interval is.
     frame = release.frame
     named = [frame.to_series(i).alias(columns[i][0]) for i in range(frame.width)]
-    return Made({"": _framed(named)}, {"kind": "table", "columns": columns})
+    return MadeTable({"": _framed(named)}, {"kind": "table", "columns": columns})
 
 
-def _estimate(found: Any) -> Made:
+def _estimate(found: Any) -> MadeTable:
     names = ["estimate"] if found.names is None else list(found.names)
     low, high = (np.reshape(end, -1).astype(float) for end in found.interval())
     columns = {
@@ -161,7 +161,7 @@ def _estimate(found: Any) -> Made:
     return _inferred(found, columns)
 
 
-def _test(found: Any) -> Made:
+def _test(found: Any) -> MadeTable:
     columns = {
         "hypothesis": [found.null],
         "statistic": [float(found.statistic)],
@@ -171,17 +171,17 @@ def _test(found: Any) -> Made:
     return _inferred(found, columns)
 
 
-def _inferred(found: Any, columns: Mapping[str, Any]) -> Made:
+def _inferred(found: Any, columns: Mapping[str, Any]) -> MadeTable:
     if found.released is None:
         raise ArgumentError(
             "release: this estimate is of a frame and not of a policy's table, so no certificate "
             "says what it promises; ask a session"
         )
     sums = {"rows": [{k: plain(v) for k, v in row.items()} for row in found.released.to_dicts()]}
-    return Made({"": _frame(columns)}, {"kind": "inference", "title": found.title}, sums)
+    return MadeTable({"": _frame(columns)}, {"kind": "inference", "title": found.title}, sums)
 
 
-def _marginals(found: Any) -> Made:
+def _marginals(found: Any) -> MadeTable:
     tables = {}
     for place, (names, frame) in enumerate(found.frames.items()):
         named = dict.fromkeys(frame.columns)
@@ -190,10 +190,10 @@ def _marginals(found: Any) -> Made:
         columns = [c if i < len(names) else ends.get(c, c) for i, c in enumerate(named)]
         frame.columns = columns
         tables[f"_{place + 1}" if len(found.tables) > 1 else ""] = frame
-    return Made(tables, {"kind": "marginals"}, _answer(found))
+    return MadeTable(tables, {"kind": "marginals"}, _answer(found))
 
 
-def _hierarchy(found: Any) -> Made:
+def _hierarchy(found: Any) -> MadeTable:
     tables = {}
     for place, level in enumerate(found.levels):
         frame = found.frame(level)
@@ -208,34 +208,34 @@ def _hierarchy(found: Any) -> Made:
         ]
         word = re.sub(r"[^a-z0-9]+", "_", level.lower()).strip("_")[:8]
         tables[f"_{place + 1}_{word}".rstrip("_")] = frame
-    return Made(tables, {"kind": "hierarchy"}, _answer(found))
+    return MadeTable(tables, {"kind": "hierarchy"}, _answer(found))
 
 
-def _ranges(found: Any) -> Made:
+def _ranges(found: Any) -> MadeTable:
     frame = found.frame
     ends = [f"{name}{end}" for name in ("estimate", "below") for end in ("", LOW, HIGH)]
     frame.columns = [*frame.columns[:-6], *ends]
-    return Made({"": frame}, {"kind": "ranges"}, _answer(found))
+    return MadeTable({"": frame}, {"kind": "ranges"}, _answer(found))
 
 
-def _distances(found: Any) -> Made:
+def _distances(found: Any) -> MadeTable:
     frame = found.intervals()
     names = [", ".join(names) for names in frame["columns"].to_list()]
     columns: dict[str, Any] = {"columns": names, "distance": frame["distance"].to_list()}
     columns |= {"distance" + LOW: frame["lower"].to_list()}
     columns |= {"distance" + HIGH: frame["upper"].to_list()}
-    return Made({"": _frame(columns)}, {"kind": "comparison"}, _answer(found))
+    return MadeTable({"": _frame(columns)}, {"kind": "comparison"}, _answer(found))
 
 
-def _synthetic(found: Any, rows: int | None) -> Made:
+def _synthetic(found: Any, rows: int | None) -> MadeTable:
     import polars as pl
 
     # One seed, so that whoever checks the table draws the same rows of the model.
     frame = found.sample(rows, seed=0).with_columns(pl.lit(value=True).alias("synthetic"))
-    return Made({"": frame}, {"kind": "synthetic", "rows": frame.height}, _answer(found))
+    return MadeTable({"": frame}, {"kind": "synthetic", "rows": frame.height}, _answer(found))
 
 
-def _model(found: Any) -> Made:
+def _model(found: Any) -> MadeTable:
     if found.kind not in ("linear", "logistic"):
         raise ArgumentError(
             f"release: a model of kind {found.kind!r} is no table; save it with .save(), and hand "
@@ -251,7 +251,7 @@ def _model(found: Any) -> Made:
     }
     # A linear one is read from sums: its certificate is of these, and the model has them no more.
     of_sums = found.certificate.content.get("answer", {}).get("kind") == "table"
-    return Made({"": _frame(columns)}, {"kind": "model"}, None if of_sums else _answer(found))
+    return MadeTable({"": _frame(columns)}, {"kind": "model"}, None if of_sums else _answer(found))
 
 
 _MAKERS: Mapping[str, Any] = {

@@ -13,7 +13,7 @@ from dither.errors import ArgumentError, LedgerError, PolicyError
 from dither.ledger import Ledger
 from dither.policy._policy import Policy, read_policy
 from dither.policy._publishing import EVERYBODY
-from dither.service.publish._forms import Made, form_of, made_of
+from dither.service.publish._forms import MadeTable, form_of, made_of
 from dither.service.publish._rows import (
     Given,
     certificate_row,
@@ -22,7 +22,7 @@ from dither.service.publish._rows import (
     whole_table,
 )
 from dither.service.publish._settings import opened_target, read_publish
-from dither.service.publish._target import PublishedTable, Target, check_name
+from dither.service.publish._target import PublishedTable, PublishTarget, check_name
 from dither.session._signer import read_key
 
 if TYPE_CHECKING:
@@ -258,10 +258,10 @@ def _stored(policy: Policy, entry: int, own: bool) -> dict[str, Any]:
 
 
 def _written(
-    made: Made,
+    made: MadeTable,
     certificate: Mapping[str, Any],
     name: str,
-    target: Target,
+    target: PublishTarget,
     history: bool,
     beside: Mapping[str, Given],
 ) -> Publication:

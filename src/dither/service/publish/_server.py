@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dither._environment import secret
+from dither._extras import extra_library
 from dither._postgres import Unreachable, connect
 from dither.errors import ArgumentError
 from dither.service.publish._target import (
     CERTIFICATES,
     PublishedTable,
-    Target,
+    PublishTarget,
     check_ours,
     same_columns,
 )
@@ -36,7 +37,7 @@ _COLUMNS = (
 )
 
 
-class ServerTarget(Target):
+class ServerTarget(PublishTarget):
     """A schema of a PostgreSQL database, made where there is none and the role may."""
 
     def __init__(self, dsn: str, schema: str) -> None:
@@ -45,7 +46,7 @@ class ServerTarget(Target):
     def write(
         self, tables: Sequence[PublishedTable], record: pl.DataFrame, *, history: bool
     ) -> bool:
-        """As `Target.write`."""
+        """As `PublishTarget.write`."""
         for table in tables:
             for column in table.frame.columns:
                 if len(column.encode()) > LONGEST_COLUMN:
@@ -104,7 +105,7 @@ class ServerTarget(Target):
         return wrote
 
     def read(self, name: str) -> pl.DataFrame:
-        """As `Target.read`."""
+        """As `PublishTarget.read`."""
         import polars as pl
 
         with self._opened() as connection:
@@ -155,8 +156,7 @@ class ServerTarget(Target):
             failed = f"to: {error}"
         if failed is not None:
             raise ArgumentError(failed)
-        import psycopg
-
+        psycopg = extra_library("psycopg", "postgres", "tables on a server need")
         try:
             # Else a server may leave out the last digits of a real.
             connection.execute("SET extra_float_digits = 3")

@@ -12,7 +12,7 @@ from dither._environment import PREFIX
 from dither.errors import ArgumentError, PolicyError
 from dither.policy._fields import Reader
 from dither.policy._publishing import EVERYBODY
-from dither.service.publish._target import Target
+from dither.service.publish._target import PublishTarget
 
 __all__ = ["DeclaredPublish", "opened_target", "read_publish"]
 
@@ -122,7 +122,7 @@ def read_target(given: Any, folder: Path, where: str) -> Path | ServerSchema:
     return folder / Path(given).expanduser()
 
 
-def opened_target(to: Any) -> Target:
+def opened_target(to: Any) -> PublishTarget:
     """What writes to a place.
 
     Parameters

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CERTIFICATES",
+    "PublishTarget",
     "PublishedTable",
-    "Target",
     "added",
     "check_name",
     "check_ours",
@@ -79,7 +79,7 @@ def check_name(name: object, what: str = "name", longest: int = LONGEST) -> str:
     return name
 
 
-class Target(ABC):
+class PublishTarget(ABC):
     """A place for tables, and for the certificates of what is in them."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ from dither.service._endpoints import (
     roles,
 )
 from dither.service.access._roles import Role
-from dither.service.work._jobs import Job, State
+from dither.service.work._jobs import ReleaseJob, State
 
 __all__ = ["ENDPOINTS"]
 
@@ -33,7 +33,7 @@ ASKERS = roles(ANALYST, OWNER)
 LONGEST_WAIT = 60
 
 
-def one(asked: Asked) -> Job:
+def one(asked: Asked) -> ReleaseJob:
     """The job that is named, of whoever asks.
 
     Raises
@@ -48,7 +48,7 @@ def one(asked: Asked) -> Job:
     return found
 
 
-def with_answer(asked: Asked, job: Job) -> dict[str, Any]:
+def with_answer(asked: Asked, job: ReleaseJob) -> dict[str, Any]:
     """A job, and its answer once it is done."""
     found = job.to_dict() | {"progress": asked.hall.progress.get(job.id, 0.0)}
     if job.state is State.DONE:

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from dither.service.schedule._run import Outcome, Timetable, run_due
+from dither.service.schedule._run import ScheduledOutcome, Timetable, run_due
 from dither.service.schedule._settings import DeclaredSchedule, read_schedules
 
-__all__ = ["DeclaredSchedule", "Outcome", "Timetable", "read_schedules", "run_due"]
+__all__ = ["DeclaredSchedule", "ScheduledOutcome", "Timetable", "read_schedules", "run_due"]

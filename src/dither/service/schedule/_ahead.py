@@ -10,7 +10,7 @@ from dither.errors import LedgerError
 from dither.ledger.quotas._reserved import new_id
 from dither.privacy import Charge
 from dither.service.schedule._asking import restricted
-from dither.service.schedule._periods import Node
+from dither.service.schedule._periods import TreeNode
 from dither.service.schedule._settings import DeclaredSchedule
 from dither.service.schedule._state import ScheduleState
 
@@ -26,7 +26,7 @@ LONGEST = dt.timedelta(days=366)
 
 
 def open_reservation(
-    session: Session, schedule: DeclaredSchedule, node: Node, state: ScheduleState
+    session: Session, schedule: DeclaredSchedule, node: TreeNode, state: ScheduleState
 ) -> str | None:
     """The id of the reservation of some stretches of time; None where none is open."""
     known = state.known(schedule.name, node.low, node.high)
@@ -40,7 +40,9 @@ def open_reservation(
     return known
 
 
-def reserve(session: Session, schedule: DeclaredSchedule, node: Node, state: ScheduleState) -> None:
+def reserve(
+    session: Session, schedule: DeclaredSchedule, node: TreeNode, state: ScheduleState
+) -> None:
     """Reserve what a release of some stretches of time will cost, once.
 
     Raises

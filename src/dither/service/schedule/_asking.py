@@ -13,7 +13,7 @@ from dither.blocks._sets import BlockSet
 from dither.errors import LedgerError, PolicyError, TokenError
 from dither.plan.relations import base
 from dither.query._running import summed
-from dither.service.schedule._periods import Node
+from dither.service.schedule._periods import TreeNode
 from dither.service.schedule._settings import DeclaredSchedule
 from dither.sql import Names, parse_where
 
@@ -43,7 +43,7 @@ class AskedPeriod:
     request: Request
 
 
-def token_of(schedule: DeclaredSchedule, node: Node) -> str:
+def token_of(schedule: DeclaredSchedule, node: TreeNode) -> str:
     """The name that the ledger has for a release: one name, and one stretch of time, for good."""
     periods = schedule.periods
     low, high = periods.first(node.low), periods.first(node.high)
@@ -51,7 +51,7 @@ def token_of(schedule: DeclaredSchedule, node: Node) -> str:
     return f"schedule {schedule.name} {schedule.every} {low.isoformat()}{until}"
 
 
-def asked(session: Session, schedule: DeclaredSchedule, node: Node) -> AskedPeriod:
+def asked(session: Session, schedule: DeclaredSchedule, node: TreeNode) -> AskedPeriod:
     """The question of some stretches of time, at its price.
 
     Raises

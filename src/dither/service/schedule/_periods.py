@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dither.blocks._calendar import Calendar
 from dither.errors import PolicyError
 
-__all__ = ["Node", "Periods", "ending_at", "halves", "parts_of"]
+__all__ = ["Periods", "TreeNode", "ending_at", "halves", "parts_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class Periods:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """The stretches of time from one number to another, both inside: a power of two of them."""
 
     low: int
     high: int
 
 
-def ending_at(number: int) -> list[Node]:
+def ending_at(number: int) -> list[TreeNode]:
     """The dyadic stretches that end with one, the shortest first.
 
     Examples
@@ -89,12 +89,12 @@ def ending_at(number: int) -> list[Node]:
     """
     found, length = [], 1
     while number % length == 0:
-        found.append(Node(number - length + 1, number))
+        found.append(TreeNode(number - length + 1, number))
         length *= 2
     return found
 
 
-def parts_of(number: int) -> list[Node]:
+def parts_of(number: int) -> list[TreeNode]:
     """The dyadic stretches that make up all from 1 to a number, the longest first.
 
     Examples
@@ -106,14 +106,14 @@ def parts_of(number: int) -> list[Node]:
     for place in reversed(range(number.bit_length())):
         length = 1 << place
         if number & length:
-            found.append(Node(low, low + length - 1))
+            found.append(TreeNode(low, low + length - 1))
             low += length
     return found
 
 
-def halves(node: Node) -> list[Node]:
+def halves(node: TreeNode) -> list[TreeNode]:
     """The two that make it up; none of one stretch of time."""
     if node.low == node.high:
         return []
     middle = (node.low + node.high) // 2
-    return [Node(node.low, middle), Node(middle + 1, node.high)]
+    return [TreeNode(node.low, middle), TreeNode(middle + 1, node.high)]

@@ -37,7 +37,7 @@ from dither.service.schedule._asking import (
     stored,
     token_of,
 )
-from dither.service.schedule._periods import Node, ending_at
+from dither.service.schedule._periods import TreeNode, ending_at
 from dither.service.schedule._settings import DeclaredSchedule, read_schedules
 from dither.service.schedule._state import ScheduleState
 from dither.service.schedule._totals import total_of
@@ -45,14 +45,14 @@ from dither.service.schedule._totals import total_of
 if TYPE_CHECKING:
     from dither.session._session import Session
 
-__all__ = ["Outcome", "Timetable", "run_due"]
+__all__ = ["ScheduledOutcome", "Timetable", "run_due"]
 
 BLOCK = "block"
 """The column of published tables that says of which block a row is: its first day."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Shown):
+class ScheduledOutcome(Shown):
     """What became of one block.
 
     Parameters
@@ -93,7 +93,7 @@ def run_due(
     now: dt.datetime | None = None,
     *,
     to: Any = None,
-) -> list[Outcome]:
+) -> list[ScheduledOutcome]:
     """Release what is due, and reserve what comes next.
 
     Parameters
@@ -109,7 +109,7 @@ def run_due(
 
     Returns
     -------
-    list of Outcome
+    list of ScheduledOutcome
         One for each block that was not done before, and for that which is open.
 
     Raises
@@ -163,7 +163,7 @@ class Timetable:
         self._to: Any = declared if to is None else to
         self._declared: DeclaredPublish | None = declared
 
-    def run(self, now: dt.datetime | None = None) -> list[Outcome]:
+    def run(self, now: dt.datetime | None = None) -> list[ScheduledOutcome]:
         """As `run_due`."""
         moment = self._moment(now)
         state = ScheduleState(self.session.ledger.place)
@@ -184,7 +184,7 @@ class Timetable:
 
     def _run(
         self, schedule: DeclaredSchedule, now: dt.datetime, state: ScheduleState
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[ScheduledOutcome]:
         ended = schedule.periods.ended(now, schedule.delay)
         last = min(ended, schedule.horizon) if schedule.running else ended
         what = "published" if schedule.publish else "released"
@@ -207,10 +207,12 @@ class Timetable:
 
     # --- a block that has closed ------------------------------------------------------------------
 
-    def _block(self, schedule: DeclaredSchedule, number: int, state: ScheduleState) -> Outcome:
+    def _block(
+        self, schedule: DeclaredSchedule, number: int, state: ScheduleState
+    ) -> ScheduledOutcome:
         label = schedule.periods.label(number)
-        nodes = ending_at(number) if schedule.running else [Node(number, number)]
-        contents: dict[Node, Mapping[str, Any]] = {}
+        nodes = ending_at(number) if schedule.running else [TreeNode(number, number)]
+        contents: dict[TreeNode, Mapping[str, Any]] = {}
         entries: list[int] = []
         status, why = "done", ""
         for node in nodes:
@@ -240,10 +242,10 @@ class Timetable:
                 why = f"not published: {error}"
             except Exception as error:
                 why = f"not published: {type(error).__name__}"
-        return Outcome(schedule.name, label, status, tuple(entries), why, published)
+        return ScheduledOutcome(schedule.name, label, status, tuple(entries), why, published)
 
     def _released(
-        self, schedule: DeclaredSchedule, node: Node, state: ScheduleState
+        self, schedule: DeclaredSchedule, node: TreeNode, state: ScheduleState
     ) -> Mapping[str, Any]:
         token = token_of(schedule, node)
         before = earlier(self.session, token)
@@ -260,7 +262,7 @@ class Timetable:
     def _charged(
         self,
         schedule: DeclaredSchedule,
-        node: Node,
+        node: TreeNode,
         one: AskedPeriod,
         token: str,
         state: ScheduleState,
@@ -281,7 +283,7 @@ class Timetable:
         self,
         schedule: DeclaredSchedule,
         number: int,
-        contents: Mapping[Node, Mapping[str, Any]],
+        contents: Mapping[TreeNode, Mapping[str, Any]],
     ) -> None:
         beside = {BLOCK: schedule.periods.first(number)}
         if not schedule.running:
@@ -293,10 +295,12 @@ class Timetable:
 
     # --- a block that is open ---------------------------------------------------------------------
 
-    def _ahead(self, schedule: DeclaredSchedule, number: int, state: ScheduleState) -> Outcome:
+    def _ahead(
+        self, schedule: DeclaredSchedule, number: int, state: ScheduleState
+    ) -> ScheduledOutcome:
         """Reserve what the open block will cost when it closes."""
         label, why = schedule.periods.label(number), ""
-        nodes = ending_at(number) if schedule.running else [Node(number, number)]
+        nodes = ending_at(number) if schedule.running else [TreeNode(number, number)]
         for node in nodes:
             try:
                 reserve(self.session, schedule, node, state)
@@ -304,4 +308,4 @@ class Timetable:
                 why = str(error)
             except Exception as error:
                 why = type(error).__name__
-        return Outcome(schedule.name, label, "waiting" if why else "reserved", why=why)
+        return ScheduledOutcome(schedule.name, label, "waiting" if why else "reserved", why=why)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import LedgerError
 from dither.query._running import total_width
 from dither.service.schedule._asking import asked, earlier, stored, token_of
-from dither.service.schedule._periods import Node, halves, parts_of
+from dither.service.schedule._periods import TreeNode, halves, parts_of
 from dither.service.schedule._settings import DeclaredSchedule
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def total_of(
     return frame, [content for _, content in found]
 
 
-def _parts(session: Session, schedule: DeclaredSchedule, node: Node) -> list[tuple[Node, Content]]:
+def _parts(
+    session: Session, schedule: DeclaredSchedule, node: TreeNode
+) -> list[tuple[TreeNode, Content]]:
     """A dyadic number; where it was never released, its halves."""
     entry = earlier(session, token_of(schedule, node))
     content = None if entry is None else stored(session, entry)
@@ -75,7 +77,9 @@ def _parts(session: Session, schedule: DeclaredSchedule, node: Node) -> list[tup
     return [part for half in smaller for part in _parts(session, schedule, half)]
 
 
-def _check_same(session: Session, schedule: DeclaredSchedule, node: Node, content: Content) -> None:
+def _check_same(
+    session: Session, schedule: DeclaredSchedule, node: TreeNode, content: Content
+) -> None:
     request = asked(session, schedule, node).request
     body = content["certificate"]
     new = {

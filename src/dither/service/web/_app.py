@@ -26,7 +26,7 @@ from dither.service.access._oidc import ProviderError, SignInError
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
 from dither.service.routes import asking, auditing, jobs, owning, provider, signing
-from dither.service.web._guard import SLOW, Guard, RateLimit, TooLargeError, TooSlowError
+from dither.service.web._guard import SLOW, RateLimit, RequestGuard, TooLargeError, TooSlowError
 from dither.service.web._metrics import Metering, Metrics
 from dither.service.web._openapi import openapi
 from dither.service.web._refusals import said, unknown
@@ -335,7 +335,7 @@ def application(
     app.state.hall, app.state.secure = hall, secure
     most = max((desk.settings.body for desk in desks), default=2**20)
     large = {"/collect/": max((c.settings.body for c in rounds.collectors), default=most)}
-    return Guard(app, most, secure, hosts, large)
+    return RequestGuard(app, most, secure, hosts, large)
 
 
 def measured(service: Service, metrics: Metering, request: Request) -> Response:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-__all__ = ["SLOW", "Guard", "RateLimit", "TooLargeError", "TooSlowError"]
+__all__ = ["SLOW", "RateLimit", "RequestGuard", "TooLargeError", "TooSlowError"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -60,7 +60,7 @@ class RateLimit:
         return left >= 1
 
 
-class Guard:
+class RequestGuard:
     """The outermost layer.
 
     Parameters

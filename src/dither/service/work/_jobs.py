@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from dither.errors import ArgumentError, TokenError
 from dither.service._database import Database, jobs, pauses
 
-__all__ = ["MOST_ATTEMPTS", "Draft", "Job", "Jobs", "State"]
+__all__ = ["MOST_ATTEMPTS", "Draft", "Jobs", "ReleaseJob", "State"]
 
 MOST_ATTEMPTS = 3
 """How often a process may die over one job."""
@@ -64,7 +64,7 @@ class Draft:
     Parameters
     ----------
     ask : list
-        `Recipe.to_list`.
+        `QuestionRecipe.to_list`.
     title : str
         The question in words.
     requested : mapping
@@ -85,7 +85,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReleaseJob:
     """A row."""
 
     id: str
@@ -145,7 +145,7 @@ class Jobs:
         purpose: str | None = None,
         reservation: str | None = None,
         waits: bool = False,
-    ) -> Job:
+    ) -> ReleaseJob:
         """Take a request; the same one under the same token is the one that is there.
 
         Raises
@@ -199,7 +199,7 @@ class Jobs:
             )
             return _job(connection.execute(sa.select(jobs).where(jobs.c.id == job_id)).one())
 
-    def get(self, job_id: str) -> Job | None:
+    def get(self, job_id: str) -> ReleaseJob | None:
         """The job of this id."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(jobs).where(jobs.c.id == job_id)).one_or_none()
@@ -207,7 +207,7 @@ class Jobs:
 
     def listed(
         self, person: str | None = None, state: State | None = None, last: int = 100
-    ) -> list[Job]:
+    ) -> list[ReleaseJob]:
         """The newest jobs, newest first; of one person, in one state."""
         query = sa.select(jobs).order_by(jobs.c.created.desc(), jobs.c.id).limit(last)
         if person is not None:
@@ -235,7 +235,7 @@ class Jobs:
 
     # --- a job's way ------------------------------------------------------------------------------
 
-    def decide(self, job_id: str, approved: bool, by: str) -> Job:
+    def decide(self, job_id: str, approved: bool, by: str) -> ReleaseJob:
         """Approve what waits, or decline it.
 
         Raises
@@ -248,7 +248,7 @@ class Jobs:
             job_id, (State.WAITING,), state, "does not wait for approval", decided=by
         )
 
-    def cancel(self, job_id: str) -> Job:
+    def cancel(self, job_id: str) -> ReleaseJob:
         """Take back what was not begun; nothing was spent.
 
         Raises
@@ -263,7 +263,7 @@ class Jobs:
             "has begun, or has ended already",
         )
 
-    def claim(self) -> Job | None:
+    def claim(self) -> ReleaseJob | None:
         """Take the oldest job that is queued; with several servers each is taken once."""
         with self._database.writing() as connection:
             query = (
@@ -380,7 +380,7 @@ class Jobs:
 
     def _moved(
         self, job_id: str, of: tuple[State, ...], to: State, refused: str, **values: Any
-    ) -> Job:
+    ) -> ReleaseJob:
         with self._database.writing() as connection:
             found = connection.execute(
                 jobs.update()
@@ -420,7 +420,7 @@ LOST = {
 }
 
 
-def _job(row: Any) -> Job:
+def _job(row: Any) -> ReleaseJob:
     draft = Draft(
         json.loads(row.ask),
         row.title,
@@ -429,7 +429,7 @@ def _job(row: Any) -> Job:
         tuple(json.loads(row.tables)),
         json.loads(row.price),
     )
-    return Job(
+    return ReleaseJob(
         row.id,
         row.person,
         row.token,

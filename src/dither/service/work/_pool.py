@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dither.service.work._jobs import Job, Jobs, State
+from dither.service.work._jobs import Jobs, ReleaseJob, State
 
 __all__ = ["Order", "Pool", "sweep"]
 
@@ -50,7 +50,7 @@ class Order:
 
     Parameters
     ----------
-    job : Job
+    job : ReleaseJob
     policy : Path
     policy_digest : str
         What the service has taken up: another is refused.
@@ -60,7 +60,7 @@ class Order:
         Whether an owner asks.
     """
 
-    job: Job
+    job: ReleaseJob
     policy: Path
     policy_digest: str
     timeout: float

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from dither._depth import deep
 from dither.errors import DitherError, EngineError, PolicyError, TokenError
 from dither.session._opened import UNSTORED
-from dither.session._recipe import Recipe
+from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
 from dither.session._session import Session, open_for_all
 
@@ -123,7 +123,7 @@ class Runner:
         whole = self._session(Path(job["policy"]), job["policy_digest"])
         session = whole.asked_by(job["person"], job["purpose"], owner=job["owner"])
         session._opened.reservation = job["reservation"]
-        asked, requested = Recipe.from_list(job["ask"]).made(session), job["requested"]
+        asked, requested = QuestionRecipe.from_list(job["ask"]).made(session), job["requested"]
         request = request_of(
             asked,
             session._opened,

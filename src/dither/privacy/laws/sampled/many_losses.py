@@ -182,6 +182,7 @@ class ManyLossesTerm(Term):
         each = EPS * (4 * np.abs(base) + 24 + 4 * np.log(sizes) + 4 * c * window.largest + sizes)
         each += self._relative + c * self._position + self._missed(window, base)
         each = self._counts * (each + 2 * EPS * np.abs(base))
+        # The last products and the sum round by some 1e-15 of it, far less than this.
         return math.fsum(each.tolist()) * (1 + 1e-9)
 
     @staticmethod
@@ -212,6 +213,7 @@ class ManyLossesTerm(Term):
             bound[:head] += counts @ np.minimum(logs.real + off, 0.0)
             if short:
                 head = left(bound[:head])
+        # Sums of as many terms as there are blocks round by far less than this share of them.
         slack *= 1 + 1e-9
         value[head:], slack[head:] = bound[head:] * (1 - 1e-9), UNKNOWN
         return base, value, slack
@@ -258,6 +260,7 @@ class ManyLossesTerm(Term):
         steep = (chances * (each * size + shaken)).sum(axis=1)
         steep += whole * (chances * size).sum(axis=1)
         turn = (chances * shaken).sum(axis=1)
+        # Three short sums and a product, each within 1e-12 of itself: far less than this share.
         lost = np.minimum(blunt[:, None] + turn[:, None] * u, steep[:, None] * u) * (1 + 1e-6)
         lost += 4 * (tilted.missed[kinds] + self._sizes[kinds] * _RARE)[:, None] + error
         wrong = tilted.error[kinds, None] + np.log1p(lost / np.maximum(modulus, 1e-300))
