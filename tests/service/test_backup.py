@@ -58,6 +58,20 @@ def charge(path: Path) -> None:
         session.sql("SELECT COUNT(*) FROM visits").release(1)
 
 
+def test_what_surveys_counted_is_copied(place: Path, tmp_path: Path) -> None:
+    """Wherever the policy says that it is; its name is no other file's."""
+    text = place.read_text()
+    place.write_text(text + '\n[collect]\nstate = "counts.db"\n')
+    with sqlite3.connect(tmp_path / "counts.db") as counted:
+        counted.execute("CREATE TABLE reports (n INTEGER)")
+    counted.close()
+    back_up(read_policy(place), tmp_path / "kept")
+    assert (tmp_path / "kept" / "counts.db").is_file()
+    place.write_text(text + '\n[collect]\nstate = "visits.ledger"\n')
+    with pytest.raises(ArgumentError, match=r"collect\.state"):
+        back_up(read_policy(place), tmp_path / "more")
+
+
 def entries(path: Path) -> int:
     with Ledger.open(path, create=False) as ledger:
         assert ledger.verify().ok

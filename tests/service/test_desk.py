@@ -171,6 +171,19 @@ def test_policies_that_would_share_are_refused(file: Path, tmp_path: Path) -> No
             one.close()
 
 
+@pytest.mark.parametrize("audience", ["asker", "everybody"])
+def test_an_earlier_answer_will_do_for_whom_it_was_for(tmp_path: Path, audience: str) -> None:
+    """Under ``reuse`` nobody gets another's answer for nothing, unless it is for everybody."""
+    file = written(tmp_path, more=f'[releases]\naudience = "{audience}"\n')
+    with served(file) as hospital:
+        first = hospital.released("ann")
+        own = hospital.released("ann", reuse=True)
+        assert (own["entry"], own["replayed"]) == (first["entry"], True)
+        other = hospital.released("bob", reuse=True)
+        assert (other["entry"] == first["entry"]) is (audience == "everybody")
+        assert hospital.released("bob", reuse=True)["entry"] == other["entry"]
+
+
 def test_two_who_collude_get_what_the_data_set_gives_and_no_more(
     tmp_path: Path, ledger: str
 ) -> None:

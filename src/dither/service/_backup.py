@@ -1,6 +1,6 @@
 """Copies of a service's ledger and database, taken while it runs, and put back.
 
-The database is copied first, with what schedules keep, and the ledger after it. So whatever the
+The database is copied first, with what schedules keep and what surveys counted, and the ledger after it. So whatever the
 copy of the database says of a question, its charge and its answer are in the copy of the ledger: a
 copy never knows an answer without its charge. What the ledger has beyond that is found by its token
 when it is asked again.
@@ -24,6 +24,7 @@ from dither.ledger import Ledger
 from dither.ledger._checkpoint import Checkpoint
 from dither.policy._policy import Policy
 from dither.service._settings import read_settings
+from dither.service.collect._settings import state_of
 from dither.service.schedule._state import BESIDE
 
 __all__ = ["back_up", "put_back"]
@@ -125,14 +126,19 @@ def put_back(policy: Policy, folder: Path) -> int:
 
 
 def _files(policy: Policy) -> tuple[Path, ...]:
-    """The ledger, the service's database, and what schedules keep."""
+    """The ledger, the service's database, what schedules keep, and what surveys counted."""
     ledger, database = policy.ledger, read_settings(policy).database
     if not isinstance(ledger, Path) or not isinstance(database, Path):
         raise ArgumentError(ELSEWHERE.format(ledger=getattr(ledger, "schema", "")))
-    found = ledger, database, ledger.with_name(f"{ledger.name}{BESIDE}")
+    found = [ledger, database, ledger.with_name(f"{ledger.name}{BESIDE}")]
+    counted = state_of(policy.around.get("collect", {}), policy.folder)
+    if isinstance(counted, Path):
+        found.append(counted)
     if len({path.name for path in found}) < len(found):
-        raise ArgumentError("service.database must have another name than the ledger's files")
-    return found
+        raise ArgumentError(
+            "service.database and collect.state must have other names than the ledger's files"
+        )
+    return tuple(found)
 
 
 def _copy(path: Path, to: Path) -> None:

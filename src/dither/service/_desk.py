@@ -15,6 +15,7 @@ from typing import Any
 
 from dither._depth import deep
 from dither.errors import ArgumentError, LedgerError
+from dither.ledger import Entry
 from dither.policy._canonical import AROUND
 from dither.policy._publishing import EVERYBODY
 from dither.service._database import Database
@@ -235,6 +236,7 @@ class Desk:
             raise ArgumentError(
                 "give a token or reuse, not both: a token names an answer of its own"
             )
+        earlier = self._published(who, request.data.digest) if reuse else []
         draft = Draft(
             ask=asked_of(body),
             title=_title(request),
@@ -242,7 +244,6 @@ class Desk:
                 "epsilon": body.get("epsilon"),
                 "delta": body.get("delta"),
                 "confidence": body.get("confidence") or 0.95,
-                "reuse": bool(reuse),
             },
             digest=request.data.digest,
             tables=tuple(request.tables),
@@ -255,6 +256,8 @@ class Desk:
             purpose=body.get("purpose"),
             reservation=body.get("reservation"),
             waits=self._waits(who, request),
+            # Looked for here: the ledger alone does not tell who of those with one account asked.
+            answered=earlier[-1][0].number if earlier else None,
         )
 
     def _waits(self, who: Identity, request: Request) -> bool:
@@ -305,10 +308,16 @@ class Desk:
 
     def published(self, who: Identity, digest: str) -> list[dict[str, Any]]:
         """Earlier answers to a request that somebody may see, oldest first."""
+        return [
+            {"content": json.loads(answer), "time": entry.time.isoformat()}
+            for entry, answer in self._published(who, digest)
+        ]
+
+    def _published(self, who: Identity, digest: str) -> list[tuple[Entry, str]]:
         everybody = self.session.policy.releases.audience == EVERYBODY
         mine = None if everybody else self.jobs.answered_to(digest, who.name)
         return [
-            {"content": json.loads(answer), "time": entry.time.isoformat()}
+            (entry, answer)
             for entry, answer in self.session.ledger.answers_to(digest)
             if entry.note.get("policy") == self.session.policy.digest
             and (mine is None or entry.number in mine)

@@ -100,6 +100,24 @@ class CollectSettings:
     rate: int = RATE
 
 
+def state_of(section: Mapping[str, Any], folder: Path) -> Path | LedgerSchema | None:
+    """Where a policy's surveys are counted; None where it has none.
+
+    Raises
+    ------
+    PolicyError
+        The field is wrong.
+    """
+    if not section:
+        return None
+    place = section.get("state")
+    try:
+        state = read_place("collect.db" if place is None else place, "collect.state")
+    except ArgumentError as error:
+        raise PolicyError(str(error)) from None
+    return state if isinstance(state, LedgerSchema) else folder / state
+
+
 def read_collect(section: Mapping[str, Any], folder: Path, owner: PublicKey) -> CollectSettings:
     """Read ``[collect]`` and every ``[collect.NAME]``.
 
@@ -118,13 +136,10 @@ def read_collect(section: Mapping[str, Any], folder: Path, owner: PublicKey) -> 
         A field is missing, unknown or out of range; names it.
     """
     top = Reader(section, "collect")
-    place = top.take("state")
+    top.take("state")
     surveys = {name: body for name, body in section.items() if isinstance(body, Mapping)}
     surveys.pop("state", None)
-    try:
-        state = read_place("collect.db" if place is None else place, "collect.state")
-    except ArgumentError as error:
-        raise PolicyError(str(error)) from None
+    state = state_of(section, folder)
     daily = top.number("daily_epsilon")
     if daily is not None and daily <= 0:
         raise PolicyError("collect.daily_epsilon must be above 0")
@@ -150,8 +165,8 @@ def read_collect(section: Mapping[str, Any], folder: Path, owner: PublicKey) -> 
                 f"collect.daily_epsilon is below what one token of {name} may lose "
                 f"({float(epsilon):g}): nobody could ever report"
             )
-    place_of = state if isinstance(state, LedgerSchema) else folder / state
-    return CollectSettings(place_of, found, **settings)  # type: ignore[arg-type]
+    assert state is not None
+    return CollectSettings(state, found, **settings)  # type: ignore[arg-type]
 
 
 def _survey(name: str, body: Reader, folder: Path, owner: PublicKey) -> SurveySettings:

@@ -68,7 +68,7 @@ class Draft:
     title : str
         The question in words.
     requested : mapping
-        ``epsilon``, ``delta``, ``confidence`` and ``reuse``.
+        ``epsilon``, ``delta`` and ``confidence``.
     digest : str
         Of the request: what is approved is what runs.
     tables : sequence of str
@@ -145,8 +145,20 @@ class Jobs:
         purpose: str | None = None,
         reservation: str | None = None,
         waits: bool = False,
+        answered: int | None = None,
     ) -> ReleaseJob:
         """Take a request; the same one under the same token is the one that is there.
+
+        Parameters
+        ----------
+        person : str
+        token : str or None
+        draft : Draft
+        purpose, reservation : str, optional
+        waits : bool
+            For an owner.
+        answered : int, optional
+            The entry of an earlier answer that will do.
 
         Raises
         ------
@@ -179,6 +191,8 @@ class Jobs:
                     f"you have {number} questions that have not been answered yet: wait for some "
                     "of them, or cancel them"
                 )
+            state = State.WAITING if waits else State.QUEUED
+            state = state if answered is None else State.DONE
             job_id = secrets.token_hex(12)
             connection.execute(
                 jobs.insert().values(
@@ -193,7 +207,9 @@ class Jobs:
                     digest=draft.digest,
                     tables=json.dumps(list(draft.tables)),
                     price=json.dumps(dict(draft.price)),
-                    state=(State.WAITING if waits else State.QUEUED).value,
+                    state=state.value,
+                    entry=answered,
+                    replayed=answered is not None,
                     created=time.time(),
                 )
             )

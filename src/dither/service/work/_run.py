@@ -37,14 +37,13 @@ UNOPENED = (
 Tell = Callable[[str, Any], None]
 
 
-def released(request: Request, token: str, reuse: bool, tell: Tell) -> tuple[int, bool]:
+def released(request: Request, token: str, tell: Tell) -> tuple[int, bool]:
     """Pass the steps of a release, so that its answer is in the ledger when this returns.
 
     Parameters
     ----------
     request : Request
     token : str
-    reuse : bool
     tell : callable
         Is told the number of the charge's entry, once there is one.
 
@@ -62,9 +61,6 @@ def released(request: Request, token: str, reuse: bool, tell: Tell) -> tuple[int
         earlier = request.replay(token)
         if earlier is not None:
             return _entry(earlier.content), True
-        found = request.published() if reuse else []
-        if found:
-            return _entry(found[-1].content), True
         certificate = request.rehearse()
         charged = request.charge(token)
         tell("charged", charged.entry)
@@ -134,7 +130,7 @@ class Runner:
         )
         if request.data.digest != job["digest"]:
             raise PolicyError(CHANGED)
-        return released(request, job["token"], bool(requested["reuse"]), tell)
+        return released(request, job["token"], tell)
 
     def _session(self, policy: Path, digest: str) -> Session:
         found = self._opened.get(str(policy))
