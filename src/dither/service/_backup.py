@@ -1,9 +1,9 @@
 """Copies of a service's ledger and database, taken while it runs, and put back.
 
-The database is copied first, with what schedules keep and what surveys counted, and the ledger after it. So whatever the
-copy of the database says of a question, its charge and its answer are in the copy of the ledger: a
-copy never knows an answer without its charge. What the ledger has beyond that is found by its token
-when it is asked again.
+The database is copied first, with what schedules keep and what surveys counted, and the ledger
+after it. So whatever the copy of the database says of a question, its charge and its answer are in
+the copy of the ledger: a copy never knows an answer without its charge. What the ledger has beyond
+that is found by its token when it is asked again.
 
 An older ledger has forgotten what was spent since, and cannot say so itself. A checkpoint of the
 owner's can (`dither.ledger.Checkpoint`): put back is only what holds the policy's.

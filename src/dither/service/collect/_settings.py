@@ -139,7 +139,7 @@ def read_collect(section: Mapping[str, Any], folder: Path, owner: PublicKey) -> 
     top.take("state")
     surveys = {name: body for name, body in section.items() if isinstance(body, Mapping)}
     surveys.pop("state", None)
-    state = state_of(section, folder)
+    state = state_of(section, folder) or folder / "collect.db"
     daily = top.number("daily_epsilon")
     if daily is not None and daily <= 0:
         raise PolicyError("collect.daily_epsilon must be above 0")
@@ -165,7 +165,6 @@ def read_collect(section: Mapping[str, Any], folder: Path, owner: PublicKey) -> 
                 f"collect.daily_epsilon is below what one token of {name} may lose "
                 f"({float(epsilon):g}): nobody could ever report"
             )
-    assert state is not None
     return CollectSettings(state, found, **settings)  # type: ignore[arg-type]
 
 
