@@ -111,7 +111,7 @@ def test_an_answer_comes_with_its_charge(
         body = {"sql": "SELECT COUNT(*) FROM visits", "epsilon": "1", "reuse": False}
         job = desk.ask(who, body)
         assert desk.jobs.claim() is not None
-        number, _ = released(desk.request(who, body), job.token, False, lambda *_: None)
+        number, _ = released(desk.request(who, body), job.token, lambda *_: None)
         desk.jobs.finish(job.id, State.DONE, entry=number)
 
     def interrupted(path: Path, to: Path) -> None:
