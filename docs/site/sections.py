@@ -25,8 +25,16 @@ SECTIONS = {
         "engines/postgres",
         "engines/spark",
     ],
-    "Queries and tables": ["sql", "synth", "marginals", "hierarchy", "published", "anonymize"],
-    "A service": ["service", "deploy"],
+    "Queries and tables": [
+        "sql",
+        "synth",
+        "marginals",
+        "hierarchy",
+        "anonymize",
+        "published",
+        "service",
+        "deploy",
+    ],
     "Estimates and tests": [
         "inference/difference",
         "inference/median",

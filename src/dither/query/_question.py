@@ -418,7 +418,7 @@ class Question(UnreleasedQuestion):
             found = finer_published(self, request)
             if found is not None:
                 return found
-        return self._read(request.release(token, reuse, self._as_asked))
+        return self._read(request.release(token, reuse, lambda: self._as_asked))
 
     @deep()
     def published(

@@ -189,7 +189,7 @@ class Request:
         self,
         token: str | None = None,
         reuse: bool | None = None,
-        recipe: QuestionRecipe | None = None,
+        recipe: Callable[[], QuestionRecipe | None] = lambda: None,
     ) -> AnsweredRequest:
         """Pass all steps, from the replay to the store.
 
@@ -198,8 +198,8 @@ class Request:
         token : str, optional
         reuse : bool, optional
             Whether an earlier answer to the same request will do; the policy's word where left out.
-        recipe : QuestionRecipe, optional
-            How it was asked, for a policy that is opened elsewhere.
+        recipe : callable, optional
+            Gives how it was asked, for a policy that is opened elsewhere.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Request:
         self.opened.check_open()
         elsewhere = self.opened.elsewhere
         if elsewhere is not None:
-            away: AnsweredRequest = elsewhere(self, recipe, token, self._reuses(token, reuse))
+            away: AnsweredRequest = elsewhere(self, recipe(), token, self._reuses(token, reuse))
             return away
         earlier = self.replay(token)
         if earlier is not None:
@@ -609,7 +609,9 @@ class PricedQuestion(UnreleasedQuestion, Generic[Released]):
     ) -> Released:
         tell = listener(progress)
         with deep():
-            return self._handed_over(self._request(tell).release(token, reuse, self._recipe))
+            return self._handed_over(
+                self._request(tell).release(token, reuse, lambda: self._recipe)
+            )
 
     def published(self) -> list[Released]:
         """Earlier answers to this very question at this price, of this policy: oldest first, free.

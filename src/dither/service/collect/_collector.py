@@ -48,6 +48,9 @@ class Collector:
         self.rates = AddressRates(settings.rate)
         self._commits = GroupCommit(self.store, settings.surveys)
 
+    def __repr__(self) -> str:
+        return f"<collector of {', '.join(sorted(self.settings.surveys))}>"
+
     def survey(self, name: str) -> SurveySettings:
         """The survey of a name.
 

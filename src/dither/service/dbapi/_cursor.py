@@ -98,6 +98,9 @@ class PricedConnection:
             self._session.close()
             self._session = None
 
+    def __repr__(self) -> str:
+        return f"<connection to a service{', closed' * (self._session is None)}>"
+
     def __enter__(self) -> PricedConnection:
         return self
 
@@ -183,6 +186,10 @@ class PricedCursor:
         raise failures.NotSupportedError(
             "executemany would charge for each, and lose all answers but the last: call execute"
         )
+
+    def __repr__(self) -> str:
+        rows = "nothing asked" if self._rows is None else f"{self.rowcount} rows"
+        return f"<cursor of {self.connection!r}: {rows}>"
 
     def _held(self) -> list[tuple[Any, ...]]:
         if self._rows is None:

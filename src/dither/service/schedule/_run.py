@@ -163,6 +163,9 @@ class Timetable:
         self._to: Any = declared if to is None else to
         self._declared: DeclaredPublish | None = declared
 
+    def __repr__(self) -> str:
+        return f"<timetable of {', '.join(one.name for one in self.schedules) or 'nothing'}>"
+
     def run(self, now: dt.datetime | None = None) -> list[ScheduledOutcome]:
         """As `run_due`."""
         moment = self._moment(now)
