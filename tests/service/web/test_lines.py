@@ -22,7 +22,7 @@ SECRET = "4711 swordfish"
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
     root, hook, shown = logging.getLogger(), threading.excepthook, warnings.showwarning
-    named = [logging.getLogger(name) for name in (OWN, "uvicorn.error")]
+    named = [logging.getLogger(name) for name in (OWN, "uvicorn", "uvicorn.error")]
     kept = [(one, one.handlers, one.level, one.propagate) for one in (root, *named)]
     stream = io.StringIO()
     write_lines(stream)

@@ -76,7 +76,8 @@ def write_lines(stream: IO[str] | None = None) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    for name in (OWN, f"{SERVER}.error"):
+    # Also those above: another server in this process may have given them handlers of their own.
+    for name in (OWN, SERVER, f"{SERVER}.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], True
         logger.setLevel(logging.INFO)
