@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ __all__ = ["SCHEMA", "LedgerSchema", "read_place"]
 
 SCHEMA = "dither"
 """The schema of a ledger that names none."""
+
+LONGEST = 63
+"""Bytes of a schema's name: a server cuts longer ones short, and two ledgers would be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,20 @@ class LedgerSchema:
 
     dsn: str
     schema: str = SCHEMA
+
+    def beside(self, ending: str) -> LedgerSchema:
+        """The schema of what is kept beside the ledger, named after it.
+
+        Examples
+        --------
+        >>> print(LedgerSchema("env:LEDGER_DSN", "visits").beside("_service"))
+        env:LEDGER_DSN#visits_service
+        """
+        schema = self.schema + ending
+        if len(schema.encode()) > LONGEST:
+            # The server would cut it, to what may be the name of the ledger's own schema.
+            schema = hashlib.sha256(self.schema.encode()).hexdigest()[:32] + ending
+        return LedgerSchema(self.dsn, schema)
 
     def __str__(self) -> str:
         return self.dsn if self.schema == SCHEMA else f"{self.dsn}#{self.schema}"
@@ -102,8 +120,7 @@ def _schema(dsn: Any, schema: Any, where: str) -> LedgerSchema:
         raise ArgumentError(_secret(f"{where}.postgres"))
     if not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*", dsn):
         raise ArgumentError(f"{where}: name one variable of the environment, as in {_FORM}")
-    # The server cuts longer names short, and two ledgers would be one.
-    well = isinstance(schema, str) and schema.isprintable() and 0 < len(schema.encode()) <= 63
+    well = isinstance(schema, str) and schema.isprintable() and 0 < len(schema.encode()) <= LONGEST
     if not well or schema.startswith("pg_"):
         raise ArgumentError(
             f"{where}.schema must be a name of 1 to 63 bytes that does not begin with 'pg_'"

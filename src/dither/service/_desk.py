@@ -288,10 +288,7 @@ class Desk:
 
     def role_of(self, person: str) -> Role:
         """What somebody is; an analyst where nobody knows them any more."""
-        for one in self.people.listed():
-            if one["name"] == person:
-                return Role(one["role"])
-        return Role.ANALYST
+        return self.people.role(person) or Role.ANALYST
 
     # --- answers ----------------------------------------------------------------------------------
 

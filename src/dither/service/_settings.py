@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,9 +23,6 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 TIMEOUTS = {Role.OWNER: 3600, Role.ANALYST: 600}
 """Seconds that a question of each role may run."""
-
-LONGEST = 63
-"""Bytes of a name that PostgreSQL keeps."""
 
 MOST_SECONDS = 7 * 24 * 3600
 
@@ -160,12 +156,7 @@ def _database(policy: Policy, part: Reader) -> Path | LedgerSchema:
                 "service.database is for ledgers that are files: that of a ledger on a server is "
                 "the schema beside it"
             )
-        schema = f"{policy.ledger.schema}_service"
-        if len(schema.encode()) > LONGEST:
-            # The server would cut it, to what may be the name of the ledger's own schema.
-            digest = hashlib.sha256(policy.ledger.schema.encode()).hexdigest()
-            schema = f"{digest[:32]}_service"
-        return LedgerSchema(policy.ledger.dsn, schema)
+        return policy.ledger.beside("_service")
     if named is not None:
         return policy.folder / Path(named).expanduser()
     return policy.ledger.with_name(policy.ledger.name + ".service")

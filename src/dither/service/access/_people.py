@@ -255,6 +255,14 @@ class People:
             for row in rows
         ]
 
+    def role(self, name: str) -> Role | None:
+        """What somebody is; None of nobody."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                sa.select(people.c.role).where(people.c.name == name)
+            ).scalar_one_or_none()
+        return None if found is None else Role(found)
+
     def by_key(self, key: str) -> tuple[Identity, str] | None:
         """Whose key this is, and its id; None of one that is unknown, expired or revoked.
 

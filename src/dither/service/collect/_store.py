@@ -46,6 +46,7 @@ from dither._environment import secret
 from dither._postgres import Unreachable, connect
 from dither.errors import LedgerError
 from dither.ledger._place import LedgerSchema
+from dither.ledger.stores._askers import quoted
 
 __all__ = ["CollectorStore"]
 
@@ -160,7 +161,7 @@ class CollectorStore:
         """Those tokens that were never spent: they are, now."""
         wanted = sorted(set(tokens))
         mark = "?" if self._file else "%s"
-        name = SPENT.name if self._file else f"{_quoted(self.place.schema)}.{SPENT.name}"  # type: ignore[union-attr]
+        name = SPENT.name if self._file else f"{quoted(self.place.schema)}.{SPENT.name}"  # type: ignore[union-attr]
         insert_them = (
             f"INSERT INTO {name} (survey, token) VALUES ({mark}, {mark}) ON CONFLICT DO NOTHING"
         )
@@ -265,7 +266,3 @@ def _of_server(place: LedgerSchema) -> Any:
 
     engine = create_engine("postgresql+psycopg://", creator=opened, pool_pre_ping=True)
     return engine.execution_options(schema_translate_map={None: place.schema})
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

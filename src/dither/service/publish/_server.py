@@ -14,6 +14,7 @@ from dither._environment import secret
 from dither._extras import extra_library
 from dither._postgres import Unreachable, connect
 from dither.errors import ArgumentError
+from dither.ledger.stores._askers import quoted
 from dither.service.publish._target import (
     CERTIFICATES,
     PublishedTable,
@@ -60,7 +61,7 @@ class ServerTarget(PublishTarget):
                 "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", [self.schema]
             ).fetchone()
             if made is None:
-                connection.execute(f"CREATE SCHEMA {_quoted(self.schema)}")
+                connection.execute(f"CREATE SCHEMA {quoted(self.schema)}")
             return self._written(connection, tables, record, history)
 
     def _written(
@@ -132,10 +133,10 @@ class ServerTarget(PublishTarget):
         same_columns(name, list(found.items()), list(_types(frame).items()))  # type: ignore[arg-type]
 
     def _place(self, name: str) -> str:
-        return f"{_quoted(self.schema)}.{_quoted(name)}"
+        return f"{quoted(self.schema)}.{quoted(name)}"
 
     def _create(self, connection: Any, name: str, frame: pl.DataFrame) -> None:
-        columns = ", ".join(f"{_quoted(c)} {kind}" for c, kind in _types(frame).items())
+        columns = ", ".join(f"{quoted(c)} {kind}" for c, kind in _types(frame).items())
         connection.execute(f"CREATE TABLE {self._place(name)} ({columns})".replace("%", "%%"), [])
 
     def _copy(self, connection: Any, name: str, frame: pl.DataFrame) -> None:
@@ -180,10 +181,6 @@ class ServerTarget(PublishTarget):
 
 
 _LOCK = "dither publish "
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _types(frame: pl.DataFrame) -> dict[str, str]:

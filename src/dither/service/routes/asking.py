@@ -91,7 +91,6 @@ def price(asked: Asked) -> dict[str, Any]:
 def balance(asked: Asked) -> dict[str, Any]:
     """What the accounts that bear what is asked here have spent, and have left."""
     session = asked.desk.session_of(asked.who, asked.body.get("purpose"))
-    session._opened.reservation = None
     return {"balances": [balance_data(one) for one in session.balance()]}
 
 

@@ -9,7 +9,6 @@ twice: that rests on the tokens in the ledger.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -39,6 +38,7 @@ from dither._environment import secret
 from dither._postgres import Unreachable, connect
 from dither.errors import LedgerError
 from dither.ledger._place import LedgerSchema
+from dither.ledger.stores._askers import quoted
 
 __all__ = ["ScheduleState"]
 
@@ -61,9 +61,6 @@ _marks = Table(
 )
 
 BESIDE = "_schedule"
-
-LONGEST = 63
-"""Bytes of a name that PostgreSQL keeps."""
 
 
 class ScheduleState:
@@ -176,10 +173,7 @@ def _durable(connection: Any, _: object) -> None:
 
 
 def _on_server(place: LedgerSchema) -> Engine:
-    schema = place.schema + BESIDE
-    if len(schema.encode()) > LONGEST:
-        # The server would cut it, to what may be the name of the ledger's own schema.
-        schema = hashlib.sha256(place.schema.encode()).hexdigest()[:32] + BESIDE
+    schema = place.beside(BESIDE).schema
     dsn = secret(place.dsn, "ledger.postgres")
 
     def opened() -> Any:
@@ -197,9 +191,10 @@ def _on_server(place: LedgerSchema) -> Engine:
     ).execution_options(schema_translate_map={None: schema})
     failed = None
     try:
-        quoted = '"' + schema.replace('"', '""') + '"'
         with engine.begin() as connection:
-            connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted}".replace(":", "\\:")))
+            connection.execute(
+                text(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}".replace(":", "\\:"))
+            )
             _metadata.create_all(connection)
     except Unreachable as error:
         failed = f"the ledger's server: {error}"
