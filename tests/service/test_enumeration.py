@@ -12,7 +12,7 @@ from typing import Any
 
 from dither.service.access import _entry
 from dither.service.access._people import People
-from dither.service.web import _app
+from dither.service.web import _service
 from dither.service.web._guard import RateLimit
 from service.hospital import COUNT, Served
 
@@ -133,7 +133,8 @@ def test_what_is_unknown_takes_the_same_steps(on_each: Served, monkeypatch: Any)
 
 def test_nobody_tries_keys_for_long(hospital: Served) -> None:
     """After so many wrong ones an address waits; whoever has a key does not wait for it."""
-    answers = [hospital.get("dither_" + "C" * 43, "/me") for _ in range(_app.ANONYMOUS_RATE + 3)]
+    tries = _service.ANONYMOUS_RATE + 3
+    answers = [hospital.get("dither_" + "C" * 43, "/me") for _ in range(tries)]
     assert answers[0].status_code == 401
     assert answers[-1].status_code == 429
     assert answers[-1].json()["error"]["kind"] == "TooMany"

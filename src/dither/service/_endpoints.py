@@ -152,6 +152,8 @@ class Endpoint:
         The schema of its answer.
     lenient : bool
         What else stands in its query is left aside, and not refused: others made the address.
+    open : bool
+        Somebody without a key may call it although the policy shows nothing to the public.
 
     Raises
     ------
@@ -168,6 +170,7 @@ class Endpoint:
     status: int = 200
     gives: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
     lenient: bool = False
+    open: bool = False
 
     def __post_init__(self) -> None:
         if not self.roles:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dither.service._endpoints import Endpoint
+from dither.service._endpoints import Endpoint, every
 from dither.service.access._entry import cookie_name
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
-from dither.service.web import _app
-from dither.service.web._app import _OPEN, ENDPOINTS
+from dither.service.web import _service
+from dither.service.web._app import ENDPOINTS
 from service.hospital import PEOPLE, Served, served, written
 
 REFUSED = {
@@ -26,7 +26,7 @@ REFUSED = {
 @pytest.fixture
 def house(tmp_path: Path, ledger: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A service that lets anybody try as often as they like, beside one of another policy."""
-    monkeypatch.setattr(_app, "ANONYMOUS_RATE", 10**6)
+    monkeypatch.setattr(_service, "ANONYMOUS_RATE", 10**6)
     (tmp_path / "other").mkdir()
     other = ledger.replace("visits.ledger", "other.ledger").replace('"ledger', '"other')
     policies = [
@@ -63,7 +63,7 @@ def test_nobody_gets_nothing_but_the_way_in(house: Served) -> None:
     """Without a key every route but those to sign in says what it says of an unknown policy."""
     for endpoint in ENDPOINTS:
         found = called(house, endpoint)
-        if endpoint.about in _OPEN:
+        if endpoint.open:
             assert found.status_code != 403, endpoint
         else:
             assert (found.status_code, found.json()) == (401, REFUSED), endpoint
@@ -135,7 +135,7 @@ def test_a_session_of_another_policy_or_that_ended_opens_nothing(house: Served) 
     house.desk.people.add("bob", Role.AUDITOR)
     for one in (theirs, left, moved):
         for endpoint in ENDPOINTS:
-            if endpoint.about not in _OPEN:
+            if not endpoint.open:
                 headers = {"cookie": f"dither_visits={one.cookie}", "x-csrf-token": one.csrf}
                 found = called(house, endpoint, headers=headers)
                 assert (found.status_code, found.json()) == (401, REFUSED), endpoint
@@ -153,4 +153,4 @@ def test_a_route_without_a_rule_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="say who may call it"):
         Endpoint("GET", "/loot", frozenset(), lambda _: {}, "Everything.")
     with pytest.raises(ValueError, match="called alike"):
-        _app.every([ENDPOINTS, ENDPOINTS[:1]])
+        every([ENDPOINTS, ENDPOINTS[:1]])

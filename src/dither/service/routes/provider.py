@@ -22,10 +22,7 @@ from dither.service.access._oidc import ATTEMPT_SECONDS, Provider, SignInError
 from dither.service.access._people import SESSION_SECONDS, Identity
 from dither.service.routes.signing import secure
 
-__all__ = ["BEGIN", "COME_BACK", "ENDPOINTS"]
-
-BEGIN = "Begin to sign in at the policy's provider, which the answer leads to."
-COME_BACK = "Come back from the provider, and begin a browser's session."
+__all__ = ["ENDPOINTS"]
 
 EVERYBODY = roles(PUBLIC, ANALYST, OWNER, AUDITOR)
 
@@ -77,18 +74,27 @@ def come_back(asked: Asked) -> Response:
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Signed in</title>
-<meta http-equiv="refresh" content="0; url=/v1/{policy}/me"></head>
-<body><p>You are signed in. <a href="/v1/{policy}/me">Go on.</a></p></body></html>
+<meta http-equiv="refresh" content="0; url=/p/{policy}/"></head>
+<body><p>You are signed in. <a href="/p/{policy}/">Go on.</a></p></body></html>
 """
 
 ENDPOINTS = [
-    Endpoint("GET", "/oidc/begin", EVERYBODY, begin, BEGIN, lenient=True, status=303),
+    Endpoint(
+        "GET",
+        "/oidc/begin",
+        EVERYBODY,
+        begin,
+        "Begin to sign in at the policy's provider, which the answer leads to.",
+        lenient=True,
+        open=True,
+        status=303,
+    ),
     Endpoint(
         "GET",
         "/oidc/callback",
         EVERYBODY,
         come_back,
-        COME_BACK,
+        "Come back from the provider, and begin a browser's session.",
         {
             "state": Field("text", "as it was sent to the provider", True, 200),
             "code": Field("text", "the provider's, used once", most=4000),
@@ -96,5 +102,6 @@ ENDPOINTS = [
             "iss": Field("text", "the provider's issuer", most=1000),
         },
         lenient=True,
+        open=True,
     ),
 ]

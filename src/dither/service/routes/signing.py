@@ -20,9 +20,7 @@ from dither.service.access._entry import cookie_name, set_cookie, take_cookie
 from dither.service.access._people import SESSION_SECONDS
 from dither.service.web._refusals import unknown
 
-__all__ = ["ENDPOINTS", "SIGN_IN"]
-
-SIGN_IN = "Begin a browser's session with a key."
+__all__ = ["ENDPOINTS"]
 
 EVERYBODY = roles(ANALYST, OWNER, AUDITOR)
 
@@ -66,8 +64,9 @@ ENDPOINTS = [
         "/sign-in",
         roles(PUBLIC, ANALYST, OWNER, AUDITOR),
         sign_in,
-        SIGN_IN,
+        "Begin a browser's session with a key.",
         {"key": Field("text", "a key", True, 100)},
+        open=True,
     ),
     Endpoint("POST", "/sign-out", EVERYBODY, sign_out, "End the session."),
     Endpoint("GET", "/me", EVERYBODY, me, "Who asks."),

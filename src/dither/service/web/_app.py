@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
-import json
-import logging
-import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dither import errors
 from dither.service._desk import Desk
-from dither.service._endpoints import Asked, Endpoint, NotFoundError, every, read_body
+from dither.service._endpoints import Endpoint, every
 from dither.service._hall import Hall
 from dither.service._rounds import Rounds
-from dither.service.access._entry import NOBODY, identity, proves_its_page
-from dither.service.access._oidc import ProviderError, SignInError
-from dither.service.access._people import Identity
-from dither.service.access._roles import Role
+from dither.service.page import Pages
 from dither.service.routes import asking, auditing, jobs, owning, provider, signing
-from dither.service.web._guard import SLOW, RateLimit, RequestGuard, TooLargeError, TooSlowError
-from dither.service.web._metrics import Metering, Metrics
+from dither.service.web._guard import RequestGuard, TooLargeError, TooSlowError
+from dither.service.web._metrics import Metering
 from dither.service.web._openapi import openapi
-from dither.service.web._refusals import said, unknown
+from dither.service.web._refusals import said
+from dither.service.web._service import FAILED, Service, too_large, too_slow
 
-__all__ = ["ENDPOINTS", "Service", "application", "said"]
+__all__ = ["ENDPOINTS", "application"]
 
 ENDPOINTS: list[Endpoint] = every(
     [
@@ -46,232 +39,6 @@ ENDPOINTS: list[Endpoint] = every(
 
 THREADS = 4
 """Calls of sessions at a time: of more the loop, on the same interpreter, would have no turn."""
-
-MOST_NESTED = 64
-"""Lists and objects of a body, one in another."""
-
-ANONYMOUS_RATE = 120
-"""Requests a minute of one address without a key."""
-
-log = logging.getLogger("dither.service")
-
-STATUS: dict[type[Exception], int] = {
-    NotFoundError: 404,
-    SignInError: 401,
-    ProviderError: 503,
-    errors.BudgetError: 409,
-    errors.TokenError: 409,
-    errors.EngineError: 500,
-    errors.LedgerLockedError: 503,
-    errors.LedgerError: 503,
-    errors.CertificateError: 422,
-}
-"""Of an error's class; 400 of every other that dither raises on purpose."""
-
-
-class Service:
-    """Answers requests by endpoints.
-
-    Parameters
-    ----------
-    hall : Hall
-    secure : bool
-        Whether whoever comes does so over TLS, here or at a proxy.
-    """
-
-    def __init__(self, hall: Hall, secure: bool = False) -> None:
-        self.hall, self.secure = hall, secure
-        self.metrics = Metrics(hall)
-        self._rates = {name: RateLimit(desk.settings.rate) for name, desk in hall.desks.items()}
-        self._anonymous = RateLimit(ANONYMOUS_RATE)
-
-    def route(self, endpoint: Endpoint) -> Route:
-        """The route of an endpoint."""
-
-        async def served(request: Request) -> Response:
-            try:
-                response = await self._served(endpoint, request)
-            except errors.DitherError as error:
-                response = said(_status(error), type(error).__name__, str(error))
-            except TooLargeError as error:
-                response = _too_large(request, error)
-            except TooSlowError as error:
-                response = _too_slow(request, error)
-            except ClientDisconnect:
-                raise
-            except Exception as error:
-                # Its words may hold data: its class alone is written down.
-                log.error("%s %s: %s", endpoint.method, endpoint.path, type(error).__name__)
-                response = said(500, "InternalError", "the service failed; nothing was shown")
-            self.metrics.answered(endpoint, response.status_code)
-            if endpoint.changes or response.status_code >= 400:
-                # By the endpoint's own pattern: what was sent may be anything.
-                log.info(
-                    "answered",
-                    extra={
-                        "said": {
-                            "method": endpoint.method,
-                            "path": endpoint.path,
-                            "status": response.status_code,
-                        }
-                    },
-                )
-            return response
-
-        return Route(f"/v1/{{policy}}{endpoint.path}", served, methods=[endpoint.method])
-
-    async def _served(self, endpoint: Endpoint, request: Request) -> Response:
-        desk = self.hall.desks.get(request.path_params["policy"])
-        # A policy that is not there takes the same steps, so that its absence takes the same time.
-        asked_at = desk or next(iter(self.hall.desks.values()), None)
-        if asked_at is None:
-            return unknown()
-        who = await anyio.to_thread.run_sync(
-            identity, request, asked_at.people, request.path_params["policy"], self.secure
-        )
-        opens = endpoint.about in _OPEN
-        if who is None and opens and "authorization" not in request.headers:
-            # A session that ended may begin again: browsers keep the cookie until it is replaced.
-            who = NOBODY
-        if desk is None and (who is not NOBODY or not opens):
-            who = None
-        if who is None or who is NOBODY:
-            address = request.client.host if request.client else ""
-            if not self._anonymous.admits(address):
-                return said(429, "TooMany", "too many requests; wait a minute")
-        elif desk is not None:
-            rate = self._rates[desk.name]
-            rate.most = desk.settings.rate
-            if not rate.admits(who.name):
-                return said(429, "TooMany", "too many requests; wait a minute")
-        if who is None:
-            return unknown()
-        if desk is not None:
-            refused = self._refused(endpoint, desk, who, request)
-            if refused is not None:
-                return refused
-        body = await self._body(endpoint, request)
-        if desk is None:
-            await anyio.to_thread.run_sync(asked_at.people.by_key, body.get("key", ""))
-            return unknown()
-        path = {k: v for k, v in request.path_params.items() if k != "policy"}
-        if any("\0" in part for part in path.values()):
-            raise NotFoundError("there is nothing at this address")
-        asked = Asked(self.hall, desk, who, body, path, request)
-        if inspect.iscoroutinefunction(endpoint.does):
-            found = await endpoint.does(asked)
-        else:
-            found = await anyio.to_thread.run_sync(endpoint.does, asked)
-        if isinstance(found, Response):
-            return found
-        return JSONResponse(found, endpoint.status)
-
-    def _refused(
-        self, endpoint: Endpoint, desk: Desk, who: Identity, request: Request
-    ) -> Response | None:
-        allowed = who.role in endpoint.roles
-        if who is NOBODY:
-            if not allowed or (endpoint.about not in _OPEN and not desk.settings.public):
-                return unknown()
-        elif not allowed and not (Role.PUBLIC in endpoint.roles and desk.settings.public):
-            return said(403, "Forbidden", f"this is not for {who.role.value}s")
-        if endpoint.changes and not proves_its_page(request, who):
-            return said(403, "Forbidden", "the request does not come from a page of this service")
-        return None
-
-    async def _body(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
-        if endpoint.method in ("GET", "DELETE"):
-            return _of_query(endpoint, request)
-        raw = await request.body()
-        if not raw and not any(part.required for part in endpoint.takes.values()):
-            return {}
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise errors.ArgumentError("the body must be JSON, and its type application/json")
-        return read_body(endpoint.takes, parsed(raw))
-
-
-def _of_query(endpoint: Endpoint, request: Request) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for name, value in request.query_params.items():
-        part = endpoint.takes.get(name)
-        if part is None and endpoint.lenient:
-            continue
-        if "\0" in value:
-            raise errors.ArgumentError("the query has a character that no text has")
-        digits = value.isascii() and value.isdigit() and len(value) < 12
-        if part is not None and part.kind == "whole" and digits:
-            given[name] = int(value)
-        elif part is not None and part.kind == "flag" and value in ("true", "false"):
-            given[name] = value == "true"
-        else:
-            given[name] = value
-    return read_body(endpoint.takes, given)
-
-
-def parsed(raw: bytes) -> Any:
-    """The JSON of a body.
-
-    Raises
-    ------
-    ArgumentError
-        It is none; nothing of it is quoted.
-    """
-    try:
-        found = json.loads(
-            raw.decode("utf-8"),
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            object_pairs_hook=_once,
-        )
-        _look_through(found)
-    except (ValueError, RecursionError):
-        raise errors.ArgumentError("the body is not JSON that can be read") from None
-    return found
-
-
-def _no_constant(_: str) -> Any:
-    raise ValueError
-
-
-def _finite(text: str) -> float:
-    found = float(text)
-    if not math.isfinite(found):
-        raise ValueError
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, none of whose names stands twice: another reader might take the other one."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
-
-
-def _look_through(found: Any) -> None:
-    """See that nothing nests too deep, and that every text can be written down."""
-    left = [(found, 0)]
-    while left:
-        value, depth = left.pop()
-        if depth > MOST_NESTED:
-            raise ValueError
-        if isinstance(value, str):
-            if "\0" in value:
-                raise ValueError
-            value.encode("utf-8")  # half of a surrogate pair cannot be
-        elif isinstance(value, list):
-            left += [(one, depth + 1) for one in value]
-        elif isinstance(value, dict):
-            left += [(one, depth + 1) for pair in value.items() for one in pair]
-
-
-_OPEN = frozenset({signing.SIGN_IN, provider.BEGIN, provider.COME_BACK})
-"""What somebody without a key may call although the policy shows nothing to the public."""
-
-
-def _status(error: errors.DitherError) -> int:
-    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 400)
 
 
 def application(
@@ -318,15 +85,17 @@ def application(
     ]
     routes: list[BaseRoute] = [Route(path, does) for path, does in plain]
     routes += [service.route(endpoint) for endpoint in ENDPOINTS]
+    page = Pages(service)
+    routes += page.routes()
     routes += [*rounds.routes, *more]
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
-            404: _nothing,
-            405: _nothing,
-            TooLargeError: _too_large,
-            TooSlowError: _too_slow,
+            404: page.nothing,
+            405: page.nothing,
+            TooLargeError: too_large,
+            TooSlowError: too_slow,
             Exception: _broken,
         },
     )
@@ -351,22 +120,5 @@ def health(hall: Hall) -> Response:
     return PlainTextResponse("ok" if well else "not ready", 200 if well else 503)
 
 
-def _nothing(_: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    return said(status, "NotFound", "there is nothing at this address")
-
-
-def _too_large(_: Request, error: Exception) -> Response:
-    found = said(413, "TooLarge", f"a body may have {error.args[0]:,} bytes")
-    found.headers["connection"] = "close"
-    return found
-
-
-def _too_slow(_: Request, error: Exception) -> Response:
-    found = said(408, "TooSlow", SLOW)
-    found.headers["connection"] = "close"
-    return found
-
-
 def _broken(_: Request, error: Exception) -> Response:
-    return said(500, "InternalError", "the service failed; nothing was shown")
+    return said(500, "InternalError", FAILED)

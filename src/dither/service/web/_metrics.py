@@ -69,9 +69,9 @@ class Metrics:
         self._jobs = Gauge("dither_jobs", "Questions by state.", ["state"], registry=self._registry)
         self._ready = Gauge("dither_ready", "Whether questions run.", registry=self._registry)
 
-    def answered(self, endpoint: Endpoint, status: int) -> None:
+    def answered(self, endpoint: Endpoint, status: int, label: str = "") -> None:
         """Count an answer."""
-        self._requests.labels(endpoint.method, endpoint.path, str(status)).inc()
+        self._requests.labels(endpoint.method, label + endpoint.path, str(status)).inc()
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""

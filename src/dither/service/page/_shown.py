@@ -1,0 +1,128 @@
+"""A view as it goes out: a template, what it shows, and the frame around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from dither.service.access._entry import NOBODY, cookie_name
+from dither.service.access._people import Identity
+from dither.service.page._places import places
+from dither.service.page._static import address_of
+from dither.service.page._texts import LANGUAGES, Words, chosen, words
+
+__all__ = ["Shown", "language", "render"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+LANGUAGE_COOKIE = "dither_language"
+
+THEME_COOKIE = "dither_theme"
+
+THEMES = ("light", "dark")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a view shows.
+
+    Parameters
+    ----------
+    template : str
+        Its file. One whose name begins with ``_`` is a part of a view, and goes out without frame.
+    values : mapping of str to object
+        What stands in it.
+    status : int
+    headers : mapping of str to str
+    """
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.globals.update(asset=address_of, languages=LANGUAGES)
+    made.filters.update(num=number)
+    return made
+
+
+def language(request: Request) -> Words:
+    """The words in which whoever asks is answered."""
+    given = request.cookies.get(LANGUAGE_COOKIE)
+    return words(chosen(given, request.headers.get("accept-language")))
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number as people read it: so many digits that count, and thousands apart.
+
+    >>> number(1234567.89), number(0.0123456), number(12), number(None)
+    ('1,234,568', '0.01235', '12', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    found = float(value)
+    if found != found or found in (float("inf"), float("-inf")):
+        return "∞" if found > 0 else "–∞" if found < 0 else "–"
+    if abs(found) >= 10 ** (digits - 1):
+        return f"{found:,.0f}".replace("-", "−")
+    return f"{found:.{digits}g}".replace("-", "−")
+
+
+def render(
+    shown: Shown, request: Request, policy: str, who: Identity | None, secure: bool
+) -> Response:
+    """A view as HTML, for whoever asks and in their language.
+
+    Parameters
+    ----------
+    shown : Shown
+    request : Request
+    policy : str
+        Its name in addresses.
+    who : Identity, optional
+        None where nobody is signed in.
+    secure : bool
+    """
+    say = language(request)
+    someone = None if who is None or who is NOBODY else who
+    theme = request.cookies.get(THEME_COOKIE)
+    values = {
+        "t": say,
+        "lang": say.code,
+        "theme": theme if theme in THEMES else "auto",
+        "policy": policy,
+        "base": f"/p/{policy}",
+        "who": someone,
+        "here": request.url.path,
+        "places": [] if who is None else places(who, policy),
+        # The page's script sends it along with every change; see `proves_its_page`.
+        "csrf_cookie": f"{cookie_name(policy, secure)}_csrf",
+        **shown.values,
+    }
+    text = _environment().get_template(shown.template).render(values)
+    headers = dict(shown.headers)
+    headers.setdefault("vary", "cookie, accept-language, hx-request")
+    return HTMLResponse(Markup(text), shown.status, headers)

@@ -1,0 +1,28 @@
+"""Places whose view is still to be built."""
+
+from __future__ import annotations
+
+from dither.service._endpoints import Endpoint
+from dither.service.page._places import PLACES
+from dither.service.page._shown import Shown
+
+__all__ = ["VIEWS"]
+
+LEFT = (
+    "ask",
+    "answers",
+    "budget",
+    "ledger",
+    "check",
+    "policy",
+    "people",
+    "collect",
+    "attack",
+    "learn",
+)
+
+VIEWS = [
+    Endpoint("GET", f"/{place.key}", place.roles, lambda _: Shown("base.html"), f"{place.key}.")
+    for place in PLACES
+    if place.key in LEFT
+]
