@@ -72,7 +72,9 @@ def serve(
     try:
         scheme = "https" if certificate else "http"
         for desk in desks:
-            click.echo(f"serving {desk.path} at {scheme}://{host}:{port}/{desk.name}", err=True)
+            named = f"[{host}]" if ":" in host else host
+            at_all = f"{scheme}://{named}:{port}/{desk.name}"
+            click.echo(f"serving {desk.path} at {at_all}, for browsers and programs", err=True)
             if demo:
                 from dither.service.access._roles import Role
 

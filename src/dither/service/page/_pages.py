@@ -16,7 +16,7 @@ from dither.service.access._entry import NOBODY
 from dither.service.page._shown import Shown, render
 from dither.service.page._static import static
 from dither.service.page.views import signing, unbuilt
-from dither.service.page.views.signing import way_in_values
+from dither.service.page.views.signing import place_after, way_in_values
 from dither.service.web._refusals import said
 from dither.service.web._service import Service, of_texts, parsed
 
@@ -71,7 +71,12 @@ class Pages(Service):
         if request.method == "GET" and request.url.path != way_in:
             return RedirectResponse(f"{way_in}?then={quote(request.url.path)}", 303)
         failed = request.method == "POST"
-        shown = Shown("sign_in.html", way_in_values(failed), 401 if failed else 200)
+        wanted = request.query_params.get("then", "")
+        shown = Shown(
+            "sign_in.html",
+            way_in_values(failed, place_after(policy, wanted)),
+            401 if failed else 200,
+        )
         return render(shown, request, policy, None, self.secure)
 
     async def finish(self, endpoint: Endpoint, asked: Asked, found: Any) -> Response:
@@ -121,4 +126,6 @@ class Pages(Service):
             Route("/", self.root),
             Route("/static/{name}", static),
             *[self.route(one) for one in VIEWS],
+            # What programs connect to, typed into a browser.
+            Route("/{policy}", lambda request: RedirectResponse(f"/p{request.url.path}/", 303)),
         ]

@@ -86,8 +86,7 @@ def application(
     routes: list[BaseRoute] = [Route(path, does) for path, does in plain]
     routes += [service.route(endpoint) for endpoint in ENDPOINTS]
     page = Pages(service)
-    routes += page.routes()
-    routes += [*rounds.routes, *more]
+    routes += [*rounds.routes, *more, *page.routes()]
     app = Starlette(
         routes=routes,
         lifespan=lifespan,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
-from urllib.parse import unquote
 
 from starlette.responses import RedirectResponse, Response
 
@@ -29,26 +29,36 @@ from dither.service.page._places import first_of
 from dither.service.page._shown import Shown
 from dither.service.routes.signing import secure
 
-__all__ = ["VIEWS", "way_in_values"]
+__all__ = ["VIEWS", "place_after", "way_in_values"]
 
 PEOPLE = roles(ANALYST, OWNER, AUDITOR)
 
 
-def _place(asked: Asked) -> str:
-    """Where somebody goes on to: a place of this policy's page alone, whatever was sent."""
-    home = f"/p/{asked.desk.name}/"
-    wanted = asked.body.get("then", "")
-    plain = wanted.isascii() and unquote(wanted) == wanted and ".." not in wanted
-    return wanted if wanted.startswith(home) and plain and "\\" not in wanted else home
+def place_after(policy: str, wanted: str) -> str:
+    """Where somebody goes on to: a place of this policy's page alone, whatever was sent.
+
+    >>> place_after("visits", "/p/visits/ask"), place_after("visits", "//elsewhere.example")
+    ('/p/visits/ask', '/p/visits/')
+    """
+    home = f"/p/{policy}/"
+    fine = wanted.startswith(home) and _PLAIN.fullmatch(wanted) and ".." not in wanted
+    return wanted if fine else home
 
 
-def way_in_values(failed: bool, then: str = "", provider: bool = False) -> dict[str, Any]:
+_PLAIN = re.compile(r"[A-Za-z0-9/._~-]*")
+
+
+def way_in_values(failed: bool, then: str, provider: bool = False) -> dict[str, Any]:
     """What the form that takes a key shows."""
     return {"then": then, "provider": provider, "failed": failed}
 
 
 def _form(asked: Asked, failed: bool) -> Shown:
-    values = way_in_values(failed, _place(asked), asked.desk.provider is not None)
+    values = way_in_values(
+        failed,
+        place_after(asked.desk.name, asked.body.get("then", "")),
+        asked.desk.provider is not None,
+    )
     return Shown("sign_in.html", values, 401 if failed else 200)
 
 
@@ -66,7 +76,7 @@ def come_in(asked: Asked) -> Response | Shown:
         return _form(asked, failed=True)
     who, key = found
     session = asked.desk.people.sign_in(who, key)
-    response = RedirectResponse(_place(asked), 303)
+    response = RedirectResponse(place_after(asked.desk.name, asked.body.get("then", "")), 303)
     name = asked.desk.name
     set_cookie(response, name, secure(asked), session, SESSION_SECONDS)
     set_page_cookie(response, name, secure(asked), session.csrf, SESSION_SECONDS)
