@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals.update(asset=address_of, languages=LANGUAGES)
-    made.filters.update(num=number)
+    made.filters.update(num=number, fraction=fraction)
     return made
 
 
@@ -87,8 +88,22 @@ def number(value: Any, digits: int = 4) -> str:
     if found != found or found in (float("inf"), float("-inf")):
         return "∞" if found > 0 else "–∞" if found < 0 else "–"
     if abs(found) >= 10 ** (digits - 1):
-        return f"{found:,.0f}".replace("-", "−")
-    return f"{found:.{digits}g}".replace("-", "−")
+        return _signed(f"{found:,.0f}")
+    return _signed(f"{found:.{digits}g}")
+
+
+def _signed(text: str) -> str:
+    """With the sign that is as wide as a digit."""
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def fraction(text: str | None) -> str:
+    """An exact number, as a price is said: short where that is exact enough to be read.
+
+    >>> fraction("1/2"), fraction("1/3"), fraction("1/1000000"), fraction(None)
+    ('0.5', '0.3333', '1e-06', '–')
+    """
+    return "–" if text is None else number(float(Fraction(text)))
 
 
 def render(

@@ -1,0 +1,125 @@
+"""The kinds of question that forms ask, and the calls that each makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dither.service._endpoints import NotFoundError
+from dither.service.page.forms._fields import FormField, fields_of, read_fields
+from dither.session._factories import factory
+
+__all__ = ["KINDS", "FormKind", "kind_of"]
+
+IN_PYTHON_ALONE = {
+    "marginals": ("weights",),
+    "hierarchy": ("invariants",),
+    "synthesis": ("max_bytes", "zeros", "known", "total", "token", "progress"),
+}
+"""What is a mapping of mappings, or a function, is no field of a form."""
+
+PRICE = ("epsilon", "delta")
+
+
+@dataclass(frozen=True)
+class FormKind:
+    """A kind of question.
+
+    Parameters
+    ----------
+    name : str
+        In addresses, and of the method.
+    group : str
+        ``"inference"``, ``"tables"``, ``"synthesis"`` or ``"models"``.
+    before : str, optional
+        The call of rows that takes the price, where the method does not.
+    """
+
+    name: str
+    group: str
+    before: str | None = None
+
+    @property
+    def method(self) -> Callable[..., Any]:
+        """The method whose parameters the form asks for; it loads when a form is opened."""
+        # What synthesis is asked by stands at the method that charges at once.
+        name = "synthesize" if self.name == "synthesis" else self.name
+        found: Callable[..., Any] = getattr(factory(self.before or "rows"), name)
+        return found
+
+    @cached_property
+    def fields(self) -> tuple[FormField, ...]:
+        """What the form asks for, beside a table, a condition and the price."""
+        return fields_of(self.method, (*PRICE, *IN_PYTHON_ALONE.get(self.name, ())))
+
+    def calls(
+        self, table: str, where: str | None, price: Mapping[str, Any], given: Mapping[str, str]
+    ) -> list[Any]:
+        """The calls that make a question, as services take them.
+
+        Parameters
+        ----------
+        table : str
+        where : str, optional
+            A condition on its rows.
+        price : mapping
+            ``epsilon``, and ``delta`` where it is said.
+        given : mapping of str to str
+            The form's fields.
+
+        Raises
+        ------
+        ArgumentError
+            A field is missing, or holds something else.
+        """
+        found: list[Any] = [["table", [table], {}]]
+        if where:
+            found.append(["filter", [where], {}])
+        named = read_fields(self.fields, given)
+        first = [named.pop(one.name) for one in self.fields if one.required]
+        paid = {name: {"number": str(value)} for name, value in price.items()}
+        if self.before is not None:
+            return [*found, [self.before, [], paid], [self.name, first, named]]
+        return [*found, [self.name, first, paid | named]]
+
+
+INFERENCE = (
+    "mean",
+    "proportion",
+    "median",
+    "quantile",
+    "quantiles",
+    "difference",
+    "test_independence",
+    "goodness_of_fit",
+    "regression",
+)
+
+MODELS = ("additive", "forest", "naive_bayes", "linear", "logistic")
+
+KINDS: Mapping[str, FormKind] = {
+    kind.name: kind
+    for kind in (
+        *(FormKind(name, "inference", "infer") for name in INFERENCE),
+        *(FormKind(name, "tables") for name in ("marginals", "hierarchy", "ranges")),
+        FormKind("synthesis", "synthesis"),
+        *(FormKind(name, "models", "learn") for name in MODELS),
+    )
+}
+"""By name, in the order in which the page lists them."""
+
+
+def kind_of(name: str) -> FormKind:
+    """The kind of a name.
+
+    Raises
+    ------
+    NotFoundError
+        There is none.
+    """
+    found = KINDS.get(name)
+    if found is None:
+        raise NotFoundError("there is no form of this name")
+    return found

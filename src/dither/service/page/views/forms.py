@@ -1,0 +1,105 @@
+"""Questions by forms: inference, tables of counts, synthetic tables, and models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dither.errors import DitherError
+from dither.plan.schema import Table
+from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, Field, roles
+from dither.service.page._shown import Shown
+from dither.service.page.forms import KINDS, kind_of
+from dither.service.routes import asking
+
+__all__ = ["VIEWS"]
+
+ASKERS = roles(ANALYST, OWNER)
+
+FIELDS = sorted(
+    {
+        "x", "y", "by", "bins", "cells", "columns", "condition", "division", "draws", "formula",
+        "inside", "levels", "max_depth", "max_features", "max_rows", "method", "n_estimators",
+        "null", "objective", "places", "probabilities", "probability", "rounds", "shape", "splits",
+        "tables", "totals", "workload",
+    }
+)  # fmt: skip
+"""Every parameter that a form asks for; the tests hold it against the forms."""
+
+PRICE = {
+    "table": Field("text", "a private table", most=200),
+    "where": Field("text", "a condition on its rows", most=2000),
+    "epsilon": Field("number", "what it may cost"),
+    "delta": Field("number", "what of delta it may cost"),
+}
+
+
+def _tables(asked: Asked) -> list[Table]:
+    session = asked.desk.session_of(asked.who)
+    return [one for one in session.schema.tables.values() if one.private]
+
+
+def chooser(asked: Asked) -> Shown:
+    """The kinds of question that have a form."""
+    groups: dict[str, list[str]] = {}
+    for kind in KINDS.values():
+        groups.setdefault(kind.group, []).append(kind.name)
+    return Shown("forms/kinds.html", {"groups": groups})
+
+
+def form(asked: Asked) -> Shown:
+    """The form of a kind, for a table."""
+    kind, tables = kind_of(asked.path["kind"]), _tables(asked)
+    wanted = asked.body.get("table")
+    table = next((one for one in tables if one.name == wanted), tables[0] if tables else None)
+    return Shown("forms/form.html", {"kind": kind, "tables": tables, "table": table})
+
+
+def draft(asked: Asked) -> Shown:
+    """What the question that a form asks protects and costs, and how far off it will be."""
+    kind = kind_of(asked.path["kind"])
+    values: dict[str, Any] = {"refused": None, "ask": None}
+    try:
+        body = _body(kind.name, asked.body)
+        free = replace(asked, body=body)
+        values |= {
+            "explained": asking.explain(free)["text"],
+            "preview": asking.preview(free)["text"],
+            "cost": asking.price(free),
+            "ask": json.dumps(body["ask"]),
+        }
+    except DitherError as error:
+        # Half of a form is no mistake: it says what is still missing, where the price will stand.
+        values["refused"] = str(error)
+    return Shown("forms/_draft.html", values | {"kind": kind, "body": asked.body})
+
+
+def _body(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The body by which a service is asked for what a form asks."""
+    price = {n: given[n] for n in ("epsilon", "delta") if n in given}
+    ask = kind_of(name).calls(given.get("table", ""), given.get("where"), price, given)
+    return {"ask": ask}
+
+
+VIEWS = [
+    Endpoint("GET", "/ask/forms", ASKERS, chooser, "Kinds of question that have a form."),
+    Endpoint(
+        "GET",
+        "/ask/forms/{kind}",
+        ASKERS,
+        form,
+        "A form.",
+        {"table": PRICE["table"]},
+        lenient=True,
+    ),
+    Endpoint(
+        "POST",
+        "/ask/forms/{kind}/draft",
+        ASKERS,
+        draft,
+        "What the question of a form protects and costs.",
+        PRICE | {name: Field("text", "as in Python", most=2000) for name in FIELDS},
+    ),
+]
