@@ -82,7 +82,7 @@ def test_every_form_makes_a_question_that_is_explained_and_priced(
 def test_half_a_form_says_what_is_missing(hospital: Served) -> None:
     """Nothing is asked before it is whole, and the words are the library's."""
     assert "x is missing" in drafted(hospital, "mean")
-    assert "no column" in drafted(hospital, "mean", x="nowhere")
+    assert "unknown column" in drafted(hospital, "mean", x="nowhere")
 
 
 def test_nothing_that_is_written_leaves_its_field(hospital: Served) -> None:
