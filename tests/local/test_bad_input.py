@@ -78,6 +78,8 @@ MADE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (local.RAPPOR, {"domain": 5, "noise": ("0.5", "0.5", "0.75")}),
     (local.TruncatedGeometric, {"domain": 5, "epsilon_per_step": 1}),
     (local.GridPrivacy, {"rows": 2, "columns": 2, "cell": 1, "epsilon_per_unit": 1, "unit": "m"}),
+    (local.MatrixChannel, {"matrix": [[0.5, 0.5], [0.25, 0.75]], "domain": 2, "epsilon": 2}),
+    (local.MetricChannel, {"domain": 2, "distance": [[0, 1], [1, 0]], "epsilon": 1, "unit": "m"}),
     (local.MinIDLDP, {"domain": 3, "epsilons": [1, 2, 2], "model": "best", "thresholds": None}),
     *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.PM, local.Duchi, local.SW)),
     *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.Hybrid, local.LatticeLaplace)),

@@ -17,6 +17,7 @@ from dither.local._frequency.hadamard import Hadamard
 from dither.local._frequency.histogram import SHE, THE
 from dither.local._frequency.local_hash import BLH, FLH, OLH
 from dither.local._frequency.loloha import LOLOHA
+from dither.local._frequency.matrix import MatrixChannel, MetricChannel
 from dither.local._frequency.metric import GridPrivacy, TruncatedGeometric
 from dither.local._frequency.min_id import MinIDLDP
 from dither.local._frequency.rappor import RAPPOR
@@ -92,7 +93,9 @@ __all__ = [
     "KeyValue",
     "LatticeLaplace",
     "Marginals",
+    "MatrixChannel",
     "Memory",
+    "MetricChannel",
     "MinIDLDP",
     "Personal",
     "SubsetSelection",

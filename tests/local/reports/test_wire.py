@@ -53,6 +53,10 @@ CHANNELS: dict[str, Callable[[], Any]] = {
     "loloha": lambda: local.LOLOHA(300, 1, 2, question="steps"),
     "truncated-geometric": lambda: local.TruncatedGeometric(6, "0.4"),
     "grid-privacy": lambda: local.GridPrivacy(3, 4, "0.5", 1, unit="km"),
+    "matrix": lambda: local.MatrixChannel(
+        [["0.5", "0.3", "0.2"], ["0.2", "0.3", "0.5"]], ["a", "é"]
+    ),
+    "metric": lambda: local.MetricChannel(5, lambda a, b: abs(a - b), "0.7", unit="step"),
     "min-id-ldp": lambda: local.MinIDLDP(["x", "y", "z"], {"x": 1, "y": 3, "z": 3}),
     "duchi": lambda: local.Duchi(UNIT, "0.1"),
     "pm": lambda: local.PM(FINE, 1),
