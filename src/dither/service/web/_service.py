@@ -285,12 +285,14 @@ def _status(error: errors.DitherError) -> int:
 
 
 def too_large(_: Request, error: Exception) -> Response:
+    """What is said of a body that has more than it may."""
     found = said(413, "TooLarge", f"a body may have {error.args[0]:,} bytes")
     found.headers["connection"] = "close"
     return found
 
 
 def too_slow(_: Request, error: Exception) -> Response:
+    """What is said of a body that did not come in time."""
     found = said(408, "TooSlow", SLOW)
     found.headers["connection"] = "close"
     return found
