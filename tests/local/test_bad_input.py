@@ -92,6 +92,9 @@ MADE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         {"domains": {"a": 3}, "epsilon": 1, "method": "split", "channel": local.GRR},
     ),
     (local.FakeData, {"domains": {"a": 3, "b": 2}, "epsilon": 1, "protects": "row"}),
+    (local.CandidateSets, {"items": 3, "sets": [[0], [1, 2]], "epsilon": 1, "padding": 2}),
+    (local.CandidateCount, {"items": 3, "sets": [[0]], "epsilon": 1, "most": 2}),
+    (local.FrequentItemSets, {"items": 3, "epsilon": 1, "k": 2, "largest": 3}),
     (local.ItemSets, {"items": 3, "epsilon": 1, "padding": 2, "channel": local.GRR}),
     (
         local.KeyValue,

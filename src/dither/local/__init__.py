@@ -47,10 +47,12 @@ from dither.local._reports.sources import aggregate_table as aggregate_table
 from dither.local._reports.sources import reports_table as reports_table
 from dither.local._shuffling import ShuffledReports as ShuffledReports
 from dither.local._structures.attributes import Attributes
+from dither.local._structures.candidates import CandidateCount, CandidateSets
 from dither.local._structures.fake_data import FakeData
 from dither.local._structures.heavy_hitters import HeavyHitters
 from dither.local._structures.item_sets import ItemSets, KeyValue
 from dither.local._structures.marginals import Marginals
+from dither.local._structures.mining import FrequentItemSets, FrequentSets, MiningRound
 from dither.local._structures.parts import PartCounts as PartCounts
 from dither.local._structures.parts import Structure as Structure
 from dither.local._structures.parts import structure_from_dict as structure_from_dict
@@ -81,9 +83,13 @@ __all__ = [
     "URR",
     "Attributes",
     "BloomRAPPOR",
+    "CandidateCount",
+    "CandidateSets",
     "Domain",
     "Duchi",
     "FakeData",
+    "FrequentItemSets",
+    "FrequentSets",
     "GridPrivacy",
     "Hadamard",
     "HeavyHitters",
@@ -97,6 +103,7 @@ __all__ = [
     "Memory",
     "MetricChannel",
     "MinIDLDP",
+    "MiningRound",
     "Personal",
     "SubsetSelection",
     "TruncatedGeometric",

@@ -82,6 +82,14 @@ STRUCTURES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "fake-data": lambda: (local.FakeData(DOMAINS, 1), TABLE),
     "fake-data, attribute": lambda: (local.FakeData(DOMAINS, 1, protects="attribute"), TABLE),
     "marginals": lambda: (local.Marginals(DOMAINS, 2, 1), TABLE),
+    "candidate-sets": lambda: (
+        local.CandidateSets(["a", "é", 3], [["a", 3], ["é"]], 1, padding=2),
+        [["a", "é", 3], [3], ()] * 60,
+    ),
+    "candidate-count": lambda: (
+        local.CandidateCount(4, [[0], [1, 2], [3]], "1/2", most=2),
+        [{0, 1, 2}, [2], ()] * 60,
+    ),
     "item-sets": lambda: (local.ItemSets(4, 1, padding=2), [{0, 1}, [2], (), {1, 2, 3}] * 50),
     "key-value": lambda: (
         local.KeyValue(["film", "book"], (0, 5), 2, padding=2),

@@ -197,12 +197,20 @@ def sampled_slots(
     1/length, as a random choice of `padding` of them and then of one does.
     """
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if lengths.size else lengths
+    drawn = drawn_slots(lengths, padding, words)
+    return starts + np.minimum(drawn, np.maximum(lengths - 1, 0)), drawn < lengths
+
+
+def drawn_slots(
+    lengths: npt.NDArray[np.int64], padding: int, words: Words
+) -> npt.NDArray[np.int64]:
+    """The number of a slot of each person's padded set: a dummy's from the set's length on."""
     slots = np.maximum(lengths, padding)
     drawn = np.zeros(lengths.size, dtype=np.int64)
     for size in np.unique(slots).tolist():
         mine = slots == size
         drawn[mine] = pick(size, int(mine.sum()), words)
-    return starts + np.minimum(drawn, np.maximum(lengths - 1, 0)), drawn < lengths
+    return drawn
 
 
 @dataclass(frozen=True, init=False)
