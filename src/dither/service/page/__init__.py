@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dither.service.page._pages import VIEWS, Pages
+from dither.service.page._pages import VIEWS
 
-__all__ = ["VIEWS", "Pages"]
+__all__ = ["VIEWS"]

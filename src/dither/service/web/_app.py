@@ -16,7 +16,7 @@ from dither.service._desk import Desk
 from dither.service._endpoints import Endpoint, every
 from dither.service._hall import Hall
 from dither.service._rounds import Rounds
-from dither.service.page import Pages
+from dither.service.page._pages import Pages
 from dither.service.routes import asking, auditing, jobs, owning, provider, signing
 from dither.service.web._guard import RequestGuard, TooLargeError, TooSlowError
 from dither.service.web._metrics import Metering
