@@ -33,6 +33,7 @@ SECTIONS = {
         "anonymize",
         "published",
         "service",
+        "page",
         "deploy",
     ],
     "Estimates and tests": [
