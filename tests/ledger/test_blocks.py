@@ -351,7 +351,7 @@ def test_one_function_has_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
         for few in (16, -1):
             for order in (steps, steps[::-1]):
                 with monkeypatch.context() as patch:
-                    patch.setattr(states_of, "_FEW", few)
+                    patch.setattr(states_of, "FEW", few)
                     state = NO_SPENDING
                     for read, units in order:
                         state, _ = state.plus(read, units)

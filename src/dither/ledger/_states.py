@@ -119,7 +119,7 @@ class BlockState:
         charge = share(charge, blocks)
         totals: set[Units] = set()
         # Two stretches that differ do so when both are charged, if by something finite.
-        few = len(blocks.ranges) <= _FEW and charge[0] is not None and charge[2] is not None
+        few = len(blocks.ranges) <= FEW and charge[0] is not None and charge[2] is not None
         if few and (one := self._one(blocks, charge)) is not None:
             return one
         charged = self._spliced if few else self._swept
@@ -150,8 +150,8 @@ class BlockState:
             return None
         said = self.said
         if said is None:
-            said = tuple(_said_each(spent))
-        said = said[:at] + (_said(units),) + said[at + 1 :]  # noqa: RUF005 - quicker
+            said = tuple(said_each(spent))
+        said = said[:at] + (said_one(units),) + said[at + 1 :]  # noqa: RUF005 - quicker
         after = spent[:at] + (units,) + spent[at + 1 :]  # noqa: RUF005
         return BlockState(bounds, after, self.named, said), {units}
 
@@ -181,7 +181,7 @@ class BlockState:
             grown = [added(units, charge) for units in spent[first:end]]
             totals.update(grown)
             spent[first:end] = grown
-            said[first:end] = _said_each(grown)
+            said[first:end] = said_each(grown)
             join(end)
             join(first)
         return bounds, spent, tuple(said)
@@ -265,22 +265,22 @@ class BlockState:
         # In the order in which they come first.
         amounts = dict.fromkeys(said)
         names = sorted(self.named)
-        held = _said_each([self.named[name] for name in names]) if names else []
+        held = said_each([self.named[name] for name in names]) if names else []
         if names:
             amounts |= dict.fromkeys(held)
-        places = dict(zip(amounts, _numbers(len(amounts)), strict=True))
+        places = dict(zip(amounts, numbers(len(amounts)), strict=True))
         which = ",".join(map(places.__getitem__, said))
         named = ",".join(
             [f"{json.dumps(name)}:{places[one]}" for name, one in zip(names, held, strict=True)]
         )
         return (
             f'{{"amounts":[{",".join(amounts)}],"named":{{{named}}},'
-            f'"starts":[{_said_bounds(self.bounds)}],"which":[{which}]}}'
+            f'"starts":[{said_bounds(self.bounds)}],"which":[{which}]}}'
         )
 
     def _texts(self) -> Sequence[str]:
         """The text of what each stretch has spent."""
-        return _said_each(self.spent) if self.said is None else self.said
+        return said_each(self.spent) if self.said is None else self.said
 
     @classmethod
     def from_text(cls, text: str) -> BlockState:
@@ -300,19 +300,19 @@ class BlockState:
         )
 
 
-_FEW = 16
+FEW = 16
 """From more ranges than these on, one pass over all of them is quicker."""
 
 
-def _said_each(spent: Sequence[Units]) -> list[str]:
+def said_each(spent: Sequence[Units]) -> list[str]:
     """Amounts in canonical JSON, each written once."""
     if len(spent) == 1:
-        return [_said(spent[0])]
-    texts = {units: _said(units) for units in dict.fromkeys(spent)}
+        return [said_one(spent[0])]
+    texts = {units: said_one(units) for units in dict.fromkeys(spent)}
     return [texts[units] for units in spent]
 
 
-def _said(units: Units) -> str:
+def said_one(units: Units) -> str:
     epsilon, delta, rho, rho_delta = units
     return (
         f"[{'null' if epsilon is None else epsilon},{delta},"
@@ -321,12 +321,12 @@ def _said(units: Units) -> str:
 
 
 @lru_cache(maxsize=64)
-def _numbers(count: int) -> tuple[str, ...]:
+def numbers(count: int) -> tuple[str, ...]:
     return tuple(map(str, range(count)))
 
 
 @lru_cache(maxsize=64)
-def _said_bounds(bounds: tuple[int, ...]) -> str:
+def said_bounds(bounds: tuple[int, ...]) -> str:
     return ",".join(["null", *map(str, bounds)])
 
 

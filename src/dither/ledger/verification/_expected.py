@@ -1,44 +1,58 @@
 """What most entries of a chain say word for word, compared as text and without reading it.
 
-Most entries are charges and answers. Whatever differs from what is expected of one in one letter is
-read and looked at in full, by `Walk`, which accepts all that is accepted here.
+Most entries are charges and answers. Many that follow one another are compared at once, column by
+column. Whatever differs from what is expected in one letter is looked at by itself and in full, by
+`Walk`, which accepts all that is accepted here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from dither.blocks._sets import BlockSet
 from dither.errors import DitherError
-from dither.ledger._block_budget import BlockBudget, Limits, limits, within
-from dither.ledger._entries import FORMAT, UNREADABLE, digest
-from dither.ledger._states import BlockState, Units, added
+from dither.ledger._block_budget import BlockBudget, limits, within
+from dither.ledger._entries import FIRST, FORMAT, INFINITE, UNREADABLE, digest
+from dither.ledger._states import BlockState, Units
 from dither.ledger.quotas._caps import (
     QuestionQuota,
     UnlockedQuota,
-    WindowQuota,
     by_clock,
     current,
     is_own_rule,
 )
 from dither.ledger.quotas._reserved import Held, is_reservation, room
+from dither.ledger.verification._rolling import RollingState
 from dither.ledger.verification._rows import (
+    AMOUNTS_AT,
     BLOCKS,
     BUDGET,
+    HASH,
     KIND,
+    NUMBER,
+    PREVIOUS,
     PROMISE,
     SIGNATURE,
     TABLES,
     TIME,
     TOTALS,
-    charged,
+    AccountIndex,
+    hashed_together,
+    units_of,
 )
 from dither.ledger.verification._standing import AccountStanding, Standing
 from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["Expectation"]
+
+Change = tuple[AccountStanding, int, Units, BlockState | None]
+"""Of an account: its newest charge, and what it and its blocks have spent then."""
+
+Columns = Sequence[Sequence[Any]]
+"""The columns of some rows: `COLUMNS`."""
 
 _REMEMBERED = 1 << 14
 """So many sets of blocks that were read before, and accounts charged together, are kept."""
@@ -47,90 +61,223 @@ _SHORT = 200
 
 
 class ExpectedGroup:
-    """Accounts that are charged together, and what is alike for all such charges."""
+    """Accounts that are charged together, and what is alike for all such charges of one hour."""
 
-    __slots__ = ("accounts", "blocks", "held", "own", "promise")
+    __slots__ = ("accounts", "counted", "hashes", "held", "promise")
 
-    def __init__(self, accounts: list[AccountStanding], held: list[list[Held]]) -> None:
+    def __init__(self, accounts: list[AccountStanding], promise: str, now: str) -> None:
         self.accounts = accounts
-        self.held = held
-        """By account: what open reservations hold of it."""
-        promises = {account.promise_text for account in accounts}
-        self.promise = promises.pop() if len(promises) == 1 else None
-        self.own = any(is_own_rule(account.caps) for account in accounts)
-        self.blocks = any(account.state is not None for account in accounts)
+        self.promise = promise
+        self.held: list[tuple[AccountStanding, list[Held]]] = []
+        """What open reservations hold of them."""
+        self.counted: list[tuple[AccountStanding, BlockSet | None]] = []
+        """Those with blocks, and the window that is charged where it is not what is read."""
+        for account in accounts:
+            caps = account.caps
+            if account.state is not None and isinstance(caps, BlockBudget):
+                self.counted.append((account, current(caps, now) if by_clock(caps) else None))
+        said = ",".join([f'{account.name}:"{FIRST}"' for account, _ in self.counted])
+        self.hashes = len(f'"states":{{{said}}}}}')
+        """So many characters say what blocks have spent, at the end of the column ``blocks``."""
+
+
+class RunningSums:
+    """What some charges add up to one after the other; accounts often have the same sums.
+
+    Parameters
+    ----------
+    charges : sequence of Units
+        One or more.
+    """
+
+    def __init__(self, charges: Sequence[Units]) -> None:
+        self.charges = charges
+        self._columns: list[tuple[int | None, ...]] = list(zip(*charges, strict=True))
+        self._known: dict[tuple[int, int | None], tuple[int | None, str | list[str]]] = {}
+
+    def after(self, account: AccountStanding) -> tuple[Units, list[str]]:
+        """What an account has spent after the last, and its part of ``totals`` after each."""
+        (epsilon, e), (delta, d), (rho, r), (rho_delta, rd) = (
+            self._from(place, spent) for place, spent in enumerate(account.spent)
+        )
+        varying = [said for said in (d, e, r, rd) if isinstance(said, list)]
+        d, e, r, rd = (said if isinstance(said, str) else "%s" for said in (d, e, r, rd))
+        name = account.name.replace("%", "%%")
+        text = f'{name}:{{"delta":"{d}","epsilon":"{e}","rho":"{r}","rho_delta":"{rd}"}}'
+        rows = zip(*varying, strict=True) if varying else [()] * len(self.charges)
+        assert delta is not None
+        assert rho_delta is not None
+        return (epsilon, delta, rho, rho_delta), [text % row for row in rows]
+
+    def _from(self, place: int, start: int | None) -> tuple[int | None, str | list[str]]:
+        """The last sum of one amount, and all of them as text: one text where all are alike."""
+        found = self._known.get((place, start))
+        if found is None:
+            found = self._known[place, start] = self._summed(place, start)
+        return found
+
+    def _summed(self, place: int, start: int | None) -> tuple[int | None, str | list[str]]:
+        column = self._columns[place]
+        if start is None:
+            return None, INFINITE
+        if None in column:
+            first = column.index(None)
+            said = [str(sum(column[:end], start)) for end in range(1, first + 1)]
+            return None, [*said, *[INFINITE] * (len(column) - first)]
+        sums = list(accumulate(column, initial=start))
+        # No charge is negative.
+        return sums[-1], str(start) if sums[-1] == start else list(map(str, sums[1:]))
 
 
 class Expectation(Standing):
-    """A state that knows what the next charge or answer says."""
+    """A state that knows what the next charges and answers say."""
 
     def __init__(self, form: int) -> None:
         super().__init__(form)
         self._read: dict[str, BlockSet] = {}
         self._groups: dict[tuple[str, ...], ExpectedGroup] = {}
         """Accounts that are charged together, as long as no entry of another kind comes."""
-        self._windows: dict[str, BlockSet] = {}
-        self._unlocked: dict[str, Limits] = {}
-        """Of the hour of the newest entry: windows of time, and what is unlocked by account."""
+        self._rolling: dict[AccountStanding, tuple[BlockState, RollingState]] = {}
+        """By account: its state, and the same with its text."""
 
     def forget(self) -> None:
         """Drop what is only remembered for speed."""
-        for remembered in (self._read, self._groups, self._windows, self._unlocked):
+        for remembered in (self._read, self._groups, self._rolling):
             remembered.clear()
 
-    def _expected(self, row: Sequence[Any], index: Mapping[str, bool]) -> bool:
-        """Whether a charge or an answer is word for word what was expected; then it is counted."""
-        kind = row[KIND]
-        if row[TABLES] != self.tables_text or row[SIGNATURE] is not None or self.count == 0:
+    def _alike(self, rows: Sequence[Sequence[Any]]) -> int:
+        """How many of some rows, from the first on, can be looked at together."""
+        if self.count == 0:
+            return 0
+        tables, hour = self.tables_text, self.time if self.at == FORMAT else None
+        number = 0
+        for row in rows:
+            if row[TABLES] != tables or row[SIGNATURE] is not None or row[BUDGET] is not None:
+                break
+            if row[KIND] == "charge":
+                if hour is not None and row[TIME] != hour:
+                    break
+            elif row[KIND] != "answer":
+                break
+            number += 1
+        return number
+
+    def _expected(self, rows: Sequence[Sequence[Any]], index: AccountIndex) -> bool:
+        """Whether `_alike` rows are word for word what was expected; then they are counted.
+
+        Where one of them is not, nothing has changed.
+        """
+        columns = list(zip(*rows, strict=True))
+        count, first = len(rows), self.count
+        if columns[NUMBER] != tuple(range(first, first + count)):
             return False
-        if kind == "answer":
-            said = row[BUDGET] is None and row[BLOCKS] is None
-            return bool(said and row[TOTALS] == "{}" and not index)
-        time = row[TIME]
-        if kind != "charge" or row[BUDGET] is not None or (time != self.time and self.at == FORMAT):
+        if columns[PREVIOUS] != (self.hash, *columns[HASH][:-1]):
             return False
-        group = self._groups.get(names := tuple(index))
-        if group is None and (group := self._grouped(names)) is None:
+        charges: Columns = columns
+        numbers: Sequence[int] = columns[NUMBER]
+        if columns[KIND].count("charge") < count:
+            chosen = []
+            for number, row in enumerate(rows, first):
+                if row[KIND] == "charge":
+                    chosen.append(row)
+                elif row[TOTALS] != "{}" or row[BLOCKS] is not None or number in index.names:
+                    return False
+            charges = list(zip(*chosen, strict=True))
+            numbers = charges[NUMBER] if chosen else ()
+        changes = self._charged(charges, numbers, index) if numbers else []
+        if changes is None or not hashed_together(columns, self.at):
+            # What was rolled on was not what the chain says.
+            self._rolling.clear()
             return False
-        if row[PROMISE] != group.promise or group.promise is None or True in index.values():
-            return False
-        try:
-            charge = charged(row)
-        except (TypeError, ValueError):
-            return False
-        accounts = group.accounts
-        spent = [added(account.spent, charge) for account in accounts]
-        texts = [account.text(units) for account, units in zip(accounts, spent, strict=True)]
-        if row[TOTALS] != f"{{{','.join(texts)}}}":
-            return False
-        if group.own and not self._hold(accounts, charge, spent):
-            return False
-        blocks = row[BLOCKS]
-        states: Sequence[BlockState | None] | None = None
-        read = None
-        if group.blocks or blocks is not None:
-            read, states = self._expected_blocks(blocks, accounts, charge)
-            if states is None:
-                return False
-        for place, held in enumerate(group.held):
-            state = None if states is None else states[place]
-            if held and not self._leaves(accounts[place], spent[place], state, held, read):
-                return False
-        for place, account in enumerate(accounts):
-            account.spent = spent[place]
-            account.charged = self.count
-            if states is not None and (state := states[place]) is not None:
+        for account, number, spent, state in changes:
+            account.spent = spent
+            account.charged = number
+            if state is not None:
                 account.state = state
-                account.written = self.count
+                account.written = number
+        self.count += count
+        self.hash = columns[HASH][-1]
         return True
+
+    def _charged(
+        self, columns: Columns, numbers: Sequence[int], index: AccountIndex
+    ) -> list[Change] | None:
+        """What charges make of the accounts, if all is as expected but what their hashes cover."""
+        groups = self._groups_of(numbers, index)
+        if groups is None or columns[PROMISE] != tuple([group.promise for group in groups]):
+            return None
+        try:
+            charges = _amounts(columns)
+        except (TypeError, ValueError):
+            return None
+        newest: dict[AccountStanding, int] = {}
+        sums: dict[AccountStanding, RunningSums]
+        if len(set(groups)) == 1:
+            newest = dict.fromkeys(groups[0].accounts, numbers[-1])
+            sums = dict.fromkeys(newest, RunningSums(charges))
+        else:
+            by_account: dict[AccountStanding, list[Units]] = {}
+            for number, group, charge in zip(numbers, groups, charges, strict=True):
+                for account in group.accounts:
+                    by_account.setdefault(account, []).append(charge)
+                    newest[account] = number
+            sums = {account: RunningSums(held) for account, held in by_account.items()}
+        spent: dict[AccountStanding, Units] = {}
+        said: dict[AccountStanding, list[str]] = {}
+        for account, held in sums.items():
+            spent[account], said[account] = held.after(account)
+        if columns[TOTALS] != tuple(_totals(groups, said)):
+            return None
+        states, read = self._rolled(columns[BLOCKS], groups, charges)
+        if states is None:
+            return None
+        if not all(
+            self._bears(account, held.charges, spent[account], states.get(account), read)
+            for account, held in sums.items()
+        ):
+            return None
+        for group in set(groups):
+            for account, open_ones in group.held:
+                caps, state = account.caps, states.get(account)
+                if caps is None or not room(
+                    caps,
+                    spent[account],
+                    state,
+                    read.get(account),
+                    open_ones,
+                    account.opened,
+                    self.time,
+                ):
+                    return None
+        return [
+            (account, newest[account], units, states.get(account))
+            for account, units in spent.items()
+        ]
+
+    def _groups_of(self, numbers: Sequence[int], index: AccountIndex) -> list[ExpectedGroup] | None:
+        """The accounts that the index has for each charge, if no charge of them is unusual."""
+        if index.sets and not index.sets.keys().isdisjoint(numbers):
+            return None
+        found = []
+        for names in map(index.names.get, numbers):
+            if names is None:
+                return None
+            group = self._groups.get(names)
+            if group is None and (group := self._grouped(names)) is None:
+                return None
+            found.append(group)
+        return found
 
     def _grouped(self, names: tuple[str, ...]) -> ExpectedGroup | None:
         """Accounts that are charged together, where all are open and none is a reservation."""
-        ordered = sorted(names)
-        accounts = [account for name in ordered if (account := self.accounts.get(name))]
-        if not accounts or len(accounts) != len(names) or any(map(is_reservation, names)):
+        if not self.accounts.keys() >= set(names) or any(map(is_reservation, names)):
             return None
+        ordered = sorted(names)
+        accounts = [self.accounts[name] for name in ordered]
         if any(account.budget is None for account in accounts):
+            return None
+        promise = accounts[0].promise_text
+        if promise is None or any(account.promise_text != promise for account in accounts):
             return None
         if self.at != FORMAT and (
             self.reservations or not all(isinstance(a.caps, BudgetFilter) for a in accounts)
@@ -139,87 +286,134 @@ class Expectation(Standing):
             return None
         if len(self._groups) >= _REMEMBERED:
             self._groups.clear()
-        held = [self._held(name, self.time) for name in ordered]
-        group = self._groups[names] = ExpectedGroup(accounts, held)
+        group = self._groups[names] = ExpectedGroup(accounts, promise, self.time)
+        for name, account in zip(ordered, accounts, strict=True):
+            if held := self._held(name, self.time):
+                group.held.append((account, held))
         return group
 
-    def _hold(
-        self, accounts: Sequence[AccountStanding], charge: Units, spent: Sequence[Units]
-    ) -> bool:
-        """Whether caps that have a rule of their own bear a charge of the newest hour: `holds`."""
-        for account, total in zip(accounts, spent, strict=True):
-            caps = account.caps
-            if isinstance(caps, QuestionQuota):
-                bears = account.each is not None and within(account.each, charge)
-            elif isinstance(caps, UnlockedQuota):
-                most = self._unlocked.get(account.name)
-                if most is None:
-                    most = limits(caps.at(account.opened, self.time))
-                    self._unlocked[account.name] = most
-                bears = within(most, total)
-            else:
-                bears = not is_own_rule(caps)
-            if not bears:
-                return False
-        return True
-
-    def _leaves(
+    def _bears(
         self,
         account: AccountStanding,
+        charges: Sequence[Units],
         spent: Units,
         state: BlockState | None,
-        held: list[Held],
-        read: BlockSet | None,
+        read: Mapping[AccountStanding, BlockSet],
     ) -> bool:
-        """Whether a charge of the newest hour leaves an account what is reserved of it."""
+        """Whether caps that are not for all charges together bear charges of the newest hour.
+
+        Sums only grow, and caps that bear a sum bear every smaller one: so the last sums, of all
+        blocks that were charged, say that all before them were borne.
+        """
         caps = account.caps
-        return caps is not None and room(caps, spent, state, read, held, account.opened, self.time)
+        if isinstance(caps, BlockBudget):
+            each = account.each
+            return (
+                state is not None
+                and each is not None
+                and all(within(each, units) for _, units in state.within(read[account]))
+            )
+        if isinstance(caps, QuestionQuota):
+            return account.each is not None and all(
+                within(account.each, charge) for charge in set(charges)
+            )
+        if isinstance(caps, UnlockedQuota):
+            return within(limits(caps.at(account.opened, self.time)), spent)
+        return not is_own_rule(caps)
 
-    def _window(self, caps: WindowQuota) -> BlockSet:
-        """The window of the newest hour: `current`."""
-        every = str(caps.calendar.every)
-        found = self._windows.get(every)
-        if found is None:
-            found = self._windows[every] = current(caps, self.time)
-        return found
+    def _rolled(
+        self,
+        column: Sequence[str | None],
+        groups: Sequence[ExpectedGroup],
+        charges: Sequence[Units],
+    ) -> tuple[dict[AccountStanding, BlockState] | None, dict[AccountStanding, BlockSet]]:
+        """What blocks have spent after some charges, if their column ``blocks`` is as expected.
 
-    def _expected_blocks(
-        self, blocks: str | None, accounts: Sequence[AccountStanding], charge: Units
-    ) -> tuple[BlockSet | None, list[BlockState | None] | None]:
-        """What is read, and what the blocks of each account have spent, if it is as expected."""
-        if blocks is None:
-            return None, None
-        # As written by `blocks_json`; what is read is seldom read once alone.
-        said, _, _ = blocks.partition(',"states":')
-        read = self._read.get(said)
-        if blocks.startswith('{"states":'):
-            # Windows of time alone.
-            said = ""
-        elif read is None:
+        And by account the blocks that were charged.
+        """
+        rolling: dict[AccountStanding, RollingState] = {}
+        sets: dict[AccountStanding, dict[int, BlockSet]] = {}
+        for blocks, group, charge in zip(column, groups, charges, strict=True):
+            counted = group.counted
+            if blocks is None and not counted:
+                continue
+            if blocks is None or not counted:
+                return None, {}
+            # As written by `blocks_json`: hashes come last, and each is as long.
+            begins = blocks[: -group.hashes]
+            read = self._reading(begins)
+            hashes = []
+            for account, window in counted:
+                charged = read if window is None else window
+                if charged is None:
+                    return None, {}
+                state = rolling.get(account)
+                if state is None:
+                    state = rolling[account] = self._rolling_of(account)
+                    sets[account] = {}
+                state.charge(charged, charge)
+                sets[account][id(charged)] = charged
+                hashes.append(f'{account.name}:"{digest(state.text())}"')
+            if blocks != f'{begins}"states":{{{",".join(hashes)}}}}}':
+                return None, {}
+        states = {account: state.state() for account, state in rolling.items()}
+        for account, state in rolling.items():
+            self._rolling[account] = states[account], state
+        return states, {account: _together(held.values()) for account, held in sets.items()}
+
+    def _rolling_of(self, account: AccountStanding) -> RollingState:
+        """What its blocks have spent, with the text that was kept if it is still of that."""
+        assert account.state is not None
+        state, rolling = self._rolling.get(account, (None, None))
+        if rolling is None or state is not account.state:
+            return RollingState(account.state)
+        return rolling
+
+    def _reading(self, begins: str) -> BlockSet | None:
+        """Which blocks the column ``blocks`` says are read, from what stands before its hashes."""
+        read = self._read.get(begins)
+        if read is None and begins != "{":
             try:
-                read = BlockSet.from_dict(json.loads(said + "}")["read"])
+                read = BlockSet.from_dict(json.loads(begins.removesuffix(",") + "}")["read"])
             except (DitherError, *UNREADABLE):
-                return None, None
-            if len(said) <= _SHORT:
+                return None
+            if len(begins) <= _SHORT:
+                # What is read is seldom read once alone.
                 if len(self._read) >= _REMEMBERED:
                     self._read.clear()
-                self._read[said] = read
-        states: list[BlockState | None] = []
-        hashes = []
-        for account in accounts:
-            caps, each = account.caps, account.each
-            if account.state is None or not isinstance(caps, BlockBudget):
-                states.append(None)
-                continue
-            charged = self._window(caps) if by_clock(caps) else read
-            if charged is None or each is None:
-                return None, None
-            state, after = account.state.plus(charged, charge)
-            for total in after:
-                if not within(each, total):
-                    return None, None
-            states.append(state)
-            hashes.append(f'{account.name}:"{digest(state.text())}"')
-        begins = f"{said}," if said else "{"
-        expected = f'{begins}"states":{{{",".join(hashes)}}}}}'
-        return (read, states) if blocks == expected and hashes else (None, None)
+                self._read[begins] = read
+        return read
+
+
+def _amounts(columns: Columns) -> list[Units]:
+    """What each row charges.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Its columns hold something that the ledger never writes.
+    """
+    said = list(zip(*[columns[place] for place in AMOUNTS_AT], strict=True))
+    if said.count(said[0]) == len(said):
+        return [units_of(said[0])] * len(said)
+    units = {amounts: units_of(amounts) for amounts in set(said)}
+    return [units[amounts] for amounts in said]
+
+
+def _totals(
+    groups: Sequence[ExpectedGroup], said: Mapping[AccountStanding, Sequence[str]]
+) -> Iterator[str]:
+    """The column ``totals``, from the parts of accounts in the order in which they are charged."""
+    if len(set(groups)) == 1:
+        for parts in zip(*said.values(), strict=True):
+            yield f"{{{','.join(parts)}}}"
+        return
+    parts_of = {account: iter(parts) for account, parts in said.items()}
+    for group in groups:
+        yield f"{{{','.join([next(parts_of[account]) for account in group.accounts])}}}"
+
+
+def _together(sets: Collection[BlockSet]) -> BlockSet:
+    """All blocks of some sets."""
+    ranges = tuple([held for blocks in sets for held in blocks.ranges])
+    return BlockSet(ranges, frozenset().union(*[blocks.named for blocks in sets]))

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from json.encoder import encode_basestring_ascii
-from operator import itemgetter
 from typing import Any
 
 from dither.errors import ArgumentError
 from dither.ledger._entries import (
+    DOMAINS,
     FORMAT,
     HASHED,
+    INFINITE,
     TEMPLATES,
     Amounts,
     Record,
     digest,
-    hash_of,
     written,
 )
 from dither.ledger._states import Units, charge_of
 
 __all__ = [
     "AMOUNTS",
+    "AMOUNTS_AT",
     "BLOCKS",
     "BUDGET",
     "COLUMNS",
@@ -35,9 +37,10 @@ __all__ = [
     "TABLES",
     "TIME",
     "TOTALS",
-    "charged",
+    "AccountIndex",
     "dict_of",
     "hashed",
+    "hashed_together",
     "of_amounts",
     "record_of",
     "units_of",
@@ -46,71 +49,89 @@ __all__ = [
 COLUMNS = (*HASHED[FORMAT], "hash", "answer", "signature")
 """The columns of a row as `Walk.step` takes them: those that are hashed first."""
 
+
+@dataclass(frozen=True, slots=True)
+class AccountIndex:
+    """What the index of accounts has for some entries.
+
+    Parameters
+    ----------
+    names : mapping of int to tuple of str
+        By entry: the accounts that it touches.
+    sets : mapping of int to set of str
+        By entry: those of them whose caps it sets.
+    """
+
+    names: Mapping[int, tuple[str, ...]]
+    sets: Mapping[int, set[str]]
+
+    def of(self, number: int) -> dict[str, bool]:
+        """By account that an entry touches: whether it sets its caps."""
+        sets = self.sets.get(number, ())
+        return {name: name in sets for name in self.names.get(number, ())}
+
+
 _AT = {name: place for place, name in enumerate(COLUMNS)}
-_HASHED = len(HASHED[FORMAT])
+_PLACES = {form: [_AT[name] for name in names] for form, names in HASHED.items()}
 
 TIME, BLOCKS = _AT["time"], _AT["blocks"]
 NUMBER, KIND, PREVIOUS, HASH = (_AT[name] for name in ("number", "kind", "previous", "hash"))
 SIGNATURE, TABLES, TOTALS = (_AT[name] for name in ("signature", "tables", "totals"))
 BUDGET, PROMISE = (_AT[name] for name in ("budget", "promise"))
 AMOUNTS = ("epsilon", "delta", "rho", "rho_delta")
+AMOUNTS_AT = tuple(_AT[name] for name in AMOUNTS)
 _ANSWER, _DIGEST = _AT["answer"], _AT["answer_digest"]
 
 
 def hashed(row: Sequence[Any], form: int) -> bool:
     """Whether a row agrees with its own hash, the answer's text included."""
+    return hashed_together([(held,) for held in row], form)
+
+
+def hashed_together(columns: Sequence[Sequence[Any]], form: int) -> bool:
+    """Whether rows agree with their own hashes, the texts of answers included.
+
+    Parameters
+    ----------
+    columns : sequence of sequence
+        ``COLUMNS`` of all of them: of each, its value in every row.
+    form : int
+        The format of the rows.
+    """
+    count = len(columns[NUMBER])
+    if form != FORMAT and any(columns[place].count(None) != count for place in (BLOCKS, SIGNATURE)):
+        return False
+    constant: list[str] = []
+    varying: list[Sequence[str]] = []
     try:
-        if row[KIND] == "charge" and form == FORMAT:
-            text = _charge_text(row)
-            if text is not None:
-                return bool(hash_of(text) == row[HASH])
-        columns = [
-            encode_basestring_ascii(held)
-            if held.__class__ is str
-            else "null"
-            if held is None
-            else written(held)
-            for held in row[:_HASHED]
-        ]
-        if form != FORMAT:
-            if row[BLOCKS] is not None or row[SIGNATURE] is not None:
-                return False
-            del columns[BLOCKS]
-        answer = row[_ANSWER]
-        return hash_of(TEMPLATES[form] % tuple(columns), form) == row[HASH] and (
-            row[_DIGEST] is None if answer is None else digest(answer) == row[_DIGEST]
-        )
+        for place in _PLACES[form]:
+            column = columns[place]
+            one = column[0]
+            if (one is None or one.__class__ is str) and column.count(one) == count:
+                constant.append(written(one).replace("%", "%%"))
+            else:
+                constant.append("%s")
+                varying.append(_written(column))
+        text = DOMAINS[form].decode() + TEMPLATES[form] % tuple(constant)
+        rows = zip(*varying, strict=True) if varying else [()] * count
+        hashes = [sha256((text % row).encode()).hexdigest() for row in rows]
+        if hashes != list(columns[HASH]):
+            return False
+        answers, digests = columns[_ANSWER], columns[_DIGEST]
+        if answers.count(None) == count:
+            return digests.count(None) == count
+        return digests == tuple(None if held is None else digest(held) for held in answers)
     except (ArgumentError, AttributeError, TypeError, UnicodeEncodeError):
         return False
 
 
-# Of a charge it is known what is text, and what is empty.
-_EMPTY = ("answer_digest", "answers", "budget")
-_empty = itemgetter(*(_AT[name] for name in (*_EMPTY, "answer")))
-_texts = itemgetter(
-    *(_AT[name] for name in HASHED[FORMAT] if name not in (*_EMPTY, "blocks", "number"))
-)
-_CHARGE = (
-    "{"
-    + ",".join(f'"{name}":{"null" if name in _EMPTY else "%s"}' for name in HASHED[FORMAT])
-    + "}"
-)
-_BEFORE_NUMBER = sum(name < "number" for name in HASHED[FORMAT]) - sum(
-    name < "number" for name in (*_EMPTY, "blocks")
-)
-
-
-def _charge_text(row: Sequence[Any]) -> str | None:
-    """What a charge's hash covers, as ``Record.covered`` says it; ``None`` of an unusual one."""
-    number, blocks = row[NUMBER], row[BLOCKS]
-    if _empty(row) != (None, None, None, None) or number.__class__ is not int:
-        return None
+def _written(column: Sequence[Any]) -> list[str]:
+    """Values of a column in canonical JSON."""
     try:
-        texts = [*map(encode_basestring_ascii, _texts(row))]
-        said = "null" if blocks is None else encode_basestring_ascii(blocks)
+        return list(map(encode_basestring_ascii, column))
     except TypeError:
-        return None
-    return _CHARGE % (said, *texts[:_BEFORE_NUMBER], number, *texts[_BEFORE_NUMBER:])
+        # Not all of them are texts.
+        return list(map(str if set(map(type, column)) == {int} else written, column))
 
 
 def record_of(row: Sequence[Any]) -> Record:
@@ -118,22 +139,10 @@ def record_of(row: Sequence[Any]) -> Record:
     return Record(**dict(zip(COLUMNS, row, strict=True)))
 
 
-_amounts = itemgetter(*(_AT[name] for name in AMOUNTS))
-
-
-def charged(row: Sequence[Any]) -> Units:
-    """What a row charges.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Its columns hold something else than whole numbers.
-    """
-    return units_of(_amounts(row))
-
-
 def units_of(amounts: Sequence[Any]) -> Units:
     """The amounts of a row, of which each is a whole number as text or ``"infinite"``.
+
+    None is negative: what was spent never becomes less.
 
     Raises
     ------
@@ -142,11 +151,18 @@ def units_of(amounts: Sequence[Any]) -> Units:
     """
     epsilon, delta, rho, rho_delta = amounts
     return (
-        None if epsilon == "infinite" else int(epsilon),
-        int(delta),
-        None if rho == "infinite" else int(rho),
-        int(rho_delta),
+        None if epsilon == INFINITE else _whole(epsilon),
+        _whole(delta),
+        None if rho == INFINITE else _whole(rho),
+        _whole(rho_delta),
     )
+
+
+def _whole(text: Any) -> int:
+    number = int(text)
+    if number < 0 or str(number) != text:
+        raise ValueError("an amount that the ledger never writes")
+    return number
 
 
 def dict_of(spent: Units) -> dict[str, str]:

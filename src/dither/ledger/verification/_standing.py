@@ -58,15 +58,6 @@ class AccountStanding:
         self.written: int | None = None
         """The last entry that says what its blocks have spent."""
 
-    def text(self, spent: Units) -> str:
-        """Its part of the column ``totals``."""
-        epsilon = "infinite" if spent[0] is None else spent[0]
-        rho = "infinite" if spent[2] is None else spent[2]
-        return (
-            f'{self.name}:{{"delta":"{spent[1]}","epsilon":"{epsilon}","rho":"{rho}",'
-            f'"rho_delta":"{spent[3]}"}}'
-        )
-
 
 class Standing:
     """The state of a verification between two entries.

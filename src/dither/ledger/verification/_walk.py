@@ -52,6 +52,7 @@ from dither.ledger.verification._rows import (
     KIND,
     NUMBER,
     PREVIOUS,
+    AccountIndex,
     dict_of,
     hashed,
     of_amounts,
@@ -64,6 +65,10 @@ __all__ = ["Walk"]
 KINDS = ("genesis", "account", "amend", "charge", "answer", "owner", "upgrade", "reserve")
 
 
+_MOST = 512
+"""So many entries are compared at once."""
+
+
 class Walk(Expectation):
     """The state of a verification between two entries.
 
@@ -73,25 +78,46 @@ class Walk(Expectation):
         The format of the ledger.
     """
 
-    def step(
-        self, row: Sequence[Any], index: Mapping[str, bool], diagnosis: Callable[[Record], str]
+    def along(
+        self,
+        rows: Sequence[Sequence[Any]],
+        index: AccountIndex,
+        diagnosis: Callable[[Record], str],
     ) -> None:
-        """Check the next entry.
+        """Check the next entries: many at once, and one by one where they are not as expected.
 
         Parameters
         ----------
-        row : sequence
-            Its ``COLUMNS``.
-        index : mapping of str to bool
-            The accounts that the index has for it, and whether it sets their caps.
+        rows : sequence of sequence
+            The ``COLUMNS`` of each.
+        index : AccountIndex
+            What it has for them.
         diagnosis : callable
             What became of an entry that does not agree with its own hash.
 
         Raises
         ------
         Bad
-            It is not what it must be.
+            One is not what it must be; all before it are good.
         """
+        at, most = 0, _MOST
+        while at < len(rows):
+            together = rows[at : at + most]
+            alike = self._alike(together)
+            if alike and self._expected(together[:alike], index):
+                at += alike
+                most = min(2 * most, _MOST)
+            elif alike > 1:
+                # Half as many, until what is not as expected stands alone.
+                most = alike // 2
+            else:
+                self._step(rows[at], index.of(self.count), diagnosis)
+                at += 1
+
+    def _step(
+        self, row: Sequence[Any], index: Mapping[str, bool], diagnosis: Callable[[Record], str]
+    ) -> None:
+        """Check the next entry by itself and in full."""
         number = row[NUMBER]
         if number != self.count:
             raise Bad(self.count, "removed")
@@ -102,8 +128,7 @@ class Walk(Expectation):
         if row[PREVIOUS] != self.hash:
             # It is as it was written, and it vouches for another entry before it.
             raise Bad(max(self.count - 1, 0), "changed, and its hash made anew")
-        if not self._expected(row, index):
-            self._look(record_of(row), index)
+        self._look(record_of(row), index)
         self.count += 1
         self.hash = row[HASH]
 
@@ -141,8 +166,6 @@ class Walk(Expectation):
         if record.time < self.time:
             raise Bad(self.count, "it is dated before an entry that stands before it")
         self.time = record.time
-        self._windows.clear()
-        self._unlocked.clear()
         lapsed = [name for name, caps in self.reservations.items() if caps.until <= record.time]
         for name in lapsed:
             del self.reservations[name]
@@ -270,7 +293,6 @@ class Walk(Expectation):
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
         account.each = limits(caps.each) if isinstance(caps, BlockBudget | QuestionQuota) else None
-        self._unlocked.pop(account.name, None)
         if opens:
             account.opened = record.time
         if (record.kind == "reserve") != isinstance(caps, ReservedQuota):

@@ -1,0 +1,227 @@
+"""What blocks have spent, charge by charge, and its text: only what a charge moves is said anew.
+
+Of an account with sixty blocks most charges move one amount of sixty. The state after each is
+hashed as a text of all, so the other fifty-nine are kept as text, and numbered anew only where an
+amount comes or goes that other blocks have too.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+
+from dither.blocks._sets import BlockSet, Range
+from dither.ledger._states import (
+    FEW,
+    BlockState,
+    Units,
+    added,
+    numbers,
+    said_bounds,
+    said_each,
+    said_one,
+    share,
+)
+
+__all__ = ["RollingState"]
+
+_BYTE = 256
+_BYTES = bytes(range(_BYTE))
+
+
+class RollingState:
+    """A `BlockState` that charges change in place.
+
+    Parameters
+    ----------
+    state : BlockState
+        What it begins as.
+    """
+
+    __slots__ = (
+        "_amounts",
+        "_bounds",
+        "_coded",
+        "_codes",
+        "_found",
+        "_free",
+        "_named",
+        "_order",
+        "_said",
+        "_said_named",
+        "_spent",
+        "_starts",
+        "_which",
+    )
+
+    def __init__(self, state: BlockState) -> None:
+        self._begin(state)
+
+    def _begin(self, state: BlockState) -> None:
+        self._bounds = state.bounds
+        self._starts = said_bounds(state.bounds)
+        self._found: dict[Range, tuple[int, int]] = {}
+        """By range that was charged: its stretches."""
+        self._named = {name: state.named[name] for name in sorted(state.named)}
+        self._spent = list(state.spent)
+        self._said_named = ""
+        self._code([*(state.said or said_each(state.spent)), *said_each([*self._named.values()])])
+
+    def _code(self, texts: list[str]) -> None:
+        """Give each text of an amount a number that it keeps, whatever comes before it."""
+        self._coded = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+        self._said = list(self._coded)
+        """By code: its text."""
+        self._free: list[int] = []
+        """Codes of texts that are gone."""
+        codes = [self._coded[text] for text in texts]
+        # Codes are looked for among themselves, which is quick in bytes.
+        few = len(self._said) <= _BYTE
+        self._codes: bytearray | list[int] = bytearray(codes) if few else codes
+        """Of what each stretch has spent, and then each name."""
+        self._ordered()
+
+    def _ordered(self) -> None:
+        order = dict.fromkeys(self._codes)
+        few = isinstance(self._codes, bytearray)
+        self._order: bytearray | list[int] = bytearray(order) if few else list(order)
+        """The codes in the order in which blocks have them first."""
+        self._amounts = self._which = ""
+        """What the text says of them; empty where that is not known."""
+
+    def state(self) -> BlockState:
+        """What it has become."""
+        said = tuple([self._said[code] for code in self._codes[: len(self._spent)]])
+        return BlockState(self._bounds, tuple(self._spent), dict(self._named), said)
+
+    def charge(self, blocks: BlockSet, charge: Units) -> None:
+        """Charge every block of a set, as `BlockState.plus` does."""
+        if len(blocks.ranges) > FEW or blocks.named:
+            self._begin(self.state().plus(blocks, charge)[0])
+            return
+        each = share(charge, blocks) if blocks.parallel else charge
+        for held in blocks.ranges:
+            if not self._grown(held, each):
+                self._begin(self.state().plus(BlockSet((held,)), each)[0])
+
+    def _grown(self, held: Range, charge: Units) -> bool:
+        """Charge a range, if it is of whole stretches that stay apart from those beside it."""
+        if charge[0] is None or charge[2] is None:
+            # What is infinite may become alike within the range.
+            return False
+        place = self._found.get(held)
+        if place is None:
+            place = self._found[held] = self._stretches(held)
+        first, end = place
+        spent = self._spent
+        grown = [added(units, charge) for units in spent[first:end]]
+        if (
+            not grown
+            or (first and spent[first - 1] == grown[0])
+            or (end < len(spent) and spent[end] == grown[-1])
+        ):
+            return False
+        spent[first:end] = grown
+        if len(grown) == 1:
+            self._move(first, said_one(grown[0]))
+        else:
+            texts = [self._said[code] for code in self._codes]
+            texts[first:end] = said_each(grown)
+            self._code(texts)
+        return True
+
+    def _stretches(self, held: Range) -> tuple[int, int]:
+        """The first of the stretches that a range is, and the first after it; none if it is not."""
+        low, high = held
+        bounds = self._bounds
+        first, end = 0, len(self._spent)
+        if low is not None:
+            first = bisect_left(bounds, low) + 1
+            if first > len(bounds) or bounds[first - 1] != low:
+                return 0, 0
+        if high is not None:
+            end = bisect_left(bounds, high + 1) + 1
+            if end > len(bounds) or bounds[end - 1] != high + 1:
+                return 0, 0
+        return first, end
+
+    def _move(self, at: int, text: str) -> None:
+        """Let one stretch have spent another amount."""
+        codes, coded, said = self._codes, self._coded, self._said
+        before = codes[at]
+        code = coded.get(text)
+        if code is None and codes.count(before) == 1:
+            # Nobody else had the old one, and nobody has the new one: it takes its place.
+            del coded[said[before]]
+            coded[text] = before
+            said[before] = text
+            self._amounts = ""
+            return
+        if code is None:
+            if self._free:
+                code = self._free.pop()
+                said[code] = text
+            else:
+                code = len(said)
+                said.append(text)
+                if code == _BYTE:
+                    self._codes = list(codes)
+                    self._ordered()
+            coded[text] = code
+        self._set(at, code)
+        if before not in self._codes:
+            del coded[said[before]]
+            self._free.append(before)
+
+    def _set(self, at: int, code: int) -> None:
+        """Let one stretch have another code, and keep the order as far as it stays."""
+        codes, order = self._codes, self._order
+        self._which = ""
+        if isinstance(codes, list) or isinstance(order, list):
+            codes[at] = code
+            self._ordered()
+            return
+        first = codes.find
+        before = codes[at]
+        moved = [before] if first(before) == at else []
+        codes[at] = code
+        if code != before and first(code) == at:
+            moved.append(code)
+        for one in moved:
+            if one in order:
+                order.remove(one)
+        for one in moved:
+            if one in codes:
+                order.insert(bisect_left(order, first(one), key=first), one)
+            self._amounts = ""
+
+    def text(self) -> str:
+        """The text of what it has become: `BlockState.text`."""
+        if not self._which:
+            self._number()
+        if not self._amounts:
+            said = self._said
+            self._amounts = ",".join([said[code] for code in self._order])
+        return (
+            f'{{"amounts":[{self._amounts}],"named":{{{self._said_named}}},'
+            f'"starts":[{self._starts}],"which":[{self._which}]}}'
+        )
+
+    def _number(self) -> None:
+        """Say which amounts blocks have, by their places in the order."""
+        codes, order = self._codes, self._order
+        known = numbers(len(order))
+        if isinstance(codes, bytearray) and isinstance(order, bytearray):
+            which = [
+                known[place]
+                for place in codes.translate(bytes.maketrans(order, _BYTES[: len(order)]))
+            ]
+        else:
+            places = dict(zip(order, known, strict=True))
+            which = [places[code] for code in codes]
+        if self._named:
+            stretches = len(self._spent)
+            said = zip(self._named, which[stretches:], strict=True)
+            self._said_named = ",".join([f"{json.dumps(name)}:{place}" for name, place in said])
+            del which[stretches:]
+        self._which = ",".join(which)
