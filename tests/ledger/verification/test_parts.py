@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 import sqlite3
 import subprocess
@@ -20,22 +19,20 @@ from dither.accounting import BudgetFilter
 from dither.blocks._calendar import Calendar
 from dither.blocks._sets import BlockSet
 from dither.ledger import BlockBudget, Ledger
-from dither.ledger._entries import Record
 from dither.ledger._signing import OwnerKey
 from dither.ledger.quotas._caps import QuestionQuota, UnlockedQuota, WindowQuota
-from dither.ledger.stores._opening import opened_store
-from dither.ledger.stores._sqlite import TRIGGERS
 from dither.ledger.stores._store import Store, format_of
 from dither.ledger.verification import _helpers as helpers
 from dither.ledger.verification import _verify
 from dither.ledger.verification._batches import onward
-from dither.ledger.verification._seams import NoSeam, seam
+from dither.ledger.verification._seams import seam
 from dither.ledger.verification._verify import Verification
 from dither.ledger.verification._walk import Walk
 from dither.privacy import Charge, Promise
 from ledger.clocks import ledgers_clock
 from ledger.earlier import earlier
 from ledger.stores import COLUMNS, only_files
+from ledger.walking import Inline, InParts, Raw, in_parts_of
 
 PATIENT = Promise("patient")
 WIDE = BudgetFilter(Fraction(1000), Fraction(1, 1000))
@@ -44,8 +41,6 @@ TENTH = Charge.pure(Fraction(1, 10), PATIENT)
 MONTHS = BlockBudget(Calendar(every="month"), CAPS, WIDE)
 NOW = datetime(2026, 3, 4, 5, tzinfo=UTC)
 BATCH = 4
-
-InParts = Callable[..., Verification]
 
 
 def fill(book: Ledger, clock: list[datetime]) -> None:
@@ -112,42 +107,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, int]:
             return path.read_bytes(), len(book.entries())
 
 
-class Inline:
-    """A part that is walked at once, in this process; what it says goes through a pickle."""
-
-    replies: list[helpers.Reply | None]
-
-    def __init__(self, _: Store, part: helpers.Part) -> None:
-        self.start, self.stop = part.start, part.stop
-        # From its own store: the one that is verified is in a transaction.
-        store = opened_store(part.place, False, part.timeout)
-        said = helpers.walked(store, pickle.loads(pickle.dumps(part)), lambda done: None)
-        self._reply: helpers.Reply | None = pickle.loads(pickle.dumps(said))
-        self.replies.append(self._reply)
-
-    def reply(self, told: Callable[[int], None]) -> helpers.Reply | None:
-        """What it came to."""
-        told(self.stop)
-        return self._reply
-
-    def end(self) -> None:
-        """It has ended."""
-
-
 @pytest.fixture
 def in_parts() -> InParts:
-    """Verify in parts of a few entries; the replies of the last are in ``Inline.replies``."""
-
-    def verify(path: Path, processes: int = 4) -> Verification:
-        Inline.replies = []
-        with pytest.MonkeyPatch.context() as patch, Ledger.open(path) as book:
-            patch.setattr(_verify, "BATCH", BATCH)
-            patch.setattr(helpers, "LEAST", 0)
-            patch.setattr(helpers, "_processors", lambda: processes)
-            patch.setattr(helpers, "begun", Inline)
-            return book.verify()
-
-    return verify
+    """Verify in parts of a few entries."""
+    return in_parts_of(BATCH)
 
 
 def at_once(path: Path) -> Verification:
@@ -208,23 +171,66 @@ def same_at_every_entry(book: Ledger) -> None:
         assert seam(book._store, number).compared() == walk.compared(), number
 
 
-def test_blocks_that_are_counted_anew_are_walked_from_the_start(
-    tmp_path: Path, in_parts: InParts
+def amended(book: Ledger, spent_before: int) -> None:
+    """A ledger of an account whose blocks became others twice, and were none for a while."""
+    weeks = BlockBudget(Calendar(every="week"), CAPS, WIDE)
+    charges = 0
+
+    def charge(times: int, *names: str, blocks: bool = True) -> None:
+        nonlocal charges
+        for number in range(charges, charges + times):
+            book.charge(
+                names,
+                TENTH,
+                token=f"{number}",
+                request="ab" * 32,
+                note={},
+                blocks=BlockSet.of_range(24_000, 24_000 + number) if blocks else None,
+                tables={f"visits {number // 5}": "column patient_id"},
+            )
+        charges += times
+
+    book.ensure_account("visits", CAPS, PATIENT)
+    book.ensure_account("months", MONTHS, PATIENT)
+    charge(spent_before, "visits", blocks=False)
+    book.amend("visits", MONTHS, "by month from now on")
+    charge(8, "visits", "months")
+    book.amend("visits", weeks, "by week from now on")
+    charge(4, "visits")
+    book.amend("visits", BlockBudget(Calendar(every="week"), WIDE, WIDE), "more")
+    charge(4, "visits")
+    book.amend("visits", WIDE, "no blocks for a while")
+    charge(4, "visits", blocks=False)
+    charge(2, "months")
+    book.amend("visits", weeks, "by week again")
+    charge(4, "visits", "months")
+
+
+@pytest.mark.parametrize("spent_before", [0, 3])
+def test_blocks_that_are_counted_anew_are_walked_in_parts(
+    tmp_path: Path, in_parts: InParts, spent_before: int
 ) -> None:
-    """Where an account's blocks became others no claim is read, and the verdict is the same."""
+    """Where an account's blocks became others, or none for a while: what was carried is claimed."""
     path = tmp_path / "a.ledger"
     with Ledger.open(path) as book:
-        book.ensure_account("visits", CAPS, PATIENT)
-        book.amend("visits", MONTHS, "by month from now on")
-        for number in range(20):
-            blocks = BlockSet.of_range(24_000, 24_000 + number)
-            book.charge(
-                ["visits"], TENTH, token=f"{number}", request="ab" * 32, note={}, blocks=blocks
-            )
-        with pytest.raises(NoSeam):
-            seam(book._store, 12)
-    found = in_parts(path, 2)
-    assert (found.ok, found.entries, Inline.replies) == (True, 23, [None])
+        amended(book, spent_before)
+        same_at_every_entry(book)
+        count = len(book.entries())
+    found = in_parts(path, 3)
+    assert (found.ok, found.entries) == (True, count)
+    assert all(reply is not None and reply.bad is None for reply in Inline.replies)
+    assert len(Inline.replies) == 2
+
+
+def test_faults_planted_where_blocks_became_others_get_one_verdict(
+    tmp_path: Path, in_parts: InParts
+) -> None:
+    """In parts and at once."""
+    path = tmp_path / "whole.ledger"
+    with Ledger.open(path) as book:
+        amended(book, 3)
+        whole = path.read_bytes(), len(book.entries())
+    assert agree_on_planted_faults(3, 12, whole, tmp_path, in_parts) > 3
 
 
 def starts(count: int) -> list[int]:
@@ -232,41 +238,6 @@ def starts(count: int) -> list[int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(helpers, "LEAST", 0)
         return [start for start, _ in helpers.parts(count, BATCH, 3)]
-
-
-class Raw:
-    """The tables of a file without their triggers, as somebody has them who hides what they did."""
-
-    def __init__(self, path: Path) -> None:
-        self.to = sqlite3.connect(path, isolation_level=None)
-        self.to.execute("PRAGMA synchronous = OFF")
-        self.to.execute("BEGIN")
-        for name in TRIGGERS:
-            self.to.execute(f"DROP TRIGGER {name}")
-
-    def record(self, number: int) -> Record:
-        """An entry as it is stored."""
-        query = f"SELECT {', '.join(COLUMNS)} FROM entries WHERE number = ?"
-        return Record(*self.to.execute(query, (number,)).fetchone())
-
-    def chained(self, first: int) -> None:
-        """Make all hashes anew from an entry on, and the head."""
-        (count,) = self.to.execute("SELECT count FROM head").fetchone()
-        for number in range(first, count):
-            if number:
-                before = self.record(number - 1).hash
-                values = (before, number)
-                self.to.execute("UPDATE entries SET previous = ? WHERE number = ?", values)
-            values = (self.record(number).computed_hash(), number)
-            self.to.execute("UPDATE entries SET hash = ? WHERE number = ?", values)
-        self.to.execute("UPDATE head SET hash = ?", (self.record(count - 1).hash,))
-
-    def close(self) -> None:
-        """Put the triggers back."""
-        for text in TRIGGERS.values():
-            self.to.execute(text)
-        self.to.execute("COMMIT")
-        self.to.close()
 
 
 def altered(raw: Raw, number: int) -> None:

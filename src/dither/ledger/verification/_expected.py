@@ -32,6 +32,7 @@ from dither.ledger.verification._rows import (
     BUDGET,
     HASH,
     KIND,
+    NOTE,
     NUMBER,
     PREVIOUS,
     PROMISE,
@@ -180,10 +181,12 @@ class Expectation(Standing):
             for number, row in enumerate(rows, first):
                 if row[KIND] == "charge":
                     chosen.append(row)
-                elif row[TOTALS] != "{}" or row[BLOCKS] is not None or number in index.names:
+                elif not _plain(row) or number in index.names:
                     return False
             charges = list(zip(*chosen, strict=True))
             numbers = charges[NUMBER] if chosen else ()
+        if not all(map(_readable, set(columns[NOTE]))):
+            return False
         changes = self._charged(charges, numbers, index) if numbers else []
         if changes is None or not hashed_together(columns, self.at):
             # What was rolled on was not what the chain says.
@@ -383,6 +386,19 @@ class Expectation(Standing):
                     self._read.clear()
                 self._read[begins] = read
         return read
+
+
+def _plain(row: Sequence[Any]) -> bool:
+    """Whether an answer charges nothing and promises nothing."""
+    return row[TOTALS] == "{}" and row[BLOCKS] is None and row[PROMISE] is None
+
+
+def _readable(note: Any) -> bool:
+    try:
+        json.loads(note)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _amounts(columns: Columns) -> list[Units]:

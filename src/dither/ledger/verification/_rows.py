@@ -30,6 +30,7 @@ __all__ = [
     "COLUMNS",
     "HASH",
     "KIND",
+    "NOTE",
     "NUMBER",
     "PREVIOUS",
     "PROMISE",
@@ -74,7 +75,7 @@ class AccountIndex:
 _AT = {name: place for place, name in enumerate(COLUMNS)}
 _PLACES = {form: [_AT[name] for name in names] for form, names in HASHED.items()}
 
-TIME, BLOCKS = _AT["time"], _AT["blocks"]
+TIME, BLOCKS, NOTE = _AT["time"], _AT["blocks"], _AT["note"]
 NUMBER, KIND, PREVIOUS, HASH = (_AT[name] for name in ("number", "kind", "previous", "hash"))
 SIGNATURE, TABLES, TOTALS = (_AT[name] for name in ("signature", "tables", "totals"))
 BUDGET, PROMISE = (_AT[name] for name in ("budget", "promise"))

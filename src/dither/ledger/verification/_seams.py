@@ -6,8 +6,10 @@ is believed: it counts only where the walk of all before came to the very same.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,10 +17,11 @@ from typing import Any
 from sqlalchemy import Connection, case, func, select
 
 from dither.blocks._sets import BlockSet
-from dither.ledger._accounts import read_budget
-from dither.ledger._block_budget import BlockBudget, limits
+from dither.ledger._accounts import AccountState, read_budget
+from dither.ledger._block_budget import BlockBudget, Budget, limits
+from dither.ledger._changes import carried
 from dither.ledger._entries import FORMAT, Record, promise_of, tables_of
-from dither.ledger._states import NO_SPENDING, Units, share
+from dither.ledger._states import NO_SPENDING, BlockState, Units, charge_of, share
 from dither.ledger.quotas._caps import QuestionQuota, ReservedQuota, by_clock, current
 from dither.ledger.stores._store import Store, columns_of, entries, format_of, touches
 from dither.ledger.verification._rows import AMOUNTS, of_amounts, units_of
@@ -54,22 +57,19 @@ def seam(store: Store, at: int) -> Walk:
     Raises
     ------
     NoSeam
-        An account's blocks were not counted in one way from its first entry on.
+        The ledger is of an earlier format, or the entries claim what no ledger writes.
     Bad, DitherError, LookupError, TypeError, ValueError
         The entries hold something that the ledger never writes.
     """
     with store.read() as connection:
-        walk = _sketched(connection, at)
-    for account in walk.accounts.values():
-        if isinstance(account.caps, BlockBudget):
-            account.state = NO_SPENDING
-    if any(account.state is not None for account in walk.accounts.values()):
-        _charge_blocks(walk, store, at)
+        walk, since = _sketched(connection, at)
+    if since:
+        _charge_blocks(walk, since, store, at)
     return walk
 
 
-def _sketched(connection: Connection, at: int) -> Walk:
-    """All but what blocks have spent."""
+def _sketched(connection: Connection, at: int) -> tuple[Walk, dict[str, int]]:
+    """All but what blocks have spent, and by account the entry from which on they are counted."""
     number = entries.c["number"]
     walk = Walk(format_of(connection))
     last = _records(connection, [at - 1])[at - 1]
@@ -85,8 +85,7 @@ def _sketched(connection: Connection, at: int) -> Walk:
         named = _records(connection, list(connection.execute(owners.order_by(number)).scalars()))
         for record in named.values():
             walk.name_owner(record)
-    _open_accounts(walk, connection, at)
-    return walk
+    return walk, _open_accounts(walk, connection, at)
 
 
 def _begun(connection: Connection, at: int) -> Record:
@@ -99,8 +98,11 @@ def _begun(connection: Connection, at: int) -> Record:
     return _records(connection, [found])[found]
 
 
-def _open_accounts(walk: Walk, connection: Connection, at: int) -> None:
-    """Every account that was opened before, in the order in which they were."""
+def _open_accounts(walk: Walk, connection: Connection, at: int) -> dict[str, int]:
+    """Every account that was opened before, in the order in which they were.
+
+    And of those with blocks the entry from which on these are counted.
+    """
     account, entry = touches.c["account"], touches.c["entry"]
     sets = touches.c["sets_budget"].is_(True)
     capped = select(account, entry).where(sets & (entry < at)).order_by(entry)
@@ -118,13 +120,13 @@ def _open_accounts(walk: Walk, connection: Connection, at: int) -> None:
     numbers = {number for held in setters.values() for number in held}
     numbers.update(number for number, _ in newest.values())
     records = _records(connection, sorted(numbers))
+    since = {}
     for name, (first, *more) in setters.items():
         number, setter = newest[name]
         last = records[number]
         opened = AccountStanding(name)
         caps = [read_budget(_capped(records[place])) for place in (first, *more)]
         opened.budget, opened.caps = records[setter].budget, caps[-1]
-        _counted_alike(caps)
         each = isinstance(opened.caps, BlockBudget | QuestionQuota)
         opened.each = limits(opened.caps.each) if each else None  # type: ignore[union-attr]
         opened.opened = records[first].time
@@ -133,9 +135,15 @@ def _open_accounts(walk: Walk, connection: Connection, at: int) -> None:
         opened.charged = number if last.kind == "charge" else None
         if isinstance(opened.caps, BlockBudget):
             opened.written = number
+            begun = records[_counted_from(caps, (first, *more))]
+            since[name] = begun.number
+            opened.state = (
+                _begun_with(name, begun, opened.caps) if begun.number != first else NO_SPENDING
+            )
         if isinstance(caps[0], ReservedQuota) and caps[0].until > walk.time:
             walk.reservations[name] = caps[0]
         walk.accounts[name] = opened
+    return since
 
 
 def _capped(record: Record) -> str:
@@ -144,54 +152,75 @@ def _capped(record: Record) -> str:
     return record.budget
 
 
-def _counted_alike(caps: Sequence[Any]) -> None:
-    """See that an account's blocks were counted in one way from its first entry on."""
-    counted = {
-        json.dumps(held.calendar.to_dict(), sort_keys=True)
-        if isinstance(held, BlockBudget)
-        else None
-        for held in caps
-    }
-    if len(counted) > 1:
+def _counted_from(caps: Sequence[Budget], numbers: Sequence[int]) -> int:
+    """The number of the last entry that made other blocks of an account, or opened it."""
+    found = numbers[0]
+    before = None
+    for held, number in zip(caps, numbers, strict=True):
+        now = held.calendar.to_dict() if isinstance(held, BlockBudget) else None
+        if now is not None and now != before:
+            found = number
+        before = now
+    return found
+
+
+def _begun_with(name: str, record: Record, caps: BlockBudget) -> BlockState:
+    """What the blocks have spent that an entry made of an account, as `Walk` has them then."""
+    promise = promise_of(record.promise)
+    if record.budget is None or promise is None:
         raise NoSeam
+    spent = charge_of(of_amounts(record.totals_after()[name]))
+    until = dt.date.fromisoformat(json.loads(record.note)["read_until"])
+    held = AccountState(name, record.budget, promise, spent)
+    return carried(held, caps.calendar, until, tables_of(record.tables))
 
 
-def _charge_blocks(walk: Walk, store: Store, at: int) -> None:
+def _charge_blocks(walk: Walk, since: dict[str, int], store: Store, at: int) -> None:
     """Charge the blocks of all accounts with what entries before one have charged to them.
 
     Charges add up in any order, so those that are alike are charged at once.
     """
-    alike: Counter[tuple[str, ...]] = Counter()
+    begun = sorted(set(since.values()))
+    alike: Counter[tuple[Any, ...]] = Counter()
     for first in range(0, at, _READ):
         with store.read() as connection:
             if format_of(connection) != FORMAT:
                 raise NoSeam
-            alike.update(_charges(connection, first, min(first + _READ, at)))
+            alike.update(_charges(connection, first, min(first + _READ, at), begun))
         if len(alike) > _MOST:
-            _charge(walk, alike)
+            _charge(walk, since, alike)
             alike.clear()
-    _charge(walk, alike)
+    _charge(walk, since, alike)
 
 
-def _charges(connection: Connection, first: int, end: int) -> Iterator[tuple[str, ...]]:
-    """Of each charge of blocks: its column without hashes, its hour and its amounts."""
+def _charges(
+    connection: Connection, first: int, end: int, begun: Sequence[int]
+) -> Iterator[tuple[Any, ...]]:
+    """Of each charge of blocks: its column without hashes, its hour and its amounts.
+
+    And before these the number of the last entry before it from which on blocks are counted.
+    """
     number, blocks = entries.c["number"], entries.c["blocks"]
-    columns = [blocks, *(entries.c[name] for name in ("time", *AMOUNTS))]
+    columns = [number, blocks, *(entries.c[name] for name in ("time", *AMOUNTS))]
     query = select(*columns).where(
         (number >= first) & (number < end) & (entries.c["kind"] == "charge") & blocks.is_not(None)
     )
-    for text, *others in connection.execute(query).cursor.fetchall():
-        yield _HASH.sub("", text), *others
+    for at, text, *others in connection.execute(query).cursor.fetchall():
+        place = bisect_left(begun, at)
+        yield begun[place - 1] if place else -1, _HASH.sub("", text), *others
 
 
-def _charge(walk: Walk, alike: Counter[tuple[str, ...]]) -> None:
-    for (text, time, *amounts), times in alike.items():
+def _charge(walk: Walk, since: dict[str, int], alike: Counter[tuple[Any, ...]]) -> None:
+    for (begun, text, time, *amounts), times in alike.items():
         said, _, names = text.rpartition('"states":{')
         read = None
         if said != "{":
             read = BlockSet.from_dict(json.loads(f"{said[:-1]}}}")["read"])
         charge = units_of(amounts)
         for name in json.loads(f"[{names.removesuffix('}}')}]"):
+            if name not in since or begun < since[name]:
+                # Its blocks were others then, and what these had spent was carried over.
+                continue
             account = walk.accounts[name]
             caps = account.caps
             if account.state is None or not isinstance(caps, BlockBudget):

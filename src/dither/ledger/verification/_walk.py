@@ -292,6 +292,8 @@ class Walk(Expectation):
                 until = dt.date.fromisoformat(note["read_until"])
                 state = carried(held, caps.calendar, until, self.tables)
         account.budget, account.caps, account.state = record.budget, caps, state
+        if state is None:
+            account.written = None
         account.each = limits(caps.each) if isinstance(caps, BlockBudget | QuestionQuota) else None
         if opens:
             account.opened = record.time
