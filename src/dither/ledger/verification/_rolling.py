@@ -86,8 +86,10 @@ class RollingState:
         few = isinstance(self._codes, bytearray)
         self._order: bytearray | list[int] = bytearray(order) if few else list(order)
         """The codes in the order in which blocks have them first."""
-        self._amounts = self._which = ""
-        """What the text says of them; empty where that is not known."""
+        self._amounts: list[str] = []
+        """The same as texts; empty where that is not known."""
+        self._which = ""
+        """Which of them stretches have, as text; empty where that is not known."""
 
     def state(self) -> BlockState:
         """What it has become."""
@@ -114,6 +116,14 @@ class RollingState:
             place = self._found[held] = self._stretches(held)
         first, end = place
         spent = self._spent
+        if end - first == 1:
+            # Most common.
+            units = added(spent[first], charge)
+            if (first and spent[first - 1] == units) or (end < len(spent) and spent[end] == units):
+                return False
+            spent[first] = units
+            self._move(first, said_one(units))
+            return True
         grown = [added(units, charge) for units in spent[first:end]]
         if (
             not grown
@@ -122,12 +132,9 @@ class RollingState:
         ):
             return False
         spent[first:end] = grown
-        if len(grown) == 1:
-            self._move(first, said_one(grown[0]))
-        else:
-            texts = [self._said[code] for code in self._codes]
-            texts[first:end] = said_each(grown)
-            self._code(texts)
+        texts = [self._said[code] for code in self._codes]
+        texts[first:end] = said_each(grown)
+        self._code(texts)
         return True
 
     def _stretches(self, held: Range) -> tuple[int, int]:
@@ -155,7 +162,8 @@ class RollingState:
             del coded[said[before]]
             coded[text] = before
             said[before] = text
-            self._amounts = ""
+            if self._amounts:
+                self._amounts[self._order.index(before)] = text
             return
         if code is None:
             if self._free:
@@ -193,7 +201,7 @@ class RollingState:
         for one in moved:
             if one in codes:
                 order.insert(bisect_left(order, first(one), key=first), one)
-            self._amounts = ""
+            self._amounts = []
 
     def text(self) -> str:
         """The text of what it has become: `BlockState.text`."""
@@ -201,9 +209,9 @@ class RollingState:
             self._number()
         if not self._amounts:
             said = self._said
-            self._amounts = ",".join([said[code] for code in self._order])
+            self._amounts = [said[code] for code in self._order]
         return (
-            f'{{"amounts":[{self._amounts}],"named":{{{self._said_named}}},'
+            f'{{"amounts":[{",".join(self._amounts)}],"named":{{{self._said_named}}},'
             f'"starts":[{self._starts}],"which":[{self._which}]}}'
         )
 
