@@ -58,10 +58,11 @@ class RollingState:
         self._begin(state)
 
     def _begin(self, state: BlockState) -> None:
-        self._bounds = state.bounds
-        self._starts = said_bounds(state.bounds)
+        self._bounds = list(state.bounds)
+        self._starts = ""
+        """They as text; empty where that is not known."""
         self._found: dict[Range, tuple[int, int]] = {}
-        """By range that was charged: its stretches."""
+        """By range that was charged: the first of its stretches, and the first after it."""
         self._named = {name: state.named[name] for name in sorted(state.named)}
         self._spent = list(state.spent)
         self._said_named = ""
@@ -94,7 +95,7 @@ class RollingState:
     def state(self) -> BlockState:
         """What it has become."""
         said = tuple([self._said[code] for code in self._codes[: len(self._spent)]])
-        return BlockState(self._bounds, tuple(self._spent), dict(self._named), said)
+        return BlockState(tuple(self._bounds), tuple(self._spent), dict(self._named), said)
 
     def charge(self, blocks: BlockSet, charge: Units) -> None:
         """Charge every block of a set, as `BlockState.plus` does."""
@@ -102,55 +103,58 @@ class RollingState:
             self._begin(self.state().plus(blocks, charge)[0])
             return
         each = share(charge, blocks) if blocks.parallel else charge
+        if each[0] is None or each[2] is None:
+            # What is infinite may become alike within a range.
+            self._begin(self.state().plus(BlockSet(blocks.ranges), each)[0])
+            return
         for held in blocks.ranges:
-            if not self._grown(held, each):
-                self._begin(self.state().plus(BlockSet((held,)), each)[0])
+            self._grow(held, each)
 
-    def _grown(self, held: Range, charge: Units) -> bool:
-        """Charge a range, if it is of whole stretches that stay apart from those beside it."""
-        if charge[0] is None or charge[2] is None:
-            # What is infinite may become alike within the range.
-            return False
+    def _grow(self, held: Range, charge: Units) -> None:
+        """Charge a range: what lies beside it stays as it is."""
         place = self._found.get(held)
         if place is None:
-            place = self._found[held] = self._stretches(held)
-        first, end = place
+            low, high = held
+            first = 0 if low is None else self._cut(low)
+            end = len(self._spent) if high is None else self._cut(high + 1)
+            self._found[held] = first, end
+        else:
+            first, end = place
         spent = self._spent
         if end - first == 1:
             # Most common.
-            units = added(spent[first], charge)
-            if (first and spent[first - 1] == units) or (end < len(spent) and spent[end] == units):
-                return False
-            spent[first] = units
+            units = spent[first] = added(spent[first], charge)
             self._move(first, said_one(units))
-            return True
-        grown = [added(units, charge) for units in spent[first:end]]
-        if (
-            not grown
-            or (first and spent[first - 1] == grown[0])
-            or (end < len(spent) and spent[end] == grown[-1])
-        ):
-            return False
-        spent[first:end] = grown
-        texts = [self._said[code] for code in self._codes]
-        texts[first:end] = said_each(grown)
-        self._code(texts)
-        return True
+        else:
+            grown = [added(units, charge) for units in spent[first:end]]
+            spent[first:end] = grown
+            texts = [self._said[code] for code in self._codes]
+            texts[first:end] = said_each(grown)
+            self._code(texts)
+        if end < len(spent) and spent[end - 1] == spent[end]:
+            self._join(end)
+        if first and spent[first - 1] == spent[first]:
+            self._join(first)
 
-    def _stretches(self, held: Range) -> tuple[int, int]:
-        """The first of the stretches that a range is, and the first after it; none if it is not."""
-        low, high = held
-        bounds = self._bounds
-        first, end = 0, len(self._spent)
-        if low is not None:
-            first = bisect_left(bounds, low) + 1
-            if first > len(bounds) or bounds[first - 1] != low:
-                return 0, 0
-        if high is not None:
-            end = bisect_left(bounds, high + 1) + 1
-            if end > len(bounds) or bounds[end - 1] != high + 1:
-                return 0, 0
-        return first, end
+    def _cut(self, at: int) -> int:
+        """Let a stretch begin at a block; its place."""
+        place = bisect_left(self._bounds, at)
+        if place == len(self._bounds) or self._bounds[place] != at:
+            self._bounds.insert(place, at)
+            self._spent.insert(place + 1, self._spent[place])
+            self._codes.insert(place + 1, self._codes[place])
+            self._reshaped()
+        return place + 1
+
+    def _join(self, place: int) -> None:
+        """Let a stretch go on where the next has spent the same."""
+        del self._bounds[place - 1], self._spent[place], self._codes[place]
+        self._reshaped()
+
+    def _reshaped(self) -> None:
+        """Forget what is known of the places of stretches; the order of amounts is as it was."""
+        self._found.clear()
+        self._starts = self._which = ""
 
     def _move(self, at: int, text: str) -> None:
         """Let one stretch have spent another amount."""
@@ -207,6 +211,8 @@ class RollingState:
         """The text of what it has become: `BlockState.text`."""
         if not self._which:
             self._number()
+        if not self._starts:
+            self._starts = said_bounds(tuple(self._bounds))
         if not self._amounts:
             said = self._said
             self._amounts = [said[code] for code in self._order]
