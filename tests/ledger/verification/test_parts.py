@@ -32,7 +32,7 @@ from dither.privacy import Charge, Promise
 from ledger.clocks import ledgers_clock
 from ledger.earlier import earlier
 from ledger.stores import COLUMNS, only_files
-from ledger.walking import Inline, InParts, Raw, in_parts_of
+from ledger.verification.walking import Inline, InParts, Raw, in_parts_of
 
 PATIENT = Promise("patient")
 WIDE = BudgetFilter(Fraction(1000), Fraction(1, 1000))
@@ -410,7 +410,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[helpers.Helper | None]:
     made: list[helpers.Helper | None] = []
     begun = helpers.begun
 
-    def noted(store: Store, part: helpers.Part) -> helpers.Helper | None:
+    def noted(store: Store, part: helpers.ChainPart) -> helpers.Helper | None:
         made.append(begun(store, part))
         return made[-1]
 

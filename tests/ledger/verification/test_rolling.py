@@ -64,7 +64,7 @@ def months(amounts: list[int]) -> BlockState:
     """What months have spent, from the first on, each so many tenths."""
     state = NO_SPENDING
     for number, times in enumerate(amounts):
-        charge = tuple(times * amount for amount in TENTH)
+        charge = tuple(times * (amount or 0) for amount in TENTH)
         state, _ = state.plus(month(number), charge)  # type: ignore[arg-type]
     return state
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from dither.blocks._sets import BlockSet
 from dither.errors import DitherError
 from dither.ledger._block_budget import BlockBudget, limits, within
-from dither.ledger._entries import FIRST, FORMAT, INFINITE, UNREADABLE, digest
+from dither.ledger._entries import FIRST, FORMAT, UNREADABLE, digest
 from dither.ledger._states import BlockState, Units
 from dither.ledger.quotas._caps import (
     QuestionQuota,
@@ -45,6 +44,7 @@ from dither.ledger.verification._rows import (
     units_of,
 )
 from dither.ledger.verification._standing import AccountStanding, Standing
+from dither.ledger.verification._sums import RunningSums
 from dither.privacy.accounts._budget import BudgetFilter
 
 __all__ = ["Expectation"]
@@ -80,54 +80,6 @@ class ExpectedGroup:
         said = ",".join([f'{account.name}:"{FIRST}"' for account, _ in self.counted])
         self.hashes = len(f'"states":{{{said}}}}}')
         """So many characters say what blocks have spent, at the end of the column ``blocks``."""
-
-
-class RunningSums:
-    """What some charges add up to one after the other; accounts often have the same sums.
-
-    Parameters
-    ----------
-    charges : sequence of Units
-        One or more.
-    """
-
-    def __init__(self, charges: Sequence[Units]) -> None:
-        self.charges = charges
-        self._columns: list[tuple[int | None, ...]] = list(zip(*charges, strict=True))
-        self._known: dict[tuple[int, int | None], tuple[int | None, str | list[str]]] = {}
-
-    def after(self, account: AccountStanding) -> tuple[Units, list[str]]:
-        """What an account has spent after the last, and its part of ``totals`` after each."""
-        (epsilon, e), (delta, d), (rho, r), (rho_delta, rd) = (
-            self._from(place, spent) for place, spent in enumerate(account.spent)
-        )
-        varying = [said for said in (d, e, r, rd) if isinstance(said, list)]
-        d, e, r, rd = (said if isinstance(said, str) else "%s" for said in (d, e, r, rd))
-        name = account.name.replace("%", "%%")
-        text = f'{name}:{{"delta":"{d}","epsilon":"{e}","rho":"{r}","rho_delta":"{rd}"}}'
-        rows = zip(*varying, strict=True) if varying else [()] * len(self.charges)
-        assert delta is not None
-        assert rho_delta is not None
-        return (epsilon, delta, rho, rho_delta), [text % row for row in rows]
-
-    def _from(self, place: int, start: int | None) -> tuple[int | None, str | list[str]]:
-        """The last sum of one amount, and all of them as text: one text where all are alike."""
-        found = self._known.get((place, start))
-        if found is None:
-            found = self._known[place, start] = self._summed(place, start)
-        return found
-
-    def _summed(self, place: int, start: int | None) -> tuple[int | None, str | list[str]]:
-        column = self._columns[place]
-        if start is None:
-            return None, INFINITE
-        if None in column:
-            first = column.index(None)
-            said = [str(sum(column[:end], start)) for end in range(1, first + 1)]
-            return None, [*said, *[INFINITE] * (len(column) - first)]
-        sums = list(accumulate(column, initial=start))
-        # No charge is negative.
-        return sums[-1], str(start) if sums[-1] == start else list(map(str, sums[1:]))
 
 
 class Expectation(Standing):
@@ -375,9 +327,9 @@ class Expectation(Standing):
     def _reading(self, begins: str) -> BlockSet | None:
         """Which blocks the column ``blocks`` says are read, from what stands before its hashes."""
         read = self._read.get(begins)
-        if read is None and begins != "{":
+        if read is None and begins.endswith(","):
             try:
-                read = BlockSet.from_dict(json.loads(begins.removesuffix(",") + "}")["read"])
+                read = BlockSet.from_dict(json.loads(begins[:-1] + "}")["read"])
             except (DitherError, *UNREADABLE):
                 return None
             if len(begins) <= _SHORT:

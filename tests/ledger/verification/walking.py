@@ -29,7 +29,7 @@ class Inline:
 
     replies: list[helpers.Reply | None]
 
-    def __init__(self, _: Store, part: helpers.Part) -> None:
+    def __init__(self, _: Store, part: helpers.ChainPart) -> None:
         self.start, self.stop = part.start, part.stop
         # From its own store: the one that is verified is in a transaction.
         store = opened_store(part.place, False, part.timeout)
