@@ -290,6 +290,88 @@ def test_a_charge_below_nothing_is_found(whole: bytes, tmp_path: Path, field: st
     assert found == read_in_full(path)
 
 
+@pytest.mark.parametrize("account", [FLAT, BLOCKS, ANN, *QUOTAS])
+def test_the_first_charge_beyond_caps_is_found(whole: bytes, tmp_path: Path, account: str) -> None:
+    """Caps that bear some charges: of a sum, a block, a question, a window, an unlocked part."""
+    path = tmp_path / "a.ledger"
+    found = []
+    for most in ("1/20", "3/4", "3/2", "3", "6", "30"):
+        path.write_bytes(whole)
+        with closing(Raw(path)) as raw:
+            (opens,) = [
+                record
+                for record in Forger(raw).records
+                if record.kind == "account" and account in json.loads(record.totals)
+            ]
+            assert opens.budget is not None
+            text = opens.budget.replace('"epsilon":"100"', f'"epsilon":"{most}"')
+            assert text != opens.budget
+            change = (text, opens.number)
+            raw.to.execute("UPDATE entries SET budget = ? WHERE number = ?", change)
+            raw.chained(opens.number)
+        found.append(together(path))
+        assert found[-1] == read_in_full(path)
+    assert not found[0].ok
+    bad = {one.bad for one in found}
+    # The sum of all is held against its caps once, at the last charge.
+    assert len(bad) > (1 if account in (ANN, QUOTAS[0]) else 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "chained"),
+    [
+        ("answer", "INSERT INTO touches VALUES ('other', {0}, 0)", False),
+        ("charge", "INSERT INTO touches VALUES ('other', {0}, 0)", False),
+        ("charge", "UPDATE touches SET sets_budget = 1 WHERE entry = {0}", False),
+        ("charge", "UPDATE entries SET note = '{{' WHERE number = {0}", True),
+        ("answer", "UPDATE entries SET note = '{{' WHERE number = {0}", True),
+        ("answer", "UPDATE entries SET promise = '{{' WHERE number = {0}", True),
+        ("answer", "UPDATE entries SET blocks = '{{\"states\":7}}' WHERE number = {0}", True),
+        ("answer", "UPDATE entries SET totals = '{{\"x\":1}}' WHERE number = {0}", True),
+        ("answer", "UPDATE entries SET answer = 'better' WHERE number = {0}", True),
+        ("answer", "UPDATE entries SET answer = NULL WHERE number = {0}", True),
+        ("charge", "UPDATE entries SET answer = 'none' WHERE number = {0}", True),
+        ("charge", "UPDATE entries SET answer_digest = 'none' WHERE number = {0}", True),
+        ("charge", "UPDATE entries SET signature = 'AAAA' WHERE number = {0}", True),
+        (
+            "charge",
+            "UPDATE entries SET time = '2026-03-04T06:00:00+00:00' WHERE number = {0}",
+            True,
+        ),
+        ("charge", "UPDATE entries SET kind = 'answers' WHERE number = {0}", True),
+    ],
+)
+def test_one_fault_in_a_row_of_charges_is_found(
+    whole: bytes, tmp_path: Path, kind: str, change: str, chained: bool
+) -> None:
+    """Which nothing else gives away: all hashes are made anew where the fault is hashed."""
+    path = tmp_path / "a.ledger"
+    path.write_bytes(whole)
+    with closing(Raw(path)) as raw:
+        of_kind = [r.number for r in Forger(raw).records if r.kind == kind]
+        number = of_kind[len(of_kind) // 2]
+        raw.to.execute(change.format(number))
+        if chained:
+            raw.chained(number)
+    found = together(path)
+    assert not found.ok
+    assert found == read_in_full(path)
+
+
+def test_a_hash_that_was_made_anew_alone_is_found(whole: bytes, tmp_path: Path) -> None:
+    """The next entry vouches for what stood there."""
+    path = tmp_path / "a.ledger"
+    path.write_bytes(whole)
+    with closing(Raw(path)) as raw:
+        raw.to.execute("UPDATE entries SET note = '{}' WHERE number = 50")
+        anew = (raw.record(50).computed_hash(),)
+        raw.to.execute("UPDATE entries SET hash = ? WHERE number = 50", anew)
+    found = together(path)
+    assert (found.ok, found.bad) == (False, 50)
+    assert "its hash made anew" in str(found.problem)
+    assert found == read_in_full(path)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
