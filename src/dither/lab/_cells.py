@@ -21,7 +21,15 @@ from dither.errors import ArgumentError, nearest
 from dither.lab._frames import released, sorted_codes
 from dither.lab._grouping import Ints
 
-__all__ = ["Bins", "CodedColumn", "alike", "coded", "distances_of"]
+__all__ = [
+    "Bins",
+    "CodedColumn",
+    "alike",
+    "coded",
+    "distances_of",
+    "kind_of",
+    "under_one_another",
+]
 
 Floats = npt.NDArray[np.float64]
 Bins = int | None | Mapping[str, int | Sequence[Any] | None]
@@ -89,7 +97,7 @@ def alike(given: Mapping[str, object], columns: object = None) -> tuple[pl.DataF
             )
         table = table.select(wanted)
         for name in wanted if found else []:
-            ours, theirs = (_kind(t.schema[name]) for t in (found[0], table))
+            ours, theirs = (kind_of(t.schema[name]) for t in (found[0], table))
             if ours != theirs and "null" not in (ours, theirs):
                 one_kind, other = (_KINDS.get(kind, kind) for kind in (ours, theirs))
                 raise ArgumentError(
@@ -115,7 +123,7 @@ def _named(asked: object, there: Sequence[str]) -> list[str]:
     return found
 
 
-def _kind(dtype: pl.DataType) -> str:
+def kind_of(dtype: pl.DataType) -> str:
     """What a column holds, where Polars has several types for it."""
     if dtype == pl.String or dtype == pl.Categorical or isinstance(dtype, pl.Enum):
         return "text"
@@ -154,7 +162,7 @@ def distances_of(columns: Sequence[CodedColumn]) -> list[tuple[Ints, Floats | No
 
 
 def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> CodedColumn:
-    kind = next((k for k in map(_kind, (p.dtype for p in parts)) if k != "null"), "null")
+    kind = next((k for k in map(kind_of, (p.dtype for p in parts)) if k != "null"), "null")
     if bins is not None and not isinstance(bins, Sequence):
         bins = whole("bins", bins, 2)
     if kind not in ("number", "date", "datetime"):
@@ -162,7 +170,7 @@ def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> CodedColumn:
             raise ArgumentError(f"bins of column {name!r}: its values have no order to cut along")
         if kind == "text":
             parts = [p.cast(pl.String) for p in parts]
-        return _listed(name, _under_one_another(parts), None)
+        return _listed(name, under_one_another(parts), None)
     values = np.concatenate([_numbers(p) for p in parts])
     missing = np.concatenate([p.is_null().to_numpy() for p in parts])
     place = _place(values)
@@ -172,7 +180,7 @@ def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> CodedColumn:
         return _cut(name, values, missing, _edges(name, bins), place)
     known = values[np.isfinite(values)]
     if bins is None or len(np.unique(known)) <= bins:
-        return _listed(name, _under_one_another(parts), place)
+        return _listed(name, under_one_another(parts), place)
     own = values[: len(parts[0])]
     own = own[np.isfinite(own)]
     own = known if not len(own) else own
@@ -181,7 +189,7 @@ def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> CodedColumn:
     return _cut(name, values, missing, cuts, place)
 
 
-def _under_one_another(parts: Sequence[pl.Series]) -> pl.Series:
+def under_one_another(parts: Sequence[pl.Series]) -> pl.Series:
     """Columns of one kind as one."""
     kinds = [p.dtype for p in parts if p.dtype != pl.Null]
     wanted = kinds[0] if kinds else pl.Boolean()

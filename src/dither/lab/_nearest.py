@@ -8,18 +8,19 @@ Source. Gower, "A general coefficient of similarity and some of its properties",
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dither.lab._grouping import Ints
 
-__all__ = ["nearest_rows"]
+__all__ = ["nearest_place", "nearest_rows"]
 
 Floats = npt.NDArray[np.float64]
 Columns = Sequence[tuple[Ints, npt.NDArray[np.float64] | None]]
-"""A column each: codes, and places in [0, 1] (NaN for what has none), or None."""
+"""A column each: codes, and places in [0, 1] of all rows (NaN for what has none), or None, or in two
+dimensions the distance of each code of ``rows`` to each of ``among``."""
 
 _BLOCK = 1 << 21
 """Pairs of rows at a time."""
@@ -50,6 +51,33 @@ def nearest_rows(columns: Columns, rows: Ints, among: Ints, *, but_itself: bool 
     [0.5, 0.75]
     """
     found = np.empty(len(rows))
+    for start, total in _blocks(columns, rows, among, but_itself):
+        found[start : start + len(total)] = total.min(axis=1)
+    return found / len(columns)
+
+
+def nearest_place(columns: Columns, rows: Ints, among: Ints) -> tuple[Ints, Floats]:
+    """Where in ``among`` the nearest to each row stands, the first of several, and its distance.
+
+    Examples
+    --------
+    >>> age = np.array([0.0, 0.5, 1.0])
+    >>> place, far = nearest_place([(np.arange(3), age)], np.array([0]), np.array([2, 1]))
+    >>> place.tolist(), far.tolist()
+    ([1], [0.5])
+    """
+    place, far = np.zeros(len(rows), dtype=np.int64), np.empty(len(rows))
+    for start, total in _blocks(columns, rows, among, False):
+        these = slice(start, start + len(total))
+        place[these] = total.argmin(axis=1)
+        far[these] = total.min(axis=1)
+    return place, far / len(columns)
+
+
+def _blocks(
+    columns: Columns, rows: Ints, among: Ints, but_itself: bool
+) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Some rows at a time: the first of them, and their summed distances to all others."""
     small = [
         (codes.astype(np.uint16 if codes.max(initial=0) < 1 << 16 else np.uint32),
          None if places is None else places.astype(np.float32))
@@ -63,11 +91,13 @@ def nearest_rows(columns: Columns, rows: Ints, among: Ints, *, but_itself: bool 
             if places is None:
                 total += codes[these, None] != codes[among]
                 continue
+            if places.ndim == 2:
+                total += places[codes[these]][:, codes[among]]
+                continue
             apart = np.abs(places[these, None] - places[among])
             if np.isnan(places[these]).any() or np.isnan(places[among]).any():
                 apart = np.where(np.isnan(apart), codes[these, None] != codes[among], apart)
             total += apart
         if but_itself:
             total[np.arange(len(these)), start + np.arange(len(these))] = np.inf
-        found[start : start + step] = total.min(axis=1)
-    return found / len(columns)
+        yield start, total

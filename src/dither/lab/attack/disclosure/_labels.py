@@ -46,9 +46,14 @@ def coverage(
     words = [_text(v) for v in values]
     places = np.array([_place(v) for v in values], dtype=np.float64)
     days = [_day(v) for v in values]
+    where: dict[str | None, list[int]] = {}
+    for i, word in enumerate(words):
+        where.setdefault(word, []).append(i)
     found = np.zeros((len(labels), len(values)), dtype=bool)
     for i, label in enumerate(labels):
-        found[i] = _covered(label, words, places, days)
+        found[i, where.get(_text(label), [])] = True
+        if isinstance(label, str):
+            found[i] |= _covered(label, words, places, days)
         if covers is not None and label in covers:
             under = {_text(v) for v in covers[label]}
             found[i] = [w in under for w in words]
@@ -59,25 +64,22 @@ Words = list[str | None]
 
 
 def _covered(
-    label: Any, words: Words, places: npt.NDArray[np.float64], days: list[dt.date | None]
-) -> Mask:
-    text = _text(label)
-    same = np.array([w == text for w in words], dtype=bool)
-    if text is None or not isinstance(label, str):
-        return same
+    text: str, words: Words, places: npt.NDArray[np.float64], days: list[dt.date | None]
+) -> Mask | bool:
+    """What a label covers besides the value that it is."""
     if text == "*":
-        return np.ones(len(words), dtype=bool)
+        return True
     if text == "NULL":
-        return np.asarray(same | _among([None], words))
+        return _among([None], words)
     for read in (_interval, _beyond, _span, _ranged, _listed, _cut):
-        read_as = read(label.strip(), words, places)
+        read_as = read(text.strip(), words, places)
         if read_as is not None:
-            return np.asarray(same | read_as)
+            return read_as
     if any(day is not None for day in days):
-        read_as = _calendar(label.strip(), days)
+        read_as = _calendar(text.strip(), days)
         if read_as is not None:
-            return np.asarray(same | read_as)
-    return same
+            return read_as
+    return False
 
 
 def _among(members: Iterable[Any], words: Words) -> Mask:

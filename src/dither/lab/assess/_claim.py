@@ -1,0 +1,177 @@
+"""What a release is said to promise, who vouches for it, and what it lets an attack reach.
+
+A guarantee compares tables that differ in one person. Somebody of the table and somebody of the
+control change places: one is removed and the other added, so a guarantee for adding or removing one
+counts twice here (`Neighbours`). With q the share of hits among those who were not in the table, an
+attack then hits at most ``loss.tpr(q)`` of those who were.
+
+Whether more hits than that can be luck is decided by all guesses together, by the theorem of one
+run with many canaries (`dither.lab.audit`), for which nothing has to be independent. It is of fair
+coins, by which as many were in as were not with probability at least 1/(2√n); the level is smaller
+by that factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dither import _checks as check
+from dither._format import cost_text
+from dither._notebook import Shown
+from dither.errors import ArgumentError, CertificateError
+from dither.lab.assess._judged import Tally
+from dither.lab.audit._one_run import chance_of_guesses
+from dither.privacy import Loss, Neighbours, approximate, zcdp
+from dither.privacy._promise import as_neighbours
+
+__all__ = ["HeldClaim", "read_claim"]
+
+_DELTA = "1e-6"
+"""Where a certificate has no epsilon of its own, it is said at this delta."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldClaim(Shown):
+    """A claim of epsilon.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    neighbours : Neighbours
+    unit : str or None
+        Who is protected, where a certificate says it.
+    verified : str
+        What was verified of its certificate; empty where there is none.
+    of_these_rows : bool
+        Whether the certificate is of what was assessed.
+    losses : tuple of Loss
+        For changing one person for another.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    unit: str | None
+    verified: str
+    of_these_rows: bool
+    losses: tuple[Loss, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.words
+
+    def __repr__(self) -> str:
+        return self.words
+
+    @property
+    def words(self) -> str:
+        """The claim in a line."""
+        step = "added or removed" if self.neighbours is Neighbours.ADD_REMOVE else "replaced"
+        return f"{cost_text(self.epsilon, self.delta)}, for one {self.unit or 'person'} {step}"
+
+    def allowed(self, control: float) -> float:
+        """The largest share of hits, where of others this share is hit."""
+        return min(float(loss.tpr(control).upper) for loss in self.losses)
+
+    def broken(self, tally: Tally, level: float, ends: tuple[float, float]) -> bool:
+        """Whether so many hits refute the claim, wrongly with probability at most ``level``.
+
+        Parameters
+        ----------
+        tally : Tally
+        level : float
+        ends : tuple of float
+            The lower end of the share of hits, and the upper one of the control's.
+        """
+        if self.neighbours is not Neighbours.ADD_REMOVE:
+            return ends[0] > self.allowed(ends[1])
+        even = 1.0 / (2.0 * math.sqrt(tally.people))
+        all_in = tally.hits + tally.control_hits
+        right = tally.hits + tally.people - tally.control_hits
+        chances = [
+            chance_of_guesses(2 * tally.people, r, v, self.epsilon, self.delta)
+            for r, v in ((all_in, tally.hits), (2 * tally.people, right))
+        ]
+        return min(chances) <= level * even / len(chances)
+
+
+def read_claim(
+    epsilon: Any,
+    delta: Any,
+    neighbours: Any,
+    certificate: Any,
+    ledger: Any,
+    key: Any,
+    answer: Any,
+    release: object,
+) -> HeldClaim | None:
+    """The claim, its certificate verified; None where none is made.
+
+    Raises
+    ------
+    ArgumentError
+        For an epsilon that is none, or less than the certificate says.
+    CertificateError
+        The certificate does not hold.
+    """
+    relation = as_neighbours(neighbours)
+    if certificate is None:
+        for name, given in (("ledger", ledger), ("key", key), ("answer", answer)):
+            if given is not None:
+                raise ArgumentError(f"{name} goes with a certificate: give certificate=")
+        if epsilon is None:
+            if check.exact("delta", delta, least=0, below=1):
+                raise ArgumentError("delta goes with an epsilon: give epsilon=")
+            return None
+        eps = check.positive("epsilon", epsilon)
+        slack = check.exact("delta", delta, least=0, below=1)
+        losses = (_swapped(approximate(eps, slack, neighbours=relation), relation),)
+        return HeldClaim(float(eps), float(slack), relation, None, "", False, losses)
+    text, of_these, body = _verified(certificate, ledger, key, answer, release)
+    promise, loss = body["promise"], body["loss"]
+    relation = as_neighbours(promise["neighbours"])
+    exact = {k: None if v is None else check.exact(k, v) for k, v in loss.items()}
+    found: list[Loss] = []
+    if exact.get("epsilon") is not None:
+        found.append(approximate(exact["epsilon"], exact["delta"] or 0, neighbours=relation))
+    if exact.get("rho") is not None and not exact.get("rho_delta"):
+        found.append(zcdp(exact["rho"], neighbours=relation))
+    if not found:
+        raise CertificateError("the certificate states no loss that an attack could be held against")
+    eps, slack = exact.get("epsilon"), exact.get("delta") or 0
+    if eps is None:
+        slack = check.exact("delta", _DELTA)
+        eps = check.exact("epsilon", float(found[0].epsilon(float(slack)).upper))
+    if epsilon is not None and check.positive("epsilon", epsilon) < eps:
+        raise ArgumentError(
+            "epsilon must be at least what the certificate says was charged: leave it out, and the "
+            "certificate says it"
+        )
+    return HeldClaim(
+        float(eps), float(slack), relation, str(promise["unit"]), text, of_these,
+        tuple(_swapped(one, relation) for one in found),
+    )  # fmt: skip
+
+
+def _swapped(loss: Loss, relation: Neighbours) -> Loss:
+    return loss.group(2) if relation is Neighbours.ADD_REMOVE else loss
+
+
+def _verified(
+    certificate: Any, ledger: Any, key: Any, answer: Any, release: object
+) -> tuple[str, bool, Mapping[str, Any]]:
+    """What was verified, whether of these very rows, and the certificate's content."""
+    from dither.session._verify import content_of, verify
+
+    body = content_of(certificate)
+    if answer is not None:
+        found = verify(certificate, ledger, key=key, answer=answer)
+        return found.text, False, body
+    found = verify(certificate, ledger, key=key)
+    try:
+        return verify(certificate, ledger, key=key, answer=release).text, True, body
+    except (CertificateError, ArgumentError):
+        # Rows that were drawn from a synthetic model have no certificate of their own.
+        return found.text, False, body
