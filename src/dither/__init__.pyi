@@ -11,6 +11,7 @@ from dither import privacy as privacy
 from dither import synth as synth
 from dither.lab import anonymize as anonymize
 from dither.lab import attack as attack
+from dither.lab.assess import assess as assess
 from dither.lab.audit import audit as audit
 from dither.policy._checking import check as check
 from dither.policy._drafting import draft_policy as draft_policy
@@ -27,7 +28,6 @@ from dither.query._aggregates import ratio as ratio
 from dither.query._aggregates import std as std
 from dither.query._aggregates import sum as sum
 from dither.query._aggregates import var as var
-from dither.query._explain import Explanation as Explanation
 from dither.query._preview import Preview as Preview
 from dither.query._question import Question as Question
 from dither.query._release import Release as Release

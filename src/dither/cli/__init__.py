@@ -17,6 +17,7 @@ from dither.cli._endings import FAILED, INTERRUPTED, AsJson, Ended, code_of, wan
 from dither.cli._options import Group
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
+from dither.cli.attacks.assess_command import assess
 from dither.cli.attacks.attack_command import attack
 from dither.cli.audit_command import audit
 from dither.cli.example_commands import demo
@@ -154,6 +155,7 @@ for command in (
     audit,
     attack,
     anonymize,
+    assess,
     local,
     owner,
     people,

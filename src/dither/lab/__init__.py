@@ -2,6 +2,7 @@
 
 - `dither.lab.anonymize`: masking, k-anonymity and its kin, measured.
 - `dither.lab.attack`: games, attacks and verdicts.
+- `dither.lab.assess`: a release attacked by singling out, linkability and inference, as a page.
 - `dither.lab.audit`: empirical lower bounds on the epsilon of any mechanism.
 - `dither.lab.compare`: a synthetic table held against the real one.
 

@@ -19,8 +19,8 @@ __all__ = ["nearest_place", "nearest_rows"]
 
 Floats = npt.NDArray[np.float64]
 Columns = Sequence[tuple[Ints, npt.NDArray[np.float64] | None]]
-"""A column each: codes, and places in [0, 1] of all rows (NaN for what has none), or None, or in two
-dimensions the distance of each code of ``rows`` to each of ``among``."""
+"""A column each: codes, and places in [0, 1] of all rows (NaN for what has none), or None, or the
+distance of each code of ``rows`` to each of ``among``, in two dimensions."""
 
 _BLOCK = 1 << 21
 """Pairs of rows at a time."""

@@ -15,7 +15,7 @@ from dither.cli._terminal import waiting
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["linkage"]
+__all__ = ["groups_of", "linkage"]
 
 TABLE = LocalPath(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 
@@ -132,7 +132,7 @@ def linkage(
                 typed = _typed(rows, sensitive, value)
                 results.append(attack.skewness(rows, known, sensitive, value=typed, seed=seed))
             if groups is not None or within is not None:
-                alike = None if groups is None else _groups(groups, rows, sensitive)
+                alike = None if groups is None else groups_of(groups, rows, sensitive)
                 results.append(
                     attack.similarity(
                         rows, known, sensitive, groups=alike, within=within, seed=seed
@@ -157,7 +157,7 @@ def _tolerance(text: str) -> tuple[str, float]:
         raise click.UsageError("--tolerance must be COLUMN=NUMBER, such as rating=1") from None
 
 
-def _groups(path: Path, rows: pl.DataFrame, sensitive: str) -> dict[Any, Any]:
+def groups_of(path: Path, rows: pl.DataFrame, sensitive: str) -> dict[Any, Any]:
     """From each answer to what it means, by the first level of a hierarchy."""
     from dither.lab.anonymize import hierarchy
 

@@ -172,7 +172,8 @@ def assess(
     most = whole("people", people, 1)
     rng = SimulatedWorld.of(seed)
     claim = read_claim(
-        epsilon, delta, neighbours, certificate, ledger, key, answer, getattr(release, "frame", release)
+        epsilon, delta, neighbours, certificate, ledger, key, answer,
+        getattr(release, "frame", release),
     )  # fmt: skip
     given = read_tables(original, release, control, before, unit, columns)
     if control is not None and not given.control.height:
@@ -288,7 +289,9 @@ def _tried(
         return
     for criterion, found in _said(plan, world, rng, earlier):
         if found.hits is not None:
-            hits = found.hits[people.first] if criterion == INFERRING else people.any_row(found.hits)
+            hits = (
+                found.hits[people.first] if criterion == INFERRING else people.any_row(found.hits)
+            )
             yield (criterion, found.attacker, found.secret, None), hits
             continue
         assert found.scores is not None
@@ -327,8 +330,11 @@ def _on_the_table(
     if people.member.all():
         return {}
     chosen = np.concatenate(
-        [rng.permutation(np.flatnonzero(side))[:_BARE_PEOPLE] for side in (people.member, ~people.member)]
-    )  # fmt: skip
+        [
+            rng.permutation(np.flatnonzero(side))[:_BARE_PEOPLE]
+            for side in (people.member, ~people.member)
+        ]
+    )
     some = people.of(rng.permutation(chosen))
     own = some.source[some.source >= 0]
     rest = np.setdiff1d(np.arange(plan.given.original.height), own)
@@ -392,10 +398,10 @@ def _judge(
     said, why = _decided(
         tally, beyond_luck, bare, check, many < (needed := fewest(level)), needed, more
     )
-    if said is Said.FOUND and claim is not None:
-        if claim.broken(tally, level, (ends[0][0], ends[1][1])):
-            said = Said.BEYOND
-            why = "No release of the claimed loss lets people be told apart so well."
+    near = (ends[0][0], ends[1][1])
+    if said is Said.FOUND and claim is not None and claim.broken(tally, level, near):
+        said = Said.BEYOND
+        why = "No release of the claimed loss lets people be told apart so well."
     slack = 0.0 if claim is None else claim.delta
     odds = (ends[0][0] - slack) / ends[1][1] if ends[1][1] > 0 else 0.0
     return replace(

@@ -139,7 +139,9 @@ def read_claim(
     if exact.get("rho") is not None and not exact.get("rho_delta"):
         found.append(zcdp(exact["rho"], neighbours=relation))
     if not found:
-        raise CertificateError("the certificate states no loss that an attack could be held against")
+        raise CertificateError(
+            "the certificate states no loss that an attack could be held against"
+        )
     eps, slack = exact.get("epsilon"), exact.get("delta") or 0
     if eps is None:
         slack = check.exact("delta", _DELTA)

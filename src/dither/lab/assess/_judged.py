@@ -27,9 +27,9 @@ import numpy as np
 from dither._stats import clopper_pearson
 
 __all__ = [
-    "TriedAttack",
     "Said",
     "Tally",
+    "TriedAttack",
     "chance_of_lot",
     "count_hits",
     "difference",

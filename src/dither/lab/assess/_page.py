@@ -36,7 +36,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 17px/1.55 system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 940px; margin: 0 auto; padding: 44px 24px 72px; }
+main { max-width: 980px; margin: 0 auto; padding: 44px 24px 72px; }
 h1 { font-size: 32px; line-height: 1.2; margin: 0 0 14px; letter-spacing: -.01em; }
 h2 { font-size: 23px; line-height: 1.3; margin: 0 0 4px; }
 h3 { font-size: 17px; margin: 26px 0 6px; }
@@ -114,12 +114,19 @@ _WORDS = (
     ),
     (
         "Interval",
-        "In brackets: what the difference may be, given that the people attacked are some of many.",
+        "What a share or a difference may be, given that the people attacked are some of many. Of "
+        "differences it stands in brackets. All intervals of a page hold together.",
+    ),
+    (
+        "Top tenth, top half",
+        "Some attacks score people instead of saying yes or no. They say yes to the tenth, or the "
+        "half, of all people attacked who score highest, whoever ties with the last included.",
     ),
     (
         "Found, not seen, cannot be said",
         "Found: the difference is beyond luck. Not seen: it is not, and the same attack does find "
-        "people in the table itself. Cannot be said: nothing that was tried could have decided.",
+        "people in the table itself. Cannot be said: nothing that was tried could have decided. "
+        "Beyond the claim: found, and so often that no release of the claimed ε could let it be.",
     ),
     (
         "Epsilon (ε)",
@@ -139,8 +146,9 @@ def page(of: Assessment, title: str) -> str:
         else f"{count_text(of.people[2], 'person', 'people')} of the table were"
     )
     about = (
-        f"{people} attacked in {count_text(len(of.tried), 'way')}. All that is said to be found "
-        f"holds together with {level_text(of.confidence)} confidence."
+        f"{people} attacked in {count_text(len(of.tried), 'way')}. With "
+        f"{level_text(of.confidence)} confidence nothing is said to be found that is not there, if "
+        "those who were not in it were held back by lot."
         if of.with_control
         else f"{people} attacked in {count_text(len(of.tried), 'way')}, without a control."
     )
@@ -222,9 +230,9 @@ _FEW = 4
 
 
 def _key(of: Assessment) -> str:
-    shown = "<li><i class=in></i>of 100 people in the table</li>"
+    shown = "<li><i class=in></i>hits of 100 people who were in the table</li>"
     if of.with_control:
-        shown += "<li><i class=out></i>of 100 who were not</li><li>line: interval</li>"
+        shown += "<li><i class=out></i>of 100 who were not</li><li>thin line: interval</li>"
     if of.claim is not None:
         shown += f"<li>dashed: the most that ε = {number_text(of.claim.epsilon)} allows</li>"
     return f"<ul class=key>{shown}</ul>"
@@ -233,8 +241,13 @@ def _key(of: Assessment) -> str:
 def _items(tried: Sequence[TriedAttack]) -> str:
     from dither.lab.assess._result import attack_name, difference_text
 
-    items = []
+    items: list[str] = []
+    told: set[str] = set()
     for t in tried:
+        # An attacker who says yes to several shares of people is explained once.
+        about = f"{t.about} {_why(t)}".strip()
+        about, known = "" if about in told else about, about
+        told.add(known)
         more = difference_text(t)
         note = f"<span class=more>{html.escape(more)}</span>" if t.more is not None else ""
         bars = "".join(
@@ -248,14 +261,14 @@ def _items(tried: Sequence[TriedAttack]) -> str:
         items.append(
             f"<li><span class=name>{html.escape(attack_name(t))}</span>"
             f"<span class=bars>{bars}</span><span class=told>{_tag(t.said)}{note}</span>"
-            f"<span class=why>{html.escape(t.about)} {html.escape(_why(t))}</span></li>"
+            f"<span class=why>{html.escape(about)}</span></li>"
         )
     return f"<ul class=tried>{''.join(items)}</ul>" if items else ""
 
 
 def _why(one: TriedAttack) -> str:
     """The reason, where the tag and the bars do not say it."""
-    return one.why if one.said in (Said.CANNOT_SAY, Said.BEYOND) else ""
+    return one.why if one.said is Said.CANNOT_SAY else ""
 
 
 def _bar(
@@ -263,15 +276,15 @@ def _bar(
 ) -> str:
     reach = ""
     if low is not None and high is not None:
-        reach = (
-            f"<span class=reach style='left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%'></span>"
-        )
+        wide = 100 * (high - low)
+        reach = f"<span class=reach style='left:{100 * low:.1f}%;width:{wide:.1f}%'></span>"
     most = ""
     if allowed is not None and allowed < 1.0:
         most = f"<span class=most style='left:{100 * allowed:.1f}%'></span>"
     return (
         f"<span class=bar><span class=track><span class='fill {kind}' "
-        f"style='width:{100 * share:.1f}%'></span>{reach}{most}</span><b>{percent(share)}</b></span>"
+        f"style='width:{100 * share:.1f}%'></span>{reach}{most}</span>"
+        f"<b>{percent(share)}</b></span>"
     )
 
 
@@ -306,7 +319,7 @@ def _table(of: Assessment) -> str:
     return (
         f"<div class=scroll><table><thead><tr>{''.join(parts)}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
-        "<p class=muted>Chance: of so large a difference by luck, for each attack by itself. On the "
-        "table: shares of hits of people who were in it and of others, if it were published as it "
-        "is. ε at least: of replacing one person, for the near ends of both intervals.</p>"
+        "<p class=muted>Chance: of so large a difference by luck, for each attack by itself. On "
+        "the table: shares of hits of people who were in it and of others, if it were published as "
+        "it is. ε at least: of replacing one person, for the near ends of both intervals.</p>"
     )

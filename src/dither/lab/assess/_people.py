@@ -17,7 +17,7 @@ from dither.lab._cells import alike, kind_of, under_one_another
 from dither.lab._frames import encode, names, released, texts
 from dither.lab._grouping import Ints
 
-__all__ = ["ROWS_EACH", "Given", "AttackedPeople", "drawn_pool", "read_tables"]
+__all__ = ["ROWS_EACH", "AttackedPeople", "Given", "drawn_pool", "read_tables"]
 
 Mask = npt.NDArray[np.bool_]
 

@@ -143,8 +143,8 @@ class Assessment(Printable):
             )
         if by[Said.NOT_SEEN]:
             return (
-                f"Of {listed(by[Said.NOT_SEEN])} nothing was seen; of {listed(by[Said.CANNOT_SAY])} "
-                "nothing can be said."
+                f"Of {listed(by[Said.NOT_SEEN])} nothing was seen; of "
+                f"{listed(by[Said.CANNOT_SAY])} nothing can be said."
             )
         return "Nothing can be said: " + (
             "nothing that was tried could have decided."
@@ -210,9 +210,7 @@ class Assessment(Printable):
             "left_out": list(self.left_out),
             "only_original": list(self.only_original),
             "only_release": list(self.only_release),
-            "rows": dict(
-                zip(("original", "release", "control", "before"), self.rows, strict=True)
-            ),
+            "rows": dict(zip(("original", "release", "control", "before"), self.rows, strict=True)),
             "people": dict(zip(("original", "control", "attacked"), self.people, strict=True)),
             "searched": self.searched,
             "unit": self.unit,
@@ -305,11 +303,11 @@ def _answered(tried: tuple[TriedAttack, ...], of: Assessment) -> tuple[Said, str
     shown = [t for t in tried if t.said in _SHOWN]
     if shown:
         best = max(shown, key=lambda t: (t.said is Said.BEYOND, t.low or 0.0))
-        assert best.share is not None and best.control is not None and best.low is not None
-        least = _more(best.low)
+        share, control = best.share or 0.0, best.control or 0.0
+        least = _more(best.low or 0.0)
         text = (
-            f"{_start(best)} hit {of_hundred(best.share)} of the people who were in the table, and "
-            f"{of_hundred(best.control)} of those who were not: with confidence {least} more. "
+            f"{_start(best)} hit {of_hundred(share)} of the people who were in the table, and "
+            f"{of_hundred(control)} of those who were not: with confidence {least} more. "
             f"{len(shown):,} of {count_text(len(tried), 'attack')} found something."
         )
         said = Said.BEYOND if best.said is Said.BEYOND else Said.FOUND
@@ -329,10 +327,18 @@ def _answered(tried: tuple[TriedAttack, ...], of: Assessment) -> tuple[Said, str
             "and the table share, or one where a person is singled out."
         )
     if not of.with_control:
-        return Said.CANNOT_SAY, (
+        text = (
             "There is no control. Give people who were not in the table, held back by lot before "
             "the release was made."
         )
+        known = [t for t in tried if t.share]
+        if known:
+            best = max(known, key=lambda t: t.share or 0.0)
+            text += (
+                f" {_start(best)} hit {of_hundred(best.share or 0.0)} of the people of the table; "
+                "how many others it would hit, nobody knows."
+            )
+        return Said.CANNOT_SAY, text
     reasons = list(dict.fromkeys(t.why for t in tried))
     return Said.CANNOT_SAY, " ".join(reasons[:2])
 
@@ -482,5 +488,3 @@ def _notes(of: Assessment) -> Iterator[str]:
     )
     seed = "a generator of the caller" if of.seed is None else f"seed {of.seed}"
     yield f"dither {__version__}, {seed}: the same tables and seed give the same page."
-
-

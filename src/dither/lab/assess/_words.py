@@ -27,11 +27,6 @@ QUESTIONS = {
 SHARES = {0.1: "top tenth", 0.5: "top half"}
 """Of an attacker who scores: to how many of all people it says yes."""
 
-_SAID = {
-    0.1: "Says yes to the tenth of all people who look most like somebody of the table.",
-    0.5: "Says yes to the half of all people who look most like somebody of the table.",
-}
-
 _WORDS = {
     (SINGLING, "exact"): (
         "exact linkage",
@@ -107,11 +102,11 @@ _WORDS = {
 
 
 def attacker_words(criterion: str, attacker: str, share: float | None) -> tuple[str, str]:
-    """The name of an attacker, and a sentence or two on what it does."""
+    """The name of an attacker, and a sentence on what it does."""
     name, about = _WORDS[criterion, attacker]
     if share is None:
         return name, about
-    return f"{name} ({SHARES[share]})", f"{about} {_SAID[share]}"
+    return f"{name} ({SHARES[share]})", about
 
 
 def listed(names: Sequence[str]) -> str:

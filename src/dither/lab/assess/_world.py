@@ -25,7 +25,7 @@ from dither.lab._frames import sorted_codes, texts
 from dither.lab._grouping import Ints
 from dither.lab.attack.disclosure._labels import coverage
 
-__all__ = ["CELLS", "Floats", "SeenColumn", "Mask", "World"]
+__all__ = ["CELLS", "Floats", "Mask", "SeenColumn", "World"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -87,7 +87,9 @@ class World:
     def columns(self) -> tuple[SeenColumn, ...]:
         """Those that can be compared."""
         meant = self.covers if isinstance(self.covers, Mapping) else {}
-        found = [_known(n, self.people[n], self.table[n], meant.get(n)) for n in self.people.columns]
+        found = [
+            _known(n, self.people[n], self.table[n], meant.get(n)) for n in self.people.columns
+        ]
         return tuple(c for c in found if c is not None)
 
     @property
@@ -112,7 +114,9 @@ class World:
         """What `nearest_rows` measures along, from people to the table, or among people."""
         return [(c.codes, None if people and c.kind == "label" else c.places) for c in columns]
 
-    def for_linkage(self, columns: Sequence[SeenColumn]) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+    def for_linkage(
+        self, columns: Sequence[SeenColumn]
+    ) -> tuple[pl.DataFrame, pl.DataFrame] | None:
         """The table and the people as `linkage` takes them; None where nothing of one can fit.
 
         Values that nobody of these people has are one value, so that few labels are left.
@@ -161,7 +165,9 @@ _STEPS = 200
 
 def _known(name: str, people: pl.Series, table: pl.Series, covers: Any) -> SeenColumn | None:
     kinds = [kind_of(part.dtype) for part in (people, table)]
-    parts = [texts(p) if p.dtype.is_nested() or p.dtype == pl.Object else p for p in (people, table)]
+    parts = [
+        texts(p) if p.dtype.is_nested() or p.dtype == pl.Object else p for p in (people, table)
+    ]
     missing = np.concatenate([_missing(part) for part in parts])
     if "null" in kinds:
         # A table without any value of it gives nothing away.

@@ -22,7 +22,7 @@ from dither.lab._cells import kind_of, under_one_another
 from dither.lab._frames import texts
 from dither.lab._grouping import Ints, grouped
 from dither.lab._nearest import nearest_place
-from dither.lab.assess._world import Floats, SeenColumn, Mask, World
+from dither.lab.assess._world import Floats, Mask, SeenColumn, World
 from dither.lab.assess.attackers._found import Found
 from dither.lab.compare._trees import boosted
 
@@ -44,9 +44,7 @@ def can_be_secret(column: SeenColumn) -> bool:
     return column.kind != "label" and bool((column.codes != column.codes[0]).any())
 
 
-def inferring(
-    world: World, secret: str, groups: Groups, rng: np.random.Generator
-) -> list[Found]:
+def inferring(world: World, secret: str, groups: Groups, rng: np.random.Generator) -> list[Found]:
     """What each attacker says of one column; nothing where it is not in the table or known."""
     wanted = next((c for c in world.columns if c.name == secret), None)
     known = tuple(c for c in world.columns if c.name != secret)

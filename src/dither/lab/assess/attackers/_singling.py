@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dither.lab._nearest import nearest_rows
-from dither.lab.assess._world import Floats, SeenColumn, Mask, World
+from dither.lab.assess._world import Floats, Mask, SeenColumn, World
 from dither.lab.assess.attackers._found import Found
 from dither.lab.attack.disclosure._inexact import inexact_linkage
 from dither.lab.attack.disclosure._linkage import linkage
