@@ -29,6 +29,7 @@ from dither.lab._simulation import SimulatedWorld
 from dither.lab.assess._claim import HeldClaim, read_claim
 from dither.lab.assess._fresh import ControlCheck, checked, rows_of
 from dither.lab.assess._judged import (
+    Judged,
     Said,
     Tally,
     TriedAttack,
@@ -393,17 +394,14 @@ def _judge(
             "the table.",
         )  # fmt: skip
     tally = count_hits(hits, people.member)
-    beyond_luck, chance, less, more = told(tally, level)
-    ends = [clopper_pearson(h, many, 1.0 - level) for h in (tally.hits, tally.control_hits)]
-    said, why = _decided(
-        tally, beyond_luck, bare, check, many < (needed := fewest(level)), needed, more
-    )
-    near = (ends[0][0], ends[1][1])
+    seen, needed = told(tally, level), fewest(level)
+    said, why = _decided(tally, seen, bare, check, needed)
+    near = (seen.ends[0], seen.control[1])
     if said is Said.FOUND and claim is not None and claim.broken(tally, level, near):
         said = Said.BEYOND
         why = "No release of the claimed loss lets people be told apart so well."
     slack = 0.0 if claim is None else claim.delta
-    odds = (ends[0][0] - slack) / ends[1][1] if ends[1][1] > 0 else 0.0
+    odds = (near[0] - slack) / near[1] if near[1] > 0 else 0.0
     return replace(
         found,
         said=said,
@@ -411,16 +409,16 @@ def _judge(
         hits=tally.hits,
         control_hits=tally.control_hits,
         share=tally.share,
-        low_share=ends[0][0],
-        high_share=ends[0][1],
+        low_share=seen.ends[0],
+        high_share=seen.ends[1],
         control=tally.control,
-        low_control=ends[1][0],
-        high_control=ends[1][1],
+        low_control=seen.control[0],
+        high_control=seen.control[1],
         more=tally.more,
-        low=less,
-        high=more,
-        chance=chance,
-        allowed=None if claim is None else claim.allowed(ends[1][1]),
+        low=seen.low,
+        high=seen.high,
+        chance=seen.chance,
+        allowed=None if claim is None else claim.allowed(near[1]),
         epsilon=math.log(odds) if odds > 1.0 else 0.0,
         works=None if bare is None else _works(bare),
         bare=None if bare is None else bare.share,
@@ -434,23 +432,21 @@ def _works(bare: Tally) -> bool:
 
 def _decided(
     tally: Tally,
-    beyond_luck: bool,
+    seen: Judged,
     bare: Tally | None,
     check: ControlCheck | None,
-    few: bool,
     needed: int,
-    more: float,
 ) -> tuple[Said, str]:
     """What is said, and why."""
     unlike = check is not None and not check.alike
-    if beyond_luck and unlike:
+    if seen.found and unlike:
         return Said.CANNOT_SAY, (
             "People of the table are hit more often, but the control is not like the table: the "
             "difference may have been there before anything was released."
         )
-    if beyond_luck:
+    if seen.found:
         return Said.FOUND, "People of the table are hit more often than others, beyond luck."
-    if few:
+    if tally.people < needed:
         return Said.CANNOT_SAY, (
             f"Of {count_text(tally.people, 'person', 'people')} of either kind nothing could be "
             f"told from luck: it takes {needed:,}."
@@ -463,10 +459,10 @@ def _decided(
         )
     if bare is None or not _works(bare):
         return Said.CANNOT_SAY, (
-            "On the table itself it does no better for people who are in it, so its failure on "
-            "the release says nothing."
+            "On the table itself the attack does no better for people who are in it, so its "
+            "failure on the release says nothing."
         )
     return Said.NOT_SEEN, (
         "No difference is told from luck: of 100 people of the table it may hit at most "
-        f"{math.ceil(100 * more):,} more."
+        f"{math.ceil(100 * seen.high):,} more."
     )

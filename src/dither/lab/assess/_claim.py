@@ -31,6 +31,8 @@ __all__ = ["HeldClaim", "read_claim"]
 
 _DELTA = "1e-6"
 """Where a certificate has no epsilon of its own, it is said at this delta."""
+_WIDEST = 200
+"""An epsilon that lets every share above e^-200 be 1, as every larger one does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,22 +129,22 @@ def read_claim(
             return None
         eps = check.positive("epsilon", epsilon)
         slack = check.exact("delta", delta, least=0, below=1)
-        losses = (_swapped(approximate(eps, slack, neighbours=relation), relation),)
+        losses = (_swapped(approximate(min(eps, _WIDEST), slack, neighbours=relation), relation),)
         return HeldClaim(float(eps), float(slack), relation, None, "", False, losses)
     text, of_these, body = _verified(certificate, ledger, key, answer, release)
     promise, loss = body["promise"], body["loss"]
     relation = as_neighbours(promise["neighbours"])
-    exact = {k: None if v is None else check.exact(k, v) for k, v in loss.items()}
+    eps, slack, rho, rest = (
+        None if loss.get(name) is None else check.exact(name, loss[name])
+        for name in ("epsilon", "delta", "rho", "rho_delta")
+    )
     found: list[Loss] = []
-    if exact.get("epsilon") is not None:
-        found.append(approximate(exact["epsilon"], exact["delta"] or 0, neighbours=relation))
-    if exact.get("rho") is not None and not exact.get("rho_delta"):
-        found.append(zcdp(exact["rho"], neighbours=relation))
+    if eps is not None:
+        found.append(approximate(min(eps, _WIDEST), slack or 0, neighbours=relation))
+    if rho is not None and not rest:
+        found.append(zcdp(rho, neighbours=relation))
     if not found:
-        raise CertificateError(
-            "the certificate states no loss that an attack could be held against"
-        )
-    eps, slack = exact.get("epsilon"), exact.get("delta") or 0
+        raise CertificateError("the certificate states no loss to hold an attack against")
     if eps is None:
         slack = check.exact("delta", _DELTA)
         eps = check.exact("epsilon", float(found[0].epsilon(float(slack)).upper))
@@ -152,7 +154,7 @@ def read_claim(
             "certificate says it"
         )
     return HeldClaim(
-        float(eps), float(slack), relation, str(promise["unit"]), text, of_these,
+        float(eps), float(slack or 0), relation, str(promise["unit"]), text, of_these,
         tuple(_swapped(one, relation) for one in found),
     )  # fmt: skip
 

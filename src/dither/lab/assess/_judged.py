@@ -27,12 +27,14 @@ import numpy as np
 from dither._stats import clopper_pearson
 
 __all__ = [
+    "Judged",
     "Said",
     "Tally",
     "TriedAttack",
     "chance_of_lot",
     "count_hits",
     "difference",
+    "ends_of",
     "fewest",
     "told",
 ]
@@ -202,6 +204,15 @@ def fewest(level: float) -> int:
     return people
 
 
+def ends_of(tally: Tally, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Clopper and Pearson's intervals of the share of hits, and of the control's."""
+    low, high = (
+        clopper_pearson(hits, tally.people, 1.0 - level)
+        for hits in (tally.hits, tally.control_hits)
+    )
+    return low, high
+
+
 def difference(tally: Tally, level: float) -> tuple[float, float]:
     """The interval of the difference of two shares, as the head of this module says.
 
@@ -212,22 +223,51 @@ def difference(tally: Tally, level: float) -> tuple[float, float]:
     >>> difference(Tally(0, 0, 1), 0.05)[1]
     0.975
     """
+    return _between(tally, *ends_of(tally, level))
+
+
+def _between(
+    tally: Tally, ends: tuple[float, float], control: tuple[float, float]
+) -> tuple[float, float]:
     p, q = tally.share, tally.control
-    (low_p, high_p), (low_q, high_q) = (
-        clopper_pearson(hits, tally.people, 1.0 - level)
-        for hits in (tally.hits, tally.control_hits)
-    )
-    low = p - q - math.hypot(p - low_p, high_q - q)
-    high = p - q + math.hypot(high_p - p, q - low_q)
+    low = p - q - math.hypot(p - ends[0], control[1] - q)
+    high = p - q + math.hypot(ends[1] - p, q - control[0])
     return max(-1.0, low), min(1.0, high)
 
 
-def told(tally: Tally, level: float) -> tuple[bool, float, float, float]:
-    """Whether the difference is told from luck, its chance by luck, and its interval."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A tally with all that is computed of it.
+
+    Attributes
+    ----------
+    found : bool
+        Whether the difference is told from luck.
+    chance : float
+        Of so large a one by luck.
+    ends, control : tuple of float
+        The intervals of both shares.
+    low, high : float
+        That of the difference.
+    """
+
+    found: bool
+    chance: float
+    ends: tuple[float, float]
+    control: tuple[float, float]
+    low: float
+    high: float
+
+
+def told(tally: Tally, level: float) -> Judged:
+    """Whether the difference is told from luck at a level, and its interval, which agrees."""
     chance = chance_of_lot(tally.hits, tally.control_hits, tally.people)
-    low, high = difference(tally, level)
+    ends, control = ends_of(tally, level)
+    low, high = _between(tally, ends, control)
     found = chance <= level and low > 0.0
-    return found, chance, low if found else min(low, 0.0), max(high, 0.0) if not found else high
+    if not found:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Judged(found, chance, ends, control, low, high)
 
 
 def count_hits(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -281,13 +281,21 @@ def difference_text(one: TriedAttack) -> str:
     """The difference in points of a hundred, with its interval rounded outwards."""
     if one.more is None or one.low is None or one.high is None:
         return "–"
-    low, high = math.floor(1000 * one.low) / 10, math.ceil(1000 * one.high) / 10
+    low, high = _outwards(one.low, math.floor), _outwards(one.high, math.ceil)
     return f"{_signed(100 * one.more)} [{_signed(low)}, {_signed(high)}]"
+
+
+def _outwards(share: float, turn: Callable[[float], int]) -> float:
+    """An end of an interval in points, rounded outwards; what is not 0 stays so."""
+    found = turn(1000 * share) / 10
+    return found if found or not share else turn(1e6 * share) / 1e4
 
 
 def _signed(points: float) -> str:
     shown = f"{points:+.1f}"
-    return "0" if float(shown) == 0.0 else shown.replace("-", "−")
+    if float(shown) == 0.0:
+        shown = f"{points:+.1g}" if points else "0"
+    return shown.replace("-", "−")
 
 
 def _row(one: TriedAttack) -> list[str]:
@@ -307,7 +315,7 @@ def _answered(tried: tuple[TriedAttack, ...], of: Assessment) -> tuple[Said, str
         least = _more(best.low or 0.0)
         text = (
             f"{_start(best)} hit {of_hundred(share)} of the people who were in the table, and "
-            f"{of_hundred(control)} of those who were not: with confidence {least} more. "
+            f"{of_hundred(control)} of those who were not. With confidence {least}. "
             f"{len(shown):,} of {count_text(len(tried), 'attack')} found something."
         )
         said = Said.BEYOND if best.said is Said.BEYOND else Said.FOUND
@@ -340,7 +348,7 @@ def _answered(tried: tuple[TriedAttack, ...], of: Assessment) -> tuple[Said, str
             )
         return Said.CANNOT_SAY, text
     reasons = list(dict.fromkeys(t.why for t in tried))
-    return Said.CANNOT_SAY, " ".join(reasons[:2])
+    return Said.CANNOT_SAY, " ".join(["Nothing that was tried could decide.", *reasons[:1]])
 
 
 def _start(one: TriedAttack) -> str:
@@ -353,7 +361,9 @@ def _start(one: TriedAttack) -> str:
 def _more(least: float) -> str:
     """How many more, in whole people of a hundred, rounded down."""
     whole = math.floor(100 * least)
-    return f"at least {whole} of 100" if whole else "some, if fewer than 1 of 100,"
+    if not whole:
+        return "that is more, if perhaps by fewer than 1 of 100"
+    return f"that is at least {whole} of 100 more"
 
 
 def claim_words(of: Assessment) -> str:

@@ -233,7 +233,8 @@ def _labelled(
     cell = np.where(fits.any(axis=0), fits.argmax(axis=0), len(labels))
     codes = np.concatenate([mine, theirs])
     cells = np.concatenate([cell[mine], theirs])
-    return SeenColumn(name, "label", codes, 1.0 - fits.T, cells, len(labels) + 1, missing)
+    apart = (~fits.T).astype(np.float64)
+    return SeenColumn(name, "label", codes, apart, cells, len(labels) + 1, missing)
 
 
 def _some_fit(labels: Sequence[Any], values: Sequence[Any], covers: Any) -> bool:

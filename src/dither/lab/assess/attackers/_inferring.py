@@ -36,7 +36,7 @@ _CLASSES = 24
 """Answers that a model is taught, at most."""
 _TAUGHT = 4_000
 """Rows that a model is taught of, at most."""
-_ROUNDS = 15
+_ROUNDS = 10
 
 
 def can_be_secret(column: SeenColumn) -> bool:
@@ -72,7 +72,8 @@ def differencing_versions(world: World, before: World, secret: str) -> list[Foun
     names = [n for n in now if n in then and n != secret]
     if wanted is None or secret not in then or not can_be_secret(wanted) or not names:
         return []
-    both = World(world.people, _under(world, before, [*names, secret]), world.covers)
+    shared = [*names, secret]
+    both = World(world.people.select(shared), _under(world, before, shared), world.covers)
     columns = {c.name: c for c in both.columns}
     if secret not in columns or not can_be_secret(columns[secret]):
         return []
