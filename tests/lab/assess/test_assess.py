@@ -65,7 +65,7 @@ def _accused(runs: int, rows: int, **given: Any) -> int:
 
 def test_false_alarms_are_few() -> None:
     """Of 10 harmless releases at 50 %: all of them are accused in 1 of 1,000 cases at most."""
-    assert _accused(10, 30, secrets=["ill"], confidence=0.5) < 10
+    assert _accused(10, 24, secrets=["ill"], confidence=0.5) < 10
 
 
 @pytest.mark.slow
@@ -194,7 +194,8 @@ def test_each_attacker_finds_a_copy(drawn: Drawn) -> None:
 
 def test_groups_are_as_good_as_answers() -> None:
     """Of two illnesses of the stomach the class says the stomach; without groups, nothing."""
-    table = pl.DataFrame({"zip": ["a"] * 4 + ["b"] * 4, "ill": ["ulcer", "gastritis", "ulcer", "gastritis", "flu", "ulcer", "flu", "ulcer"]})  # fmt: skip
+    ill = ["ulcer", "gastritis"] * 2 + ["flu", "ulcer"] * 2
+    table = pl.DataFrame({"zip": ["a"] * 4 + ["b"] * 4, "ill": ill})
     world = World(table, table)
     groups = {"ill": {"ulcer": "stomach", "gastritis": "stomach"}}
     hits = {t.attacker: t.hits for t in inferring(world, "ill", groups, np.random.default_rng(1))}

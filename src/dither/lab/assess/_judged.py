@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -206,11 +207,13 @@ def fewest(level: float) -> int:
 
 def ends_of(tally: Tally, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Clopper and Pearson's intervals of the share of hits, and of the control's."""
-    low, high = (
-        clopper_pearson(hits, tally.people, 1.0 - level)
-        for hits in (tally.hits, tally.control_hits)
-    )
-    return low, high
+    return _ends(tally.hits, tally.people, level), _ends(tally.control_hits, tally.people, level)
+
+
+@lru_cache(maxsize=4096)
+def _ends(hits: int, people: int, level: float) -> tuple[float, float]:
+    """Kept, as many attacks hit nobody or everybody."""
+    return clopper_pearson(hits, people, 1.0 - level)
 
 
 def difference(tally: Tally, level: float) -> tuple[float, float]:
