@@ -14,7 +14,7 @@ def main() -> int:
     helpers = {
         "__init__",
         "__main__",
-        "assess_peers",
+        "assess.peers",
         "side_by_side",
         "tumult_side",
         "spark_stages",

@@ -31,6 +31,7 @@ SECTIONS = {
         "marginals",
         "hierarchy",
         "anonymize",
+        "assess",
         "published",
         "service",
         "page",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from dither._format import count_text, number_text, percent
 from dither._format import level as level_text
 from dither.lab.assess._judged import Said, TriedAttack
+from dither.lab.assess._phrases import attack_name, difference_text
+from dither.lab.assess._sayings import claim_words
 
 if TYPE_CHECKING:
     from dither.lab.assess._result import Assessment, Criterion
@@ -200,11 +202,9 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def _claim(of: Assessment) -> str:
-    from dither.lab.assess._result import claim_words
-
     if of.claim is None:
         return ""
-    return f"<div class=box><p>{html.escape(claim_words(of))}</p></div>"
+    return f"<div class=box><p>{html.escape(claim_words(of.claim))}</p></div>"
 
 
 def _section(of: Assessment, one: Criterion) -> str:
@@ -239,8 +239,6 @@ def _key(of: Assessment) -> str:
 
 
 def _items(tried: Sequence[TriedAttack]) -> str:
-    from dither.lab.assess._result import attack_name, difference_text
-
     items: list[str] = []
     told: set[str] = set()
     for t in tried:
@@ -290,8 +288,6 @@ def _bar(
 
 def _table(of: Assessment) -> str:
     """All counts, for whoever computes anew."""
-    from dither.lab.assess._result import attack_name, difference_text
-
     heads = ["attack", "hits", "control", "of", "chance", "points", "on the table", "ε at least"]
     if of.claim is not None:
         heads.append("allowed")

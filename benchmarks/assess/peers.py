@@ -1,6 +1,6 @@
 """What peers say of releases that `benchmarks.assess` wrote: run by the interpreter that has them.
 
-``python assess_peers.py FOLDER`` prints a line of JSON for each world of the folder: by peer, a
+``python peers.py FOLDER`` prints a line of JSON for each world of the folder: by peer, a
 number that is the larger, the more it finds. It needs pandas, pyarrow and the peers, no dither.
 """
 

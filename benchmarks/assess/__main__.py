@@ -1,4 +1,4 @@
-"""Who sees that a release leaks, at equal false alarms: `dither.assess`, anonymeter, pycanon, anjana.
+"""Who sees that a release leaks, at equal false alarms: ours, anonymeter, pycanon, anjana.
 
 Run with ``python -m benchmarks.assess [--peers PYTHON] [--worlds N] [--people N]``, where PYTHON is
 an interpreter that has the peers (they ask for other versions of NumPy); without it, those of this
@@ -116,7 +116,7 @@ def main() -> None:
                 least = min(t.chance for t in found.tried if t.chance is not None)
                 said["dither"][kind].append(-math.log(least + 1e-300))
                 verdicts[kind] += found.found
-        script = Path(__file__).parent / "assess_peers.py"
+        script = Path(__file__).parent / "peers.py"
         done = subprocess.run(
             [given.peers, str(script), folder], capture_output=True, text=True, check=False
         )

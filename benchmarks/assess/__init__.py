@@ -1,0 +1,1 @@
+"""What accuses a release that leaks: ours beside peers."""
