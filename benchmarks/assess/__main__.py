@@ -122,12 +122,13 @@ def main() -> None:
         )
         for line in done.stdout.splitlines():
             body = json.loads(line)
-            for name, score in body["said"].items():
+            for peer, score in body["said"].items():
                 if isinstance(score, str):
-                    errors[f"{name}, {kinds[body['world']]}"] = score
-                    score = -math.inf  # what raises accuses nobody
-                said[name][kinds[body["world"]]].append(score)
-                seconds[name] += body["seconds"][name]
+                    errors[f"{peer}, {kinds[body['world']]}"] = score
+                # What raises accuses nobody.
+                number = -math.inf if isinstance(score, str) else float(score)
+                said[peer][kinds[body["world"]]].append(number)
+                seconds[peer] += body["seconds"][peer]
     heads = [*said, "assess at 95 %"]
     print(f"{given.worlds} releases of each kind, of {given.people} people; accused at 5 % false:")
     print(" " * 28 + "".join(f"{h:>15}" for h in heads))

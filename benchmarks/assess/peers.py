@@ -60,7 +60,7 @@ def pycanon(original: Any, release: Any, control: Any) -> float:
     """One over k, of all columns but the last."""
     from pycanon.anonymity import k_anonymity
 
-    return 1.0 / k_anonymity(release, list(release.columns)[:-1])
+    return 1.0 / float(k_anonymity(release, list(release.columns)[:-1]))
 
 
 def anjana(original: Any, release: Any, control: Any) -> float:
@@ -96,7 +96,8 @@ def main(folder: str) -> None:
             there[name] = peer
     for world in sorted(Path(folder).iterdir()):
         tables = [pd.read_parquet(world / f"{n}.parquet") for n in ("table", "release", "control")]
-        said, seconds = {}, {}
+        said: dict[str, float | str] = {}
+        seconds: dict[str, float] = {}
         for name, peer in there.items():
             start = time.process_time()
             try:

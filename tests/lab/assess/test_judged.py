@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from dither.lab.assess._claim import read_claim
@@ -42,7 +43,7 @@ def test_the_interval_of_a_difference_covers(people: int) -> None:
         for b in range(people + 1)
     }
 
-    def law(p: float) -> np.ndarray:  # type: ignore[type-arg]
+    def law(p: float) -> npt.NDArray[np.float64]:
         k = range(people + 1)
         return np.array([math.comb(people, i) * p**i * (1 - p) ** (people - i) for i in k])
 

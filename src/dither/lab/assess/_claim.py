@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from dither import _checks as check
@@ -127,10 +128,9 @@ def read_claim(
             if check.exact("delta", delta, least=0, below=1):
                 raise ArgumentError("delta goes with an epsilon: give epsilon=")
             return None
-        eps = check.positive("epsilon", epsilon)
-        slack = check.exact("delta", delta, least=0, below=1)
-        losses = (_swapped(approximate(min(eps, _WIDEST), slack, neighbours=relation), relation),)
-        return HeldClaim(float(eps), float(slack), relation, None, "", False, losses)
+        word = (check.positive("epsilon", epsilon), check.exact("delta", delta, least=0, below=1))
+        losses = (_swapped(_bounded(*word, relation), relation),)
+        return HeldClaim(float(word[0]), float(word[1]), relation, None, "", False, losses)
     text, of_these, body = _verified(certificate, ledger, key, answer, release)
     promise, loss = body["promise"], body["loss"]
     relation = as_neighbours(promise["neighbours"])
@@ -140,7 +140,7 @@ def read_claim(
     )
     found: list[Loss] = []
     if eps is not None:
-        found.append(approximate(min(eps, _WIDEST), slack or 0, neighbours=relation))
+        found.append(_bounded(eps, slack or Fraction(0), relation))
     if rho is not None and not rest:
         found.append(zcdp(rho, neighbours=relation))
     if not found:
@@ -157,6 +157,10 @@ def read_claim(
         float(eps), float(slack or 0), relation, str(promise["unit"]), text, of_these,
         tuple(_swapped(one, relation) for one in found),
     )  # fmt: skip
+
+
+def _bounded(epsilon: Fraction, delta: Fraction, relation: Neighbours) -> Loss:
+    return approximate(min(epsilon, Fraction(_WIDEST)), delta, neighbours=relation)
 
 
 def _swapped(loss: Loss, relation: Neighbours) -> Loss:

