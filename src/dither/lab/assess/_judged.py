@@ -42,6 +42,8 @@ __all__ = [
 
 _SLACK = 1e-9
 """The relative error of a sum of log-gammas, many times over: chances are rounded up by it."""
+_LEAST = 1e-300
+"""What smaller chances are said to be: their sum may be too small for doubles."""
 
 
 class Said(StrEnum):
@@ -184,7 +186,8 @@ def chance_of_lot(hits: int, control_hits: int, people: int) -> float:
     every = _log_choices(2 * people, total)
     k = range(hits, top + 1)
     logs = [_log_choices(people, i) + _log_choices(people, total - i) - every for i in k]
-    return min(1.0, math.fsum(map(math.exp, logs)) * (1.0 + _SLACK * (1 + total)))
+    chance = math.fsum(map(math.exp, logs)) * (1.0 + _SLACK * (1 + total))
+    return min(1.0, max(chance, _LEAST))
 
 
 def _log_choices(n: int, k: int) -> float:

@@ -126,6 +126,11 @@ def limits(of: Assessment) -> Iterator[str]:
         yield "What several versions give away together: only one was given."
     if of.claim is None:
         yield "What attacks are ruled out: no epsilon is claimed, so nothing bounds them."
+    elif of.claim.unit is not None and of.unit is None and not of.claim.unit.startswith("row"):
+        yield (
+            f"How far the claim holds for one {of.claim.unit}, whom it protects: here each row was "
+            "taken for a person. Name the column that says whose row it is."
+        )
     if of.searched < of.rows[1]:
         yield (
             f"What a search of all {of.rows[1]:,} released rows finds: {of.searched:,} of them, by "
