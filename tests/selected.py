@@ -6,7 +6,8 @@ for by its own name. ``slow.txt`` marks more of them, by what they were seen to 
 that needs a library of an extra is not even imported without it. And where the same tests run in
 two environments, the first notes what passed (``--note-passed FILE``) and the second leaves that
 out (``--not-again FILE``): the packages of a test that passed are the same in both. Tests marked
-``extras`` look at whatever is installed, and are run in both.
+``extras`` look at whatever is installed, and are run in both. With ``--turn=COMMIT`` heavy tests
+wait for their turn (`turns.py`); what is marked ``heavy`` is slow, too.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import nullcontext
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from turns import TURNS, few_examples, turns_of
 
 __all__ = [
     "pytest_addoption",
@@ -55,9 +59,12 @@ LONGEST = 6.0
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 PASSED = pytest.StashKey[set[str]]()
 TOOK = pytest.StashKey[dict[str, float]]()
+BRIEFLY = pytest.StashKey[set[str]]()
 
 SLOW = "marked slow; `make test-all` runs them"
 AGAIN = "passed already with the same packages"
+LATE = f"not their turn (one in {TURNS} has it by --turn={{}})"
+FEW = f"of examples all but one in {TURNS}, not their turn"
 _running: list[pytest.Config] = []
 _ABSENT = re.compile(r"could not import '([\w]+)[\w.]*':.*")
 
@@ -69,6 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--note-passed", metavar="FILE", help="write the names of tests that passed")
     group.addoption("--note-slow", metavar="FILE", help="write the names of tests that take long")
     group.addoption("--note-times", metavar="FILE", help="write what each test took, longest first")
+    group.addoption("--turn", metavar="COMMIT", help="run of heavy tests those that it chooses")
     group.addoption("--not-again", metavar="FILE", help="leave out tests that a FILE names")
 
 
@@ -77,6 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = Counter()
     config.stash[PASSED] = set()
     config.stash[TOOK] = {}
+    config.stash[BRIEFLY] = set()
     _running[:] = [config]
 
 
@@ -103,19 +112,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     before = config.option.not_again
     passed = set(json.loads(Path(before).read_text())) if before else set()
     listed = set(LISTED.read_text().splitlines()) if LISTED.exists() else set()
+    for item in items:
+        if item.nodeid in listed or item.get_closest_marker("heavy"):
+            item.add_marker("slow")
+    turn, late = config.option.turn, set[str]()
+    if turn and slow:
+        late, config.stash[BRIEFLY] = turns_of(items, turn, config.rootpath)
     kept, left = [], []
     for item in items:
-        if item.nodeid in listed:
-            item.add_marker("slow")
-        named = any(item.nodeid.startswith(argument) for argument in chosen)
-        if not slow and not named and item.get_closest_marker("slow"):
-            config.stash[LEFT_OUT][SLOW] += 1
-            left.append(item)
-        elif item.nodeid in passed and not item.get_closest_marker("extras"):
-            config.stash[LEFT_OUT][AGAIN] += 1
-            left.append(item)
-        else:
-            kept.append(item)
+        reason = None
+        if item.nodeid in passed and not item.get_closest_marker("extras"):
+            reason = AGAIN
+        elif item.nodeid in late:
+            reason = LATE.format(turn)
+        elif item.get_closest_marker("slow") and not slow:
+            named = any(item.nodeid.startswith(argument) for argument in chosen)
+            reason = None if named else SLOW
+        elif item.nodeid in config.stash[BRIEFLY]:
+            config.stash[LEFT_OUT][FEW] += 1
+        if reason:
+            config.stash[LEFT_OUT][reason] += 1
+        (left if reason else kept).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = kept
@@ -131,7 +148,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Note what a test takes, however busy the machine is."""
     before = _seconds()
     try:
-        return (yield)
+        with few_examples(item) if item.nodeid in item.config.stash[BRIEFLY] else nullcontext():
+            return (yield)
     finally:
         item.user_properties.append(("seconds", round(_seconds() - before, 3)))
 
@@ -212,7 +230,8 @@ def pytest_terminal_summary(
             parts.append(f"{doctests} files of examples")
         lines.append(f"skipped: {reason}: {', '.join(parts)}")
     for reason, number in sorted(left.items()):
-        what = "tests" if reason in (SLOW, AGAIN) else "files of examples"
+        files = reason.endswith("is not installed")
+        what = "files of examples" if files else "tests"
         lines.append(f"left out: {reason}: {number} {what}")
     for line in lines:
         terminalreporter.write_line(line)

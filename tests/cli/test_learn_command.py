@@ -50,6 +50,7 @@ def test_a_model_is_kept_and_predicts(run, folder):
     assert len(spent(folder)) == 1
 
 
+@pytest.mark.heavy("test_a_model_is_kept_and_predicts")
 def test_other_models(run, folder):
     """A regression of a number, by curves, trees and by formula; classes by laws and trees."""
     for kind, formula in (

@@ -22,6 +22,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.heavy("each command is run by its own tests, in their process")
 def test_each_command_ends_as_it_says(folder: Path) -> None:
     """One process a command, from the draft to the check of the certificate."""
     assert run("init", "visits.parquet", "--out", "draft.toml").returncode == 0

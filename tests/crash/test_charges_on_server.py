@@ -35,6 +35,7 @@ def tokens(ledger: Ledger) -> set[str]:
     return {str(entry.token) for entry in ledger.entries() if entry.kind == "charge"}
 
 
+@pytest.mark.heavy("test_a_commit_whose_answer_is_lost_is_found")
 def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -367,6 +367,7 @@ def survey(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.heavy("figures of a paper, about made-up people")
 def test_mean_figures(survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Figures 7 and 8 on a small survey: every curve there, both data off centre, drawn."""
     monkeypatch.setattr(numbers, "EPSILONS", ("0.5", "1"))
@@ -390,6 +391,7 @@ def test_mean_figures(survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert seven.panels[0]["the constant middle"][0] < -2
 
 
+@pytest.mark.heavy("figures of a paper, about made-up people")
 def test_surveys_are_kept(survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run that was stopped goes on with what it has, to the same figures; a torn line is lost."""
     monkeypatch.setattr(numbers, "EPSILONS", ("1",))
@@ -428,6 +430,7 @@ def test_surveys_are_kept(survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert len(calls) == 12
 
 
+@pytest.mark.heavy("figures of a paper, about made-up people")
 def test_command_stops_and_goes_on(
     survey: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -450,6 +453,7 @@ def test_command_stops_and_goes_on(
     assert len((out / "surveys.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.heavy("figures of a paper, about made-up people")
 def test_command(tmp_path: Path) -> None:
     """The command draws the figures that need no data, and says what the others need."""
     out = tmp_path / "paper"

@@ -54,6 +54,7 @@ def read(text: str) -> Parts:
     return parts
 
 
+@pytest.mark.heavy("attacks on public rows, each with tests of its own")
 def test_the_tour_is_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All four steps run, three are broken, and the page needs nothing from outside."""
     monkeypatch.setattr(tour, "TARGETS", 8)

@@ -331,7 +331,7 @@ def test_charges_agree_with_plain_fractions() -> None:
         play(*drawn)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("test_charges_agree_with_plain_fractions")
 def test_many_charges_agree_with_plain_fractions() -> None:
     """10,000 of them."""
     for drawn in sequences(10_000):

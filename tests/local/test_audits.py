@@ -109,6 +109,7 @@ def test_memoisation_forgotten() -> None:
     assert audited(sums, 0, 1, channel.lasting.epsilon).verdict is Outcome.VIOLATED
 
 
+@pytest.mark.heavy("test_not_refuted")
 def test_changes_are_not_hidden() -> None:
     """LOLOHA, a history that alternates against one that stays: beyond what like ones cost."""
     words, channel = SimulatedWords(5), local.LOLOHA(4, 1, "1.5", buckets=2, question="q")

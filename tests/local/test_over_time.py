@@ -111,6 +111,7 @@ def lies_seen(reports: list[Any]) -> float:
     return float(np.var(rounds.mean(axis=0)) - np.mean(rounds.var(axis=0)) / len(rounds))
 
 
+@pytest.mark.heavy("test_promises")
 def test_memory_is_kept() -> None:
     """Averaging rounds never uncovers the permanent lies; a device that forgets is caught."""
     channel = LOLOHA(4, "0.2", "0.5", buckets=2, question="memory")
@@ -138,6 +139,7 @@ def test_changing_values() -> None:
         assert np.all(np.abs(found.shares - truth) < 6 * found.standard_errors)
 
 
+@pytest.mark.heavy("test_nothing_stands_out")
 def test_heavy_hitters() -> None:
     """The frequent texts are found, with shares near the truth, and hardly ever others."""
     survey = HeavyHitters("abcdefghijklmnopqrstuvwxyz", length=6, epsilon=3, step=2)

@@ -52,6 +52,7 @@ def test_tulap():
     assert Tulap(made.epsilon * F(90, 100), SMALL).half_width(0.95) > 8
 
 
+@pytest.mark.heavy("test_noises")
 def test_largest_norm():
     """All coordinates at once within the half-width."""
     made = MaxNorm.for_half_width(30, linf=2, dimension=7, confidence=0.9)

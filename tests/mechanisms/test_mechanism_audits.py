@@ -121,6 +121,7 @@ def test_quantile_tree():
     assert refuted(*outputs(mutant), float(epsilon), 0)
 
 
+@pytest.mark.heavy("test_quantile_tree")
 def test_refined_quantiles():
     """The tree of stretches and the trees below keep the sum of their losses.
 

@@ -120,6 +120,7 @@ def test_the_better_direction_is_not_worked_out(monkeypatch):
     assert worst.delta(1).upper <= 1e-6
 
 
+@pytest.mark.heavy("test_the_promise_is_kept")
 def test_one_direction_breaks_a_promise(monkeypatch):
     """Where the first direction breaks it the other one is not asked for, and the sign is right."""
     asked = directions(monkeypatch)

@@ -70,6 +70,7 @@ def test_no_answer_is_in_it(issued):
         assert all(v not in text for v in values)
 
 
+@pytest.mark.heavy("test_fields_in_another_form_are_found")
 def test_any_change_is_found(issued):
     """Every leaf changed by itself is refused, also with its digest made anew."""
     _, body, ledger = issued

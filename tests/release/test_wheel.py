@@ -86,7 +86,7 @@ def test_a_plain_install_is_small(plain: Path) -> None:
     assert size_of(plain.parents[1]) < LARGEST
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("how results look; tests/test_notebook.py has what each is")
 def test_a_notebook_shows_everything_that_is_asked(
     built: Path, plain: Path, tmp_path: Path
 ) -> None:

@@ -167,6 +167,7 @@ def paths(rows, other, rho, sizes, workload, most=2):
     return np.array(found)
 
 
+@pytest.mark.heavy("test_no_step_loses_more_than_it_is_charged")
 def test_the_law_of_a_whole_run_is_within_its_claim(monkeypatch):
     """Every outcome of an adaptive run counted: two columns, the choice of a table among three."""
     monkeypatch.setattr(_plans, "STEPS", 3)

@@ -141,11 +141,13 @@ def audited(samples=1500):
     return audit(subject.mechanism, subject.d0, subject.d1, *claim, samples=samples)
 
 
+@pytest.mark.heavy("test_nothing_but_noisy_steps_tells_neighbours_apart")
 def test_a_whole_synthesis_withstands_the_auditor():
     """A claim that holds is refuted once in a hundred runs, by the auditor's own confidence."""
     assert audited().verdict is Outcome.NOT_REFUTED
 
 
+@pytest.mark.heavy("test_tables_withstand_the_auditor_and_are_refuted_without_their_noise")
 def test_a_synthesis_with_noise_of_the_wrong_size_is_refuted(monkeypatch):
     """Noise of parameter 1, whatever the budget says."""
     real = DiscreteGaussian.draw

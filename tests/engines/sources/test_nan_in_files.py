@@ -307,6 +307,7 @@ def test_a_clamp_that_tests_nothing_is_caught(tmp_path, monkeypatch):
     assert any("SUM(x)" in sql or "AVG(x)" in sql for sql in wrong(given, values))
 
 
+@pytest.mark.heavy("test_the_test_for_nan_holds_without_the_optimizer_setting")
 def test_the_optimizer_setting_holds_with_the_usual_test_for_nan(tmp_path, monkeypatch):
     """With the engine's settings, even that test is about the row alone."""
     monkeypatch.setattr(

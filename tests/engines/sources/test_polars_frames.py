@@ -230,6 +230,7 @@ def test_a_plain_install_reads_what_it_can(tmp_path: Path) -> None:
     done_without(READING, tmp_path)
 
 
+@pytest.mark.heavy("test_a_plain_install_reads_what_it_can")
 def test_a_plain_install_does_the_main_job(tmp_path: Path) -> None:
     """Tables of synthetic rows and models; what needs an extra names it, free."""
     done_without(MODELS, tmp_path)

@@ -154,6 +154,7 @@ def test_p_values_of_measured_rows_are_monotone() -> None:
         assert np.all(np.diff(under) <= 1e-12)
 
 
+@pytest.mark.heavy("test_intervals_hold")
 def test_intervals_of_few_measured_rows_hold() -> None:
     """The coverage of 95 % intervals, summed over all releases of three rows but one in 1,000.
 

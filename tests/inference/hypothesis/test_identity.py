@@ -120,6 +120,7 @@ def test_noise_for_one_coordinate_is_caught() -> None:
     assert found.verdict is Outcome.VIOLATED
 
 
+@pytest.mark.heavy("test_released_and_simulated_noise_are_one")
 def test_level_and_power() -> None:
     """Of 400 true nulls about 5 % are rejected; of false ones at n = 134 two thirds at 1/3."""
     rng = np.random.default_rng(3)
@@ -206,6 +207,7 @@ def test_the_efficient_test_is_right_where_it_has_enough_rows() -> None:
     assert (part.epsilon, part.delta) == (1, Fraction(1, 14 * 10**6))
 
 
+@pytest.mark.heavy("test_the_efficient_test_is_right_where_it_has_enough_rows")
 def test_uniformity() -> None:
     """True nulls are rejected at their level, skewed categories are seen, odd values left out."""
     rng = np.random.default_rng(7)

@@ -206,6 +206,7 @@ def _rejected(runs: int = 600) -> float:
     return float(np.mean(np.array(found) <= 0.05))
 
 
+@pytest.mark.heavy("test_levels_and_power")
 def test_few_rows_whose_number_is_measured_keep_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the measured n alone one true null in seven is rejected, as two rows may be taken for one.
 

@@ -103,6 +103,7 @@ def test_levels_and_power(name: str, neighbours: Any) -> None:
     assert right >= 44
 
 
+@pytest.mark.heavy("test_both_tails_of_signs_are_told_alike")
 def test_the_exact_pvalue_of_signs_is_uniform() -> None:
     """Over samples and noise (chance of failing: 1 in 1,000)."""
     rng = np.random.default_rng(4)

@@ -59,6 +59,7 @@ def test_a_deal_that_looks_at_rows_is_caught() -> None:
     assert audit(wrong, first, second, 1, samples=20_000).verdict is Outcome.VIOLATED
 
 
+@pytest.mark.heavy("test_one_row_changes_the_count_by_at_most_one")
 def test_level_and_power() -> None:
     """The level is that of the wrapped test; an effect is seen."""
     rng = np.random.default_rng(1)

@@ -125,6 +125,7 @@ def test_sizes_reach_their_power(test: str) -> None:
     assert 0.64 <= np.mean([once(rng, n, asked).rejects() for _ in range(100)]) <= 0.94
 
 
+@pytest.mark.heavy("test_sizes_reach_their_power")
 def test_sizes_of_many_rows_are_near_the_open_ones() -> None:
     """Where effects are small the noise costs little: nearly the textbook's numbers."""
     both = (1.96 + 0.8416) / 0.02

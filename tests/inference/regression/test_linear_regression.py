@@ -97,6 +97,7 @@ def test_weights_need_less_noise_and_estimate_the_same() -> None:
         assert found.rows == 4000
 
 
+@pytest.mark.heavy("test_the_functional_mechanisms_sensitivity_by_exhaustion")
 def test_the_bound_of_many_terms_is_the_largest_of_random_pairs() -> None:
     """The maximum on the rectangle is what opposite, and other, rows come near to."""
     design = MomentsRelease(6, 6, 0, NONE, target(1, 1e-6, "replace"))
@@ -189,6 +190,7 @@ def test_the_functional_mechanism_with_half_its_noise_is_caught() -> None:
     assert found.verdict is Outcome.VIOLATED
 
 
+@pytest.mark.heavy("test_no_row_moves_the_functional_mechanism_further")
 def test_the_functional_mechanism_estimates_and_covers() -> None:
     """Least squares where noise is nothing, 0 where it is all; intervals hold; no delta goes."""
     rng = np.random.default_rng(9)

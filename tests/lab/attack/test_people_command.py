@@ -131,6 +131,7 @@ def test_synthetic_rows_of_files(tmp_path: Path) -> None:
     run("synthetic", paths[0], code=2)
 
 
+@pytest.mark.heavy("test_synthetic_rows_of_files")
 def test_synthetic_rows_of_the_survey(tmp_path: Path) -> None:
     """Copies and exact pairs give her away; private rows keep what they claim."""
     picture = tmp_path / "roc.png"

@@ -57,6 +57,7 @@ def test_own_function(run, tmp_path):
     assert "VIOLATED" in wrong.output
 
 
+@pytest.mark.heavy("test_a_violation_among_all_is_told")
 def test_planted_bugs_in_a_table(run, monkeypatch):
     """Every planted bug is a line, all are caught, and that is a success."""
     bugs = planted.planted_bugs
@@ -70,6 +71,7 @@ def test_planted_bugs_in_a_table(run, monkeypatch):
     assert missed.exit_code == 1
 
 
+@pytest.mark.heavy("each is audited with its mechanism; the command has the tests below")
 def test_every_mechanism(run):
     """A short audit of all: none is accused. At this confidence it errs once in 150,000 runs."""
     result = run("--all", "--samples", "600", "--confidence", "0.9999999")

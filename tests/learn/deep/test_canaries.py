@@ -296,6 +296,7 @@ def test_a_planted_mistake_is_found(
         check(monkeypatch)
 
 
+@pytest.mark.heavy("test_it_is_sound")
 def test_most_of_the_claim_is_certified_and_none_beyond_it(tmp_path: Path) -> None:
     """Within the family of sampled Gaussians, and of one Gaussian: over half of epsilon.
 

@@ -473,6 +473,7 @@ def test_a_model_is_charged_once_and_kept(session, tmp_path, kind):
         found.predict(new.drop("age"))
 
 
+@pytest.mark.heavy("test_a_model_is_charged_once_and_kept")
 def test_numbers_classes_and_dates(session):
     """A number, three classes, a target of 0 and 1; bins, dates, listed numbers; all columns."""
     table = session.table("visits")

@@ -167,6 +167,7 @@ def test_releases_are_charged_first(tmp_path: Path) -> None:
         made.release(ROWS, [1])
 
 
+@pytest.mark.heavy("test_the_sensitivity_of_sums")
 def test_it_stands_the_audit_and_a_planted_bug_does_not() -> None:
     """Noise for the bounds of one part; noise for a part of them is found out."""
     for subject in learn.SampleAndAggregate.audit_subjects():

@@ -234,6 +234,7 @@ def test_processes_race_for_the_last_of_a_quota(tmp_path: Path) -> None:
     assert sum(words.count("charged") for words in said) == 10 * len(years)
 
 
+@pytest.mark.heavy("test_parts_at_their_edges")
 def test_rules_agree_with_plain_fractions() -> None:
     """Of 10,000 random sequences of charges and hours: questions, windows and parts."""
     words = random.Random(20240204)

@@ -256,6 +256,7 @@ def test_processes_race_for_a_reservation(tmp_path: Path, use: bool) -> None:
         assert found.ok, found.problem
 
 
+@pytest.mark.heavy("test_what_is_reserved_is_kept_for_its_holder")
 def test_random_sequences_agree_with_plain_fractions() -> None:
     """10,000 of charges, uses, reservations and lapses: never above a cap, and never too strict."""
     words = random.Random(20240204)

@@ -397,7 +397,7 @@ def test_planted_faults_get_one_verdict(
     assert agree_on_planted_faults(1, 12, filled, tmp_path, in_parts) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("test_planted_faults_get_one_verdict")
 def test_many_planted_faults_get_one_verdict(
     filled: tuple[bytes, int], tmp_path: Path, in_parts: InParts
 ) -> None:

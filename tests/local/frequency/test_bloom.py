@@ -68,6 +68,7 @@ def test_filters_are_those_of_the_wire_format() -> None:
         assert set(np.flatnonzero(row).tolist()) == expected
 
 
+@pytest.mark.heavy("test_law_and_guarantee")
 def test_estimator_and_wire() -> None:
     """Unbiased with the stated variance, and the covariance too; the wire keeps all."""
     shares = [0.4, 0.3, 0.2, 0.1]

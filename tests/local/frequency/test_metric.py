@@ -96,6 +96,7 @@ def test_grid_weights_are_the_same_everywhere() -> None:
     assert total == sum(table[abs(i)][abs(j)] for i in range(-4, 5) for j in range(-4, 5))
 
 
+@pytest.mark.heavy("test_grid")
 def test_estimates() -> None:
     """The inverse is unbiased with the stated variance; the likelihood is nearer the truth."""
     check_estimator(GridPrivacy(2, 3, 1, 2), [0.3, 0.1, 0.1, 0.2, 0.2, 0.1])

@@ -194,6 +194,7 @@ def guessed(forms: list[RAPPOR], memories: list[Memory], people: int) -> float:
     return float(((scores > 0) == held)[scores != 0].sum() + (scores == 0).sum() / 2) / people
 
 
+@pytest.mark.heavy("test_versions_are_parts_of_one_permanent_row")
 def test_a_value_that_is_added_tells_no_more() -> None:
     """Forty versions of one list, one memory: guessed no oftener than epsilon allows.
 

@@ -114,6 +114,7 @@ def test_loss_of_the_law(cutoff, epsilon):
     assert divergence(law(monotone, here), law(monotone, there), epsilon) < 1e-10
 
 
+@pytest.mark.heavy("test_loss_of_the_law")
 def test_broken_variants_are_caught_by_the_law():
     """No threshold noise, no cut-off, reused query noise, half the scales: each breaks epsilon."""
     epsilon = F(1)
@@ -138,6 +139,7 @@ def test_broken_variants_are_caught_by_the_law():
     assert divergence(law(half, (0, 0, 0)), law(half, (-1, -1, 1)), epsilon) > 1e-3
 
 
+@pytest.mark.heavy("test_realised_law_is_the_formula")
 def test_black_box_audit():
     """Runs on neighbours do not refute epsilon (false alarm 1e-7); mutants of the run do.
 

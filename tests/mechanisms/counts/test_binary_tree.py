@@ -123,6 +123,7 @@ def test_intervals_cover(noise):
         assert max(hits.values()) <= 0.995 * 300
 
 
+@pytest.mark.heavy("test_released_nodes_and_their_sensitivity")
 def test_black_box_audit():
     """Released nodes keep epsilon (false alarm 1e-7); noise for a single level does not.
 

@@ -62,6 +62,7 @@ def test_exponential_rejection_is_exact(monkeypatch):
         assert abs(law[i] - mpmath.exp(u) / total) < 1e-8
 
 
+@pytest.mark.heavy("test_exponential_law_is_the_formula")
 def test_a_choice_among_many_has_the_law_of_the_formula():
     """Where weights are of rounded exponents: chi-square, above 103 once in a million runs."""
     rate, utilities = F(3, 29), [*range(40), 0]

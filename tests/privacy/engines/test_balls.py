@@ -282,6 +282,7 @@ def test_separated_laplaces_agree_with_an_integral():
     assert 5985.07 < found.lower < 5985.89
 
 
+@pytest.mark.heavy("test_every_line_says_the_same")
 def test_losses_beyond_the_largest_exponent():
     """e^709 is the last double; losses go on. No warning, no error of Python's own."""
     # Six of ten samples hold the unit with probability 1.4e-4, seven with less than 1e-5.

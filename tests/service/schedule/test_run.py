@@ -451,7 +451,7 @@ publish = true
 """
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("test_whatever_step_is_the_last")
 def test_killed_at_any_instant_nothing_is_charged_or_published_twice(tmp_path: Path) -> None:
     """SIGKILL after ever other times, until all is done."""
     VISITS.write_parquet(tmp_path / "visits.parquet")

@@ -193,6 +193,7 @@ def test_hardly_any_rows(tmp_path, rows, method):
         assert model.total >= 1
 
 
+@pytest.mark.heavy("test_rows_are_of_the_policys_types")
 def test_columns_of_one_value_and_of_very_many(tmp_path):
     """Neither fails."""
     columns = {

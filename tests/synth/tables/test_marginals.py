@@ -213,6 +213,7 @@ def test_tables_of_hardly_any_rows(tmp_path, rows):
         assert found.frame(["one", "region"]).height == 4
 
 
+@pytest.mark.heavy("test_tables_come_near_the_truth_and_agree")
 def test_a_column_of_very_many_values(tmp_path):
     """10^4 cells; two of them would be too many, and are refused before the charge."""
     wide = {c: {"bounds": [0, 99_999], "nullable": False} for c in ("a", "b")}

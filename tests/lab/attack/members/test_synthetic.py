@@ -64,6 +64,7 @@ def no_noise(size: int) -> object:
     return np.zeros(size)
 
 
+@pytest.mark.heavy("test_the_closest_record_finds_copies")
 def test_what_is_made_without_noise_gives_its_rows_away() -> None:
     """Pairs that are kept exactly: the patient who is alone is seen in nearly every table.
 
@@ -78,6 +79,7 @@ def test_what_is_made_without_noise_gives_its_rows_away() -> None:
     assert "promises nothing" in " ".join(found.summary().split())
 
 
+@pytest.mark.heavy("test_an_honest_claim_is_not_refuted_by_the_closest_record")
 def test_what_is_made_with_noise_meets_its_bound() -> None:
     """The same table by private counts: certified below the claim, while the control succeeds."""
     loss = privacy.pure(1.0)
@@ -91,6 +93,7 @@ def test_what_is_made_with_noise_meets_its_bound() -> None:
     assert control.share > 0.9
 
 
+@pytest.mark.heavy("test_a_claim_is_held_against_the_closest_record")
 def test_a_false_claim_is_refuted() -> None:
     """Noise of epsilon 6 that is sold as 0.1: violated, and certified above the claim."""
     found = attack.synthetic(counted(geometric(6.0)), clinic(), loss=privacy.pure(0.1), plays=400)

@@ -97,4 +97,4 @@ def test_this_test_is_repeatable() -> None:
     assert secure_words().words(1).tolist() == [WORD]
 
 
-WORD = 5784458132457979660
+WORD = 7282473884051308335

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 CONFTEST = "import selected; selected.NEEDED['examples.py'] = 'no_such_library'"
 EXAMPLES = '"""\n>>> 1\n2\n"""\nimport no_such_library'
 TESTS = """
@@ -32,7 +32,7 @@ def test_extras(): pass
 
 def test_bad(): assert 0
 """
-CONFIG = "[pytest]\nmarkers =\n    slow: s\n    extras: e\n"
+CONFIG = "[pytest]\nmarkers =\n    slow: s\n    extras: e\n    heavy(beside): h\n"
 NEVER = "skipped: no_such_library is not installed: 3 tests, 1 files of examples\n"
 
 
@@ -106,6 +106,59 @@ def test_slow_tests_are_noted_and_stay_out(folder: Path) -> None:
     assert "2 passed" in told
     assert "marked slow; `make test-all` runs them: 1 tests" in told
     assert "3 passed" in said(folder, "--slow")
+
+
+TURNS = """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+made = 0
+
+@settings(max_examples=120, database=None, derandomize=True)
+@given(st.integers())
+@pytest.mark.slow
+def test_drawn(n):
+    global made
+    made += 1
+
+def test_how_many(): print("made", made)
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", range(60))
+def test_cases(n): pass
+
+@pytest.mark.slow
+def test_alone(): pass
+
+@pytest.mark.heavy("test_how_many")
+def test_heavy(): pass
+"""
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_heavy_tests_have_their_turn(folder: Path, processes: str) -> None:
+    """A share that a commit chooses, the same each time; what nothing stands in for always runs."""
+    (folder / "examples.py").unlink()
+    (folder / "test_it.py").write_text(TURNS)
+    options = ["-n", processes, "-rA", "--slow", "-p", "_hypothesis_pytestplugin"]
+    found = {commit: said(folder, *options, f"--turn={commit}") for commit in ("a", "b", "c")}
+    ran = {}
+    for commit, text in found.items():
+        ran[commit] = set(re.findall(r"^PASSED test_it.py::(\S+)", text, re.MULTILINE))
+        assert {"test_alone", "test_drawn", "test_how_many"} <= ran[commit]
+        # One in six of 62; and of these may be the two that are not cases.
+        cases = sum(name.startswith("test_cases") for name in ran[commit])
+        assert 11 - 2 <= cases <= 11
+        late = 60 - cases + ("test_heavy" not in ran[commit])
+        assert f"not their turn (one in 6 has it by --turn={commit}): {late} tests" in text
+        few = "of examples all but one in 6, not their turn: 1 tests" in text
+        if processes == "0":
+            assert f"made {20 if few else 120}\n" in text
+    assert len(set(map(frozenset, ran.values()))) == 3
+    again = said(folder, *options, "--turn=a")
+    assert set(re.findall(r"^PASSED test_it.py::(\S+)", again, re.MULTILINE)) == ran["a"]
+    assert "64 passed" in said(folder, "-n", processes, "--slow")
+    assert "1 passed" in said(folder, "-n", processes), "nothing slow, heavy or not"
 
 
 def test_listed_tests_are_there() -> None:
