@@ -53,7 +53,7 @@ LISTED = Path(__file__).with_name("slow.txt")
 """Names of tests, a line each, that are marked ``slow`` for what they take."""
 LONG = 0.2
 """Seconds of a processor from which a test is listed: the rest take below eight minutes of two."""
-LONGEST = 6.0
+LONGEST = 1.5
 """Of a function's tests the quickest stays among the quick ones, unless it takes so long."""
 
 LEFT_OUT = pytest.StashKey[Counter[str]]()
