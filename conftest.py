@@ -1,4 +1,4 @@
-"""What holds for doctests, too: matrices on one thread, noise that is repeatable, what is run."""
+"""What holds for doctests, too: one thread, files in memory, repeatable noise, what is run."""
 
 import os
 
@@ -8,6 +8,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from repeatable import pytest_fixture_setup, pytest_runtest_protocol
+from scratch import write_in_memory
 from selected import (
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -19,6 +20,9 @@ from selected import (
     pytest_terminal_summary,
     pytest_testnodedown,
 )
+
+# Also for whatever asked for a temporary file before.
+write_in_memory()
 
 __all__ = [
     "pytest_addoption",

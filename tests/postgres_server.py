@@ -30,6 +30,8 @@ from urllib.parse import quote
 
 import pytest
 
+from scratch import in_memory
+
 ABSENT = "PostgreSQL is not installed"
 OLDEST = 14
 
@@ -143,7 +145,7 @@ class Server:
         self._numbers = itertools.count()
         self._as = _user()
         # Not pytest's folder: another user cannot enter it, and a socket's path must be short.
-        self.folder = Path(tempfile.mkdtemp(prefix="dither-pg-", dir=_scratch()))
+        self.folder = Path(tempfile.mkdtemp(prefix="dither-pg-", dir=in_memory()))
         if self._as:
             os.chown(self.folder, self._as["user"], self._as["group"])
         self._watchdog = subprocess.Popen(
@@ -329,13 +331,6 @@ def literal(text: str) -> str:
     """A text as a constant of SQL, whatever ``standard_conforming_strings`` is."""
     doubled = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{doubled}'"
-
-
-def _scratch() -> str | None:
-    """A folder in memory where there is room in one: there a sync costs nothing."""
-    memory = Path("/dev/shm")
-    usable = memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)
-    return str(memory) if usable and shutil.disk_usage(memory).free > 2 * 2**30 else None
 
 
 def _children(pid: int) -> list[int]:

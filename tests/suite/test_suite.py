@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+import scratch
 
 
 def test_matrices_are_multiplied_on_one_thread() -> None:
@@ -23,6 +27,26 @@ def test_matrices_are_multiplied_on_one_thread() -> None:
     asked = [sys.executable, "-c", "import os; print(os.environ['OMP_NUM_THREADS'])"]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
+
+
+def test_files_are_written_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is room and the caller names no place; programs that are started write there."""
+    asked = [sys.executable, "-c", "import tempfile; print(tempfile.gettempdir())"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == tempfile.gettempdir()
+    monkeypatch.setattr(scratch, "MEMORY", tmp_path)
+    monkeypatch.setattr(scratch, "ROOM", 0)
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.gettempdir())
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "mine"))
+    scratch.write_in_memory()
+    assert os.environ["TMPDIR"] == str(tmp_path / "mine")
+    monkeypatch.delenv("TMPDIR")
+    scratch.write_in_memory()
+    assert tempfile.gettempdir() == str(tmp_path)
+    monkeypatch.setattr(scratch, "ROOM", 2**80)
+    assert scratch.in_memory() is None
+    monkeypatch.setattr(scratch, "MEMORY", tmp_path / "nowhere")
+    assert scratch.in_memory() is None
 
 
 def test_tests_on_spark_stand_together_before_all_others(request: pytest.FixtureRequest) -> None:
