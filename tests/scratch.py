@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-ROOM = 2 * 2**30
-"""Bytes that are to be free; a whole run of several processes keeps a tenth of that at a time."""
+ROOM = 4 * 2**30
+"""Bytes that are to be free: a whole run keeps a quarter of that, most of it an environment."""
 
 
 def in_memory() -> str | None:
