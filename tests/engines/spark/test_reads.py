@@ -11,6 +11,7 @@ import pytest
 
 import dither as dt
 from dither.engines import TableSource, backend
+from dither.engines.writer.dialect import Seeds
 from dither.errors import ArgumentError, DitherError, EngineError, PolicyError
 from dither.plan.schema import ColumnFacts, Kind
 from spark_session import JAVA_OPTIONS, needs_spark, spark_session
@@ -439,3 +440,26 @@ def test_char_and_old_dates(session, tmp_path):
         made.close()
     finally:
         session.sql("DROP DATABASE clinic CASCADE")
+
+
+def test_another_key_is_no_other_program(tmp_path, session, rows):
+    """Spark compiles a question once: the key of a run is not in what it compiles."""
+    asked = policy(tmp_path, str(rows))
+    asked["tables"]["visits"]["max_groups"] = 1
+    counted = session._jvm.org.apache.spark.metrics.source.CodegenMetrics
+
+    def compiled() -> int:
+        return int(counted.METRIC_COMPILATION_TIME().getCount())
+
+    with dt.open(asked, engines={"spark": session}) as opened:
+        job, schema = opened.sql(ASKED)._plan.job, opened.schema
+        assert "XXHASH64" in opened._opened.engine._written(job, schema, Seeds(1, 2))[1]
+        keys = [bytes([i]) * 16 for i in range(4)]
+        before = compiled()
+        answers = [opened._opened.engine.run(job, schema, keys[0])]
+        first = compiled()
+        assert first > before
+        answers += [opened._opened.engine.run(job, schema, key) for key in keys[1:]]
+        assert compiled() == first
+    # And yet it chooses: a unit's rows are of both regions, of which one counts.
+    assert len({str(answer) for answer in answers}) > 1

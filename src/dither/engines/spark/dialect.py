@@ -213,8 +213,15 @@ class SparkDialect(Dialect):
 
     def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
         """The engine's own hash, twice. The first seed is hashed first, and so all that follows is
-        hashed with what became of it; NULL leaves that as it is."""
-        first, second = (self.integer(seed - 2**63) for seed in (seeds.first, seeds.second))
+        hashed with what became of it; NULL leaves that as it is.
+
+        Seeds are bytes, of which no two have one hash, as no two integers have. Spark writes a
+        program for a query, with its numbers in it and its bytes beside it: of another key it runs
+        the same program, which it need not compile and warm up anew.
+        """
+        first, second = (
+            exp.HexString(this=seed.to_bytes(8).hex()) for seed in (seeds.first, seeds.second)
+        )
         return call("XXHASH64", second, call("XXHASH64", first, *(p.copy() for p in parts)))
 
     def row_number(self, partition: Sequence[exp.Expression]) -> exp.Expression:
