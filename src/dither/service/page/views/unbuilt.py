@@ -9,8 +9,6 @@ from dither.service.page._shown import Shown
 __all__ = ["VIEWS"]
 
 LEFT = (
-    "ask",
-    "answers",
     "budget",
     "ledger",
     "check",
