@@ -19,6 +19,8 @@ const look = EditorView.theme({
   ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "6px" },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent-soft)", color: "var(--ink)" },
   ".cm-completionDetail": { color: "var(--muted)", fontStyle: "normal" },
+  // The editor's own is a picture in the sheet, which the page forbids.
+  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
   ".cm-diagnostic-error": { borderLeft: "4px solid var(--bad)" },
 });
 const colours = HighlightStyle.define([
@@ -28,6 +30,18 @@ const colours = HighlightStyle.define([
   { tag: tags.comment, color: "var(--muted)", fontStyle: "italic" },
   { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--four)" },
 ]);
+
+// Text that replaces a selection: the browser would carry the colours over in an attribute, which the page forbids.
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { from, to, empty } = view.state.selection.main;
+    if (event.inputType !== "insertText" || event.isComposing || empty || !event.data) return false;
+    event.preventDefault();
+    const change = () => view.state.update(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    if (!view.state.facet(EditorView.inputHandler).some((one) => one(view, from, to, event.data, change))) view.dispatch(change());
+    return true;
+  },
+});
 
 // area: the text box. tables: { name: [{ label, detail }, ...] }. Gives what the page may do with it.
 globalThis.ditherEditor = (area, { tables = {}, functions = [] } = {}) => {
@@ -39,7 +53,7 @@ globalThis.ditherEditor = (area, { tables = {}, functions = [] } = {}) => {
     state: EditorState.create({
       doc: area.value,
       extensions: [
-        highlightSpecialChars(), history(), drawSelection(), bracketMatching(), closeBrackets(), autocompletion(),
+        replacing, highlightSpecialChars(), history(), drawSelection(), bracketMatching(), closeBrackets(), autocompletion(),
         language.of(known(tables)),
         PostgreSQL.language.data.of({ autocomplete: (context) => {
           const word = context.matchBefore(/\w+/);
