@@ -82,7 +82,7 @@ def test_a_question_is_asked_and_answered(
 
 
 def test_errors_are_marked_at_their_place(visit: Callable[..., Visitor]) -> None:
-    """What cannot be read, and a name that is not known, are underlined; nothing can be released."""
+    """A name that is not known is underlined, and nothing can be released until it is mended."""
     page = visit("ann").go("ask")
     priced(page)
     write(page, "SELECT AVG(costs) FROM visits")
@@ -132,7 +132,9 @@ def test_two_browsers_share_one_quota(visit: Callable[..., Visitor]) -> None:
     released(first)
     second.click("#release-go")
     second.wait_for_url("**/answers/*")
-    expect(second.locator("#answer .refusal")).to_contain_text("The same query fits", timeout=60_000)
+    expect(second.locator("#answer .refusal")).to_contain_text(
+        "The same query fits", timeout=60_000
+    )
     again = other.go("ask")
     priced(again)
     again.fill("#epsilon", "3")
@@ -178,7 +180,9 @@ def test_what_waits_is_said_before_and_can_be_taken_back(
     assert spent(loopback, "ann") == before
 
 
-@pytest.mark.parametrize(("width", "theme", "language"), [(390, "dark", "zh"), (1280, "dark", "en")])
+@pytest.mark.parametrize(
+    ("width", "theme", "language"), [(390, "dark", "zh"), (1280, "dark", "en")]
+)
 def test_it_fits_a_phone_and_both_languages(
     visit: Callable[..., Visitor],
     picture: Callable[[Page, str], Path],

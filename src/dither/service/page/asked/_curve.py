@@ -22,13 +22,13 @@ from dither.session._request import Request
 
 __all__ = ["CurvePicture", "ErrorCurves", "drawn"]
 
-EPSILONS = tuple(Fraction(one) for one in "0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50".split())
+EPSILONS = tuple(Fraction(one * 10**at, 100) for at in range(4) for one in (1, 2, 5))
 """Prices that are looked at beside the one that was chosen."""
 
 ORDER = (6, 0, 11, 3, 9, 5, 8, 1, 10, 4, 7, 2)
 """In which order: coarse first."""
 
-SECONDS = 0.06
+SECONDS = 0.02
 """Processor time that the points of one request may take, beside the one that was chosen."""
 
 MOST_KEPT = 400
@@ -90,7 +90,7 @@ class ErrorCurves:
         until = time.thread_time() + SECONDS
         for place in ORDER:
             epsilon = EPSILONS[place]
-            if epsilon not in known.at and len(shown) > 2 and time.thread_time() >= until:
+            if epsilon not in known.at and len(shown) > 1 and time.thread_time() >= until:
                 continue
             try:
                 shown[epsilon] = found(epsilon)
@@ -186,7 +186,7 @@ def _around(low: float, high: float) -> tuple[float, float]:
 def _decades(low: float, high: float) -> list[float]:
     """Round values between two, a handful."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    every = max(1, math.ceil((last - first) / 5))
+    every = max(1, math.ceil((last - first) / 7))
     steps: tuple[float, ...] = (1,) if last - first > 2 else (1, 2, 5)
     found = [m * 10.0**e for e in range(first, last + 1, every) for m in steps]
     return [float(f"{one:.3g}") for one in found if low <= one <= high]

@@ -32,8 +32,9 @@ def places_of(message: str, sql: str) -> list[dict[str, Any]]:
     --------
     >>> places_of("unknown column 'costs'; did you mean 'cost'?", "SELECT AVG(costs) FROM visits")
     [{'from': 11, 'to': 16, 'message': "unknown column 'costs'; did you mean 'cost'?"}]
-    >>> places_of("cannot be read: expected ) at 'FROM' (line 1, column 16)", "SELECT COUNT(* FROM v")
-    [{'from': 15, 'to': 19, 'message': "cannot be read: expected ) at 'FROM' (line 1, column 16)"}]
+    >>> found = places_of("expected ) at 'FROM' (line 1, column 16)", "SELECT COUNT(* FROM v")
+    >>> found[0]["from"], found[0]["to"]
+    (15, 19)
     """
     found = _by_line(message, sql) or _by_name(message, sql)
     if found is None:
@@ -64,7 +65,7 @@ def _by_name(message: str, sql: str) -> tuple[int, int] | None:
     # What is offered in its place comes behind, and must not be taken for it.
     told = re.split(r"; (?:did you mean|known:)", message)[0]
     named = NAMED.search(told)
-    names = [one for one in QUOTED.findall(told)]
+    names = list(QUOTED.findall(told))
     names += [one for one in (named.groups() if named else ()) if one]
     for name in names:
         where = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE)

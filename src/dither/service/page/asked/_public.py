@@ -10,6 +10,7 @@ from dither._format import display_text, number_text
 from dither.plan.schema import ColumnFacts, Kind, Table
 from dither.session._session import Session
 from dither.sql.allow_list import AGGREGATE_NAMES, FUNCTION_NAMES
+from dither.sql.functions import FUNCTIONS as FUNCTIONS  # fills the names of all
 from dither.sql.write import _identifier
 
 __all__ = ["completed", "functions", "tables"]
@@ -88,7 +89,4 @@ def completed(listed: list[dict[str, Any]]) -> Mapping[str, Any]:
 
 def functions() -> list[str]:
     """The names of functions that questions may have."""
-    from dither.sql import functions as _  # fills the names
-
-    assert _.FUNCTIONS
     return sorted({*AGGREGATE_NAMES, *FUNCTION_NAMES})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-__all__ = ["code", "expression"]
+__all__ = ["code", "decimal", "expression"]
 
 
 def code(
@@ -40,10 +42,10 @@ def code(
     """
     connected = [text(address), 'key="env:DITHER_KEY"']
     connected += [] if purpose is None else [f"purpose={text(purpose)}"]
-    named = {name: price.get(name) for name in ("epsilon", "delta", "confidence")}
+    named = {name: decimal(price.get(name)) for name in ("epsilon", "delta", "confidence")}
     if named["epsilon"] is None:
         named = {}
-    if float(named.get("confidence") or 0.95) == 0.95:
+    if named.get("confidence") in (None, "0.95"):
         named.pop("confidence", None)
     given = [f"{name}={_value(value)}" for name, value in (named | {"token": token}).items()]
     told = [one for one in given if not one.endswith("=None")]
@@ -76,6 +78,22 @@ def expression(ask: Sequence[Any]) -> str:
         given += [f"{key}={_value(one)}" for key, one in named.items() if one is not None]
         made.append(f".{name}({', '.join(given)})")
     return "".join(made)
+
+
+def decimal(value: Any) -> str | None:
+    """A number as people write it: its decimals where it has an end, else as it was sent.
+
+    Examples
+    --------
+    >>> decimal("1/20"), decimal("1/3"), decimal("0.50"), decimal(0.95), decimal(None)
+    ('0.05', '1/3', '0.5', '0.95', None)
+    """
+    if value is None:
+        return None
+    exact = Fraction(str(value))
+    if 10**30 % exact.denominator or abs(exact) >= 10**15:
+        return str(value)
+    return f"{Decimal(exact.numerator) / Decimal(exact.denominator):f}"
 
 
 def _is_query(ask: Sequence[Any]) -> bool:

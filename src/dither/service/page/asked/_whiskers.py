@@ -1,4 +1,4 @@
-"""The picture of an answer: each value a point, its interval a line across, groups below each other."""
+"""The picture of an answer: each value a point, its interval a line, one group below another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_GROUPS = 30
 
 MOST_PANELS = 6
 
-WIDTH, ROW, LEFT = 520, 24, 150
+WIDTH, ROW, LEFT = 400, 24, 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _panel(name: str, unit: str | None, rows: list[tuple[Any, ...]]) -> WhiskerP
         inside = min(max(value, ends[0]), ends[1])
         drawn.append(
             {
-                "label": label if len(label) <= 22 else label[:21] + "…",
+                "label": label if len(label) <= 18 else label[:17] + "…",
                 "y": ROW * at + ROW // 2 + 4,
                 "at": scale(inside),
                 "low": scale(max(ends[0], low)),

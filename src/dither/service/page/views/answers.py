@@ -53,9 +53,9 @@ def seen(asked: Asked, job_id: str) -> tuple[ReleaseJob, bool]:
         There is none for them; another's gives no sign that it exists.
     """
     found = asked.desk.jobs.get(job_id)
-    if found is not None and asked.who.role in ASKERS:
-        if asked.who.role is Role.OWNER or found.person == asked.who.name:
-            return found, True
+    decides = asked.who.role is Role.OWNER or (found is not None and found.person == asked.who.name)
+    if found is not None and asked.who.role in ASKERS and decides:
+        return found, True
     if found is None or found.state is not State.DONE or not asked.desk.shown(asked.who)(found):
         raise NotFoundError("there is no answer of this id")
     return found, False

@@ -14,7 +14,7 @@ from dither.service.page._shown import Shown
 from dither.service.page.asked import _public
 from dither.service.page.asked._bodies import DRAFT, SIZES, body_of, token_of
 from dither.service.page.asked._priced import costs, priced, requested
-from dither.service.page.asked._python import expression
+from dither.service.page.asked._python import decimal, expression
 from dither.service.page.views.answers import seen
 from dither.service.work._jobs import State
 
@@ -66,7 +66,7 @@ def _begun(asked: Asked, listed: list[dict[str, Any]]) -> dict[str, Any]:
     job, mine = seen(asked, asked.body["from"])
     requested_before = job.draft.requested
     for name in ("epsilon", "delta", "confidence"):
-        values[name] = str(requested_before.get(name) or values[name])
+        values[name] = decimal(requested_before.get(name)) or values[name]
     if not mine:
         return values | {"sql": job.draft.title}
     values["purpose"] = job.purpose or ""

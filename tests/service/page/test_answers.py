@@ -1,0 +1,168 @@
+"""Answers: whoever may see them does, in every form, and nobody else learns that they are there."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+
+from service.hospital import Served, served, written
+from service.loopback import OnLoopback
+
+MEAN = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"
+
+
+def page(hospital: Served, who: str | None, path: str, method: str = "GET", **more: Any) -> Any:
+    """What somebody is shown."""
+    headers = {} if who is None else {"authorization": f"Bearer {hospital.keys[who]}"}
+    return hospital.http.request(method, f"/p/visits{path}", headers=headers, **more)
+
+
+def test_anothers_question_is_nowhere(hospital: Served) -> None:
+    """Its view, its state, its files and its draft are as if it were not there."""
+    job = hospital.released("ann", sql=MEAN)
+    for path in ("", "/state", "/file?form=csv", "/file?form=certificate"):
+        there, nothing = (
+            page(hospital, "bob", f"/answers/{one}{path}") for one in (job["id"], "0" * 24)
+        )
+        assert there.status_code == nothing.status_code == 404
+        assert there.text.replace(job["id"], "0" * 24) == nothing.text
+        assert page(hospital, "olga", f"/answers/{job['id']}{path}").status_code == 200
+    assert page(hospital, "bob", f"/ask?from={job['id']}").status_code == 404
+    assert page(hospital, "bob", f"/answers/{job['id']}/cancel", "POST").status_code == 404
+    assert job["id"] not in page(hospital, "bob", "/answers").text
+    assert job["id"] in page(hospital, "olga", "/answers").text
+    form = {"sql": MEAN, "epsilon": "0.5", "draft": "d"}
+    assert "answered before" in page(hospital, "ann", "/ask/stop", "POST", data=form).text
+    assert "answered before" not in page(hospital, "bob", "/ask/stop", "POST", data=form).text
+    assert page(hospital, "aude", "/answers").status_code == 403
+
+
+def test_colleagues_see_what_the_owner_shares(tmp_path: Path) -> None:
+    """By the policy's audience every analyst opens the link, for nothing and without its token."""
+    policy = written(tmp_path, more='[releases]\naudience = "everybody"')
+    with served(policy) as hospital:
+        job = hospital.released("ann", sql=MEAN)
+        shown = page(hospital, "bob", f"/answers/{job['id']}")
+        assert shown.status_code == 200
+        assert "Every analyst of this policy" in shown.text
+        assert "token=" not in shown.text
+        assert "token=" in page(hospital, "ann", f"/answers/{job['id']}").text
+        assert job["id"] in page(hospital, "bob", "/answers").text
+        changed = page(hospital, "bob", f"/ask?from={job['id']}").text
+        assert "AVG(cost)" in changed
+        assert page(hospital, "bob", f"/answers/{job['id']}/cancel", "POST").status_code == 404
+        assert page(hospital, None, f"/answers/{job['id']}").status_code == 303  # to the way in
+
+
+def test_the_public_sees_answers_where_the_policy_is_public(tmp_path: Path) -> None:
+    """Without a key: the list, an answer and its files; no question that has none, no form."""
+    with served(written(tmp_path, service="public = true")) as hospital:
+        job = hospital.released("ann", sql=MEAN)
+        hospital.post("ann", "/releases", {"sql": "SELECT AVG(cost) FROM visits", "epsilon": "2"})
+        listed = page(hospital, None, "/answers").text
+        assert job["id"] in listed
+        assert "cancel" not in listed
+        shown = page(hospital, None, f"/answers/{job['id']}")
+        assert "<table" in shown.text
+        assert "token=" not in shown.text
+        assert page(hospital, None, f"/answers/{job['id']}/file?form=csv").status_code == 200
+        assert page(hospital, None, "/ask").status_code == 303
+        assert page(hospital, None, "/ask/price", "POST", data={"sql": MEAN}).status_code != 200
+
+
+def test_files_are_the_answer(hospital: Served) -> None:
+    """CSV and Parquet hold what the service's own table holds; each is saved under a name."""
+    job = hospital.released("ann", sql=MEAN)
+    own = pl.read_parquet(
+        io.BytesIO(hospital.get("ann", f"/jobs/{job['id']}/table", form="parquet").content)
+    )
+    found = {
+        form: page(hospital, "ann", f"/answers/{job['id']}/file?form={form}")
+        for form in ("csv", "parquet", "certificate")
+    }
+    assert pl.read_parquet(io.BytesIO(found["parquet"].content)).equals(own)
+    assert pl.read_csv(io.BytesIO(found["csv"].content)).columns == own.columns
+    assert found["certificate"].json() == job["answer"]["content"]["certificate"]
+    for form, answer in found.items():
+        assert answer.headers["content-disposition"].startswith("attachment; filename="), form
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    for form in ("svg", "png"):
+        pytest.importorskip("matplotlib")
+        drawn = page(hospital, "ann", f"/answers/{job['id']}/file?form={form}").content
+        assert drawn[:4] in (b"<?xm", b"\x89PNG")
+    assert page(hospital, "ann", f"/answers/{job['id']}/file?form=exe").status_code == 404
+
+
+def test_values_stand_beside_their_intervals(hospital: Served) -> None:
+    """Each interval holds its value, and both are in the digits of the table that is released."""
+    job = hospital.released("ann", sql=MEAN)
+    text = page(hospital, "ann", f"/answers/{job['id']}").text
+    cells = re.findall(r'class="number value">([^<]*)</td><td class="ends">([^<]*)<', text)
+    assert len(cells) == 4
+    for value, ends in cells:
+        low, high = (float(end.replace(",", "")) for end in ends.split(" – "))
+        assert low <= float(value.replace(",", "")) <= high
+    assert text.count("<figure>") == 2
+    assert text.count('class="whisker"') == 4
+
+
+def test_what_is_under_way_follows_itself(tmp_path: Path) -> None:
+    """A question that waits asks again how it goes; one that has ended does not."""
+    with served(written(tmp_path, service="approve_above = { epsilon = 1 }")) as hospital:
+        job = hospital.post("ann", "/releases", {"sql": MEAN, "epsilon": "2"}).json()
+        place = f"/answers/{job['id']}"
+        waiting = page(hospital, "ann", place).text
+        assert 'hx-trigger="every 1s"' in waiting
+        assert "Nothing is spent yet" in waiting
+        assert "Waiting for approval" in page(hospital, "ann", "/answers").text
+        part = page(hospital, "ann", f"{place}/cancel", "POST").text
+        assert "Nothing was spent" in part
+        assert "hx-trigger" not in part
+        assert "<html" not in part
+
+
+def test_the_same_in_python_replays_the_answer(
+    loopback: OnLoopback, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is copied runs as it stands; the answer comes back, and nothing more is spent."""
+    sql = 'SELECT "group", COUNT(*) AS n\nFROM visits\nGROUP BY "group"'
+    with loopback.connect("bob") as session:
+        first = session.sql(sql).release(0.5)
+        spent = [one.spent for one in session.balance()]
+        job = session.jobs(1)[0]["id"]
+        key = {"authorization": f"Bearer {loopback.keys['bob']}"}
+        address = f"http://127.0.0.1:{loopback.port}/p/visits/answers/{job}"
+        text = httpx.get(address, headers=key).text
+        program = html.unescape(re.findall(r'<pre id="python"[^>]*>(.*?)</pre>', text, re.S)[0])
+        monkeypatch.setenv("DITHER_KEY", loopback.keys["bob"])
+        found: dict[str, Any] = {}
+        exec(program, found)
+        found["session"].close()
+        assert found["release"].frame.equals(first.frame)
+        assert found["release"].replayed
+        assert [one.spent for one in session.balance()] == spent
+    assert "group" in capsys.readouterr().out
+
+
+def test_an_answer_that_cannot_be_read_any_more_is_still_there(tmp_path: Path) -> None:
+    """The policy has changed since: what was released is shown as the ledger has it."""
+    ask = [["table", ["visits"], {}], ["infer", [], {"epsilon": "0.5"}], ["mean", ["cost"], {}]]
+    policy = written(tmp_path)
+    with served(policy) as hospital:
+        job = hospital.post("ann", "/releases", {"ask": ask}).json()
+        job = hospital.get("ann", f"/jobs/{job['id']}", wait=60).json()
+        assert "mean of cost" in page(hospital, "ann", f"/answers/{job['id']}").text
+        policy.write_text(policy.read_text().replace("cost = { bounds = [0, 100] }\n", ""))
+        assert hospital.desk.take_up()
+        shown = page(hospital, "ann", f"/answers/{job['id']}")
+        assert shown.status_code == 200
+        plain = page(hospital, "ann", f"/answers/{job['id']}/file?form=json").json()
+        assert plain == json.loads(json.dumps(job["answer"]["content"]))
