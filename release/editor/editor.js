@@ -1,7 +1,7 @@
 // An editor of SQL in place of a text box, which keeps the text: what is typed here is what the form sends.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { PostgreSQL, sql } from "@codemirror/lang-sql";
+import { SQLDialect, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 import { setDiagnostics } from "@codemirror/lint";
 import { Compartment, EditorState } from "@codemirror/state";
@@ -31,6 +31,14 @@ const colours = HighlightStyle.define([
   { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--four)" },
 ]);
 
+// What questions may be written with, and no more: other words would be completed, and then refused.
+const dialect = SQLDialect.define({
+  keywords: "select from where group by having order limit offset as and or not in is null like between case when then else end "
+    + "join left inner cross using on distinct filter within with asc desc grouping sets rollup cube options exists unnest",
+  types: "integer bigint double real text varchar boolean date timestamp interval",
+  doubleQuotedStrings: false, identifierQuotes: '"', caseInsensitiveIdentifiers: true,
+});
+
 // Text that replaces a selection: the browser would carry the colours over in an attribute, which the page forbids.
 const replacing = EditorView.domEventHandlers({
   beforeinput(event, view) {
@@ -47,7 +55,8 @@ const replacing = EditorView.domEventHandlers({
 globalThis.ditherEditor = (area, { tables = {}, functions = [] } = {}) => {
   const language = new Compartment();
   const tell = () => area.dispatchEvent(new Event("input", { bubbles: true }));
-  const known = (found) => sql({ dialect: PostgreSQL, schema: found, upperCaseKeywords: true });
+  let held = tables;
+  const known = (found) => sql({ dialect, schema: found, upperCaseKeywords: true });
   const called = functions.map((label) => ({ label, type: "function", apply: `${label}(` }));
   const view = new EditorView({
     state: EditorState.create({
@@ -55,9 +64,15 @@ globalThis.ditherEditor = (area, { tables = {}, functions = [] } = {}) => {
       extensions: [
         replacing, highlightSpecialChars(), history(), drawSelection(), bracketMatching(), closeBrackets(), autocompletion(),
         language.of(known(tables)),
-        PostgreSQL.language.data.of({ autocomplete: (context) => {
+        dialect.language.data.of({ autocomplete: (context) => {
           const word = context.matchBefore(/\w+/);
-          return word && { from: word.from, options: called };
+          if (!word || context.state.sliceDoc(word.from - 1, word.from) === ".") return null;
+          // The columns of those tables that the question names; of all while it names none.
+          const text = context.state.doc.toString().toLowerCase();
+          const named = Object.keys(held).filter((one) => text.includes(one.toLowerCase()));
+          const columns = (named.length ? named : Object.keys(held)).flatMap((one) => held[one]);
+          const each = new Map(columns.map((one) => [one.label, { ...one, type: "property", boost: 2 }]));
+          return { from: word.from, options: [...each.values(), ...called] };
         } }),
         // Tab leads on to the next field, as it does everywhere on the page.
         keymap.of([{ key: "Mod-Enter", run: () => false }, ...closeBracketsKeymap, ...defaultKeymap.filter((one) => one.key !== "Mod-Enter"), ...historyKeymap, ...completionKeymap]),
@@ -77,7 +92,7 @@ globalThis.ditherEditor = (area, { tables = {}, functions = [] } = {}) => {
   return {
     view,
     set(text) { view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }); },
-    know(found) { view.dispatch({ effects: language.reconfigure(known(found)) }); },
+    know(found) { held = found; view.dispatch({ effects: language.reconfigure(known(found)) }); },
     // found: [{ from, to, message }], counted in characters.
     mark(found) {
       const end = view.state.doc.length;

@@ -123,6 +123,11 @@ def test_what_is_under_way_follows_itself(tmp_path: Path) -> None:
         assert 'hx-trigger="every 1s"' in waiting
         assert "Nothing is spent yet" in waiting
         assert "Waiting for approval" in page(hospital, "ann", "/answers").text
+        other = hospital.post("ann", "/releases", {"sql": MEAN, "epsilon": "3"}).json()["id"]
+        form = {"listed": "true"}
+        gone = page(hospital, "ann", f"/answers/{other}/cancel", "POST", data=form)
+        assert gone.headers["hx-redirect"] == "/p/visits/answers"
+        assert "taken back" in page(hospital, "ann", "/answers").text
         part = page(hospital, "ann", f"{place}/cancel", "POST").text
         assert "Nothing was spent" in part
         assert "hx-trigger" not in part

@@ -9,6 +9,9 @@ from typing import Any
 
 __all__ = ["code", "decimal", "expression"]
 
+WIDEST = 80
+"""Characters of a line."""
+
 
 def code(
     address: str,
@@ -50,6 +53,9 @@ def code(
     given = [f"{name}={_value(value)}" for name, value in (named | {"token": token}).items()]
     told = [one for one in given if not one.endswith("=None")]
     imports = ["import datetime", ""] if _has(ask, ("date", "time")) else []
+    asking = f"release = question.release({', '.join(told)})"
+    if len(asking) > WIDEST:
+        asking = "release = question.release(\n    " + ",\n    ".join(told) + ",\n)"
     shown = "print(release.summary())" if _is_query(ask) else "print(release)"
     return "\n".join(
         [
@@ -58,7 +64,7 @@ def code(
             "",
             f"session = dt.connect({', '.join(connected)})",
             f"question = session{expression(ask)}",
-            f"release = question.release({', '.join(told)})",
+            asking,
             shown,
         ]
     )

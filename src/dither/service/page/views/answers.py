@@ -179,9 +179,11 @@ def state(asked: Asked) -> Shown:
     return Shown("answers/_state.html", _values(asked, *seen(asked, asked.path["id"])))
 
 
-def cancel(asked: Asked) -> Shown:
+def cancel(asked: Asked) -> Shown | Response:
     """Take a question back; what was charged stays charged."""
     routes.stop(asked)
+    if asked.body.get("listed"):
+        return Response("", 200, {"hx-redirect": f"/p/{asked.desk.name}/answers"})
     return state(asked)
 
 
@@ -203,7 +205,14 @@ VIEWS = [
     Endpoint("GET", "/answers", READERS, answers, "Questions and their answers.", lenient=True),
     Endpoint("GET", "/answers/{id}", READERS, answer, "One of them.", lenient=True),
     Endpoint("GET", "/answers/{id}/state", READERS, state, "How it goes, as a part."),
-    Endpoint("POST", "/answers/{id}/cancel", ASKERS, cancel, "Take a question back."),
+    Endpoint(
+        "POST",
+        "/answers/{id}/cancel",
+        ASKERS,
+        cancel,
+        "Take a question back.",
+        {"listed": Field("flag", "whether the list is shown again, and not the question")},
+    ),
     Endpoint(
         "GET",
         "/answers/{id}/file",
