@@ -227,3 +227,23 @@ def test_it_fits_a_phone_and_both_languages(
     assert page.evaluate(wide)
     accessible(page)
     picture(page, f"answers{name}")
+
+
+@pytest.mark.slow
+def test_a_form_passes_the_same_stop(visit: Callable[..., Visitor]) -> None:
+    """A question of another kind is priced, stopped at, and shown as what it is."""
+    visitor = visit("bob")
+    page = visitor.go("ask/forms/mean?table=visits")
+    page.select_option("#f-x", "cost")
+    page.click("#draft #release-open")
+    expect(page.locator("#stop")).to_contain_text("does not come back")
+    page.keyboard.press("Escape")
+    expect(page.locator("#stop")).to_be_hidden()
+    page.click("#draft #release-open")
+    page.click("#release-go")
+    page.wait_for_url("**/answers/*")
+    expect(page.locator("#answer")).to_contain_text("mean of cost", timeout=60_000)
+    expect(page.locator("table.result")).to_be_visible()
+    page.get_by_role("link", name="Ask again with a change").click()
+    priced(page)
+    expect(page.locator("#price .told")).to_contain_text("half-width")

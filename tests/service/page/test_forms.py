@@ -73,7 +73,7 @@ def test_every_form_makes_a_question_that_is_explained_and_priced(
 ) -> None:
     """And the calls that it makes are asked for a release as they stand."""
     text = drafted(hospital, kind, **FILLED[kind])
-    asked = re.search(r'name="ask" value="(.*)">', text)
+    asked = re.search(r'name="calls" value="(.*)">', text)
     assert asked is not None, text
     price = hospital.post("ann", "/price", {"ask": json.loads(asked[1])}).json()
     assert "price" in price, price
@@ -97,7 +97,7 @@ def test_nothing_that_is_written_leaves_its_field(hospital: Served) -> None:
             data={"table": "visits", "epsilon": "0.5", "x": "cost", field: text},
             headers={"authorization": f"Bearer {hospital.keys['ann']}"},
         ).text
-        assert 'name="ask"' not in shown
+        assert 'name="calls"' not in shown
         assert text not in shown
 
 

@@ -1,4 +1,4 @@
-"""What pictures share that are drawn on the server: scales, ticks, and whole pixels in attributes."""
+"""What pictures share that are drawn on the server: scales and ticks."""
 
 from __future__ import annotations
 

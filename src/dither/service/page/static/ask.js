@@ -12,11 +12,22 @@
       told.textContent = last;
     }
   });
+
+  // --- the stop ----------------------------------------------------------------------------------
+  const stop = document.getElementById("stop");
+  document.addEventListener("htmx:after:swap", () => {
+    if (stop?.childElementCount && !stop.open) {
+      stop.showModal();
+      stop.querySelector("[autofocus]")?.focus();
+    }
+  });
+  stop?.addEventListener("close", () => { stop.replaceChildren(); document.getElementById("release-open")?.focus(); });
+
   if (!form) return;
 
   const area = document.getElementById("sql"), epsilon = document.getElementById("epsilon");
   const slider = document.getElementById("slider"), open = document.getElementById("release-open");
-  const price = document.getElementById("price"), stop = document.getElementById("stop");
+  const price = document.getElementById("price");
   const known = JSON.parse(document.getElementById("known").textContent);
   const changed = () => form.dispatchEvent(new Event("input", { bubbles: true }));
 
@@ -63,15 +74,6 @@
       setTimeout(() => { if (now === asked) form.dispatchEvent(new CustomEvent("more")); }, 30);
     }
   });
-
-  // --- the stop ----------------------------------------------------------------------------------
-  document.addEventListener("htmx:after:swap", () => {
-    if (stop.childElementCount && !stop.open) {
-      stop.showModal();
-      stop.querySelector("[autofocus]")?.focus();
-    }
-  });
-  stop.addEventListener("close", () => { stop.replaceChildren(); open.focus(); });
 
   // --- the builder -------------------------------------------------------------------------------
   const part = (name) => document.getElementById(`b-${name}`);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from dither.errors import DitherError
 from dither.plan.schema import Table
 from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, Field, roles
 from dither.service.page._shown import Shown
+from dither.service.page.asked._bodies import DRAFT
 from dither.service.page.forms import KINDS, kind_of
 from dither.service.routes import asking
 
@@ -33,6 +35,7 @@ PRICE = {
     "where": Field("text", "a condition on its rows", most=2000),
     "epsilon": Field("number", "what it may cost"),
     "delta": Field("number", "what of delta it may cost"),
+    "draft": DRAFT["draft"],
 }
 
 
@@ -54,7 +57,10 @@ def form(asked: Asked) -> Shown:
     kind, tables = kind_of(asked.path["kind"]), _tables(asked)
     wanted = asked.body.get("table")
     table = next((one for one in tables if one.name == wanted), tables[0] if tables else None)
-    return Shown("forms/form.html", {"kind": kind, "tables": tables, "table": table})
+    return Shown(
+        "forms/form.html",
+        {"kind": kind, "tables": tables, "table": table, "draft": secrets.token_hex(16)},
+    )
 
 
 def draft(asked: Asked) -> Shown:
@@ -73,7 +79,9 @@ def draft(asked: Asked) -> Shown:
     except DitherError as error:
         # Half of a form is no mistake: it says what is still missing, where the price will stand.
         values["refused"] = str(error)
-    return Shown("forms/_draft.html", values | {"kind": kind, "body": asked.body})
+    draft_of = asked.body.get("draft") or secrets.token_hex(16)
+    body_of_form = dict(asked.body) | {"draft": draft_of}
+    return Shown("forms/_draft.html", values | {"kind": kind, "body": body_of_form})
 
 
 def _body(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
