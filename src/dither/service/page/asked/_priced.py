@@ -51,8 +51,9 @@ def requested(asked: Asked, body: Mapping[str, Any]) -> tuple[Any, Request]:
 def priced(asked: Asked) -> dict[str, Any]:
     """What ``_price.html`` shows; where the question is refused, why, and at which place of it."""
     given = asked.body
-    nothing = {"empty": "sql" not in given and "calls" not in given, "fault": None, "marks": []}
-    if nothing["empty"]:
+    empty = "sql" not in given and "calls" not in given
+    nothing: dict[str, Any] = {"empty": empty, "fault": None, "marks": []}
+    if empty:
         return nothing
     try:
         body = body_of(given)

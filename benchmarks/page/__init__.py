@@ -1,0 +1,1 @@
+"""The page in figures: ``python -m benchmarks.page``."""
