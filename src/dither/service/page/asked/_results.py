@@ -152,8 +152,11 @@ class JobAnswer:
         return str(self.result)[:LONGEST]
 
     def remarks(self) -> list[str]:
-        """What stands below a table: its price, whom it protects, what intervals leave out."""
-        return self.result._remarks() if self.is_table else []
+        """What stands below a table: whom it protects, and what intervals leave out.
+
+        Its price, which comes first in a summary, stands above it here.
+        """
+        return self.result._remarks()[1:] if self.is_table else []
 
     # --- as files ---------------------------------------------------------------------------------
 
