@@ -23,7 +23,7 @@ from dither.policy._sources import connect
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Checked", "Finding", "check"]
+__all__ = ["Checked", "Finding", "check", "check_read"]
 
 LOOSE = Fraction(1, 500)
 """A delta too large for any table worth protecting, where nobody says how many there are."""
@@ -145,7 +145,11 @@ def check(
         read = read_policy(policy)
     except DitherError as error:
         return Checked((Finding("error", "the policy", str(error)),), 0)
-    given, connections = dict(sources or {}), dict(engines or {})
+    return check_read(read, dict(sources or {}), dict(engines or {}))
+
+
+def check_read(read: Policy, given: Mapping[str, Any], connections: Mapping[str, Any]) -> Checked:
+    """As `check`, of a policy that is read already."""
     found: list[Finding] = []
     for name in given:
         if name not in read.tables:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from dither.plan.schema import Kind
 from dither.policy._fields import Reader
 from dither.policy._identifying import person_keys
 from dither.policy._places import as_path, read_source
+from dither.policy.steps._editing import toml_key as _key
+from dither.policy.steps._editing import toml_text as _quoted
 
-__all__ = ["UnitMissing", "draft_policy"]
+__all__ = ["UnitMissing", "draft_policy", "draft_table"]
 
 HINTS = {
     Kind.INTEGER: "bounds = [0, 100]    or    values = [1, 2, 3]",
@@ -98,6 +101,45 @@ def draft_policy(
     if isinstance(source, Mapping):
         return _of_engine(source, table, unit, by_row)
     path = as_path(source, "SOURCE")
+    found = _described(path, source, table)
+    _check_unit(unit, path.name, found.columns, by_row)
+    return _draft(found.lines, found.name, unit, found.columns, found.remarks, by_row)
+
+
+def draft_table(path: Path, shown: str, table: str | None = None) -> tuple[str, str]:
+    """The section of one more table in a policy: its name, and the text with every column.
+
+    Parameters
+    ----------
+    path : Path
+        Of a file whose schema is read.
+    shown : str
+        How the policy calls it.
+    table : str, optional
+        As of `draft_policy`.
+
+    Raises
+    ------
+    PolicyError
+        The file cannot be read.
+    """
+    found = _described(path, shown, table)
+    lines = [f"source = {_quoted(shown)}", *found.lines[1:]]
+    text = [f"[tables.{_key(found.name)}]", *lines, "", f"[tables.{_key(found.name)}.columns]"]
+    return found.name, "\n".join([*text, *found.remarks, *_listed(found.columns, None)]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSource:
+    """What a file's schema says: the table's name, lines of its section, columns and remarks."""
+
+    name: str
+    lines: list[str]
+    columns: Mapping[str, Kind | None]
+    remarks: tuple[str, ...]
+
+
+def _described(path: Path, source: str | Path, table: str | None) -> DescribedSource:
     engine = backend("duckdb")
     if not is_many(path) and not path.is_file():
         raise PolicyError(f"no file {str(source)!r}")
@@ -106,7 +148,7 @@ def draft_policy(
     name = table or _table_name(plain[-1].split(".")[0] if plain else "")
     if form == "jsonl":
         # What lines of JSON hold, only their values say.
-        return _draft([f"source = {_quoted(str(path))}"], name, unit, {}, UNNAMED, by_row)
+        return DescribedSource(name, [f"source = {_quoted(str(path))}"], {}, UNNAMED)
 
     def described(delimiter: str) -> dict[str, Kind | None]:
         inner = name if engine.formats[form].holds_tables else None
@@ -119,12 +161,11 @@ def draft_policy(
         # One column whose name holds another delimiter is a file cut at that one.
         delimiter = next((d for d in DELIMITERS if d in next(iter(columns))), ",")
         columns = described(delimiter) if delimiter != "," else columns
-    _check_unit(unit, path.name, columns, by_row)
     untyped = UNTYPED if form == "csv" else KEYED if is_many(path) else ()
     lines = [f"source = {_quoted(str(path))}"]
     if delimiter != ",":
         lines.append(f"delimiter = {_quoted(delimiter)}")
-    return _draft(lines, name, unit, columns, untyped, by_row)
+    return DescribedSource(name, lines, columns, untyped)
 
 
 def _of_engine(source: Mapping[str, str], table: str | None, unit: str | None, by_row: bool) -> str:
@@ -216,29 +257,16 @@ def _draft(
         "# nullable = false where NULL never occurs: means then share one count.",
         *remarks,
     ]
+    return "\n".join([*lines, *_listed(columns, unit)]) + "\n"
+
+
+def _listed(columns: Mapping[str, Kind | None], unit: str | None) -> Iterator[str]:
+    """A line for each column, with what can be declared of it in a comment."""
     for column, kind in columns.items():
         if column == unit:
             continue
         if kind is None:
-            lines.append(f"# {_key(column)}: not read; store it as text, numbers or dates")
+            yield f"# {_key(column)}: not read; store it as text, numbers or dates"
             continue
         hint = f"   # {kind.value}; {HINTS[kind]}" if HINTS[kind] else f"   # {kind.value}"
-        lines.append(f"{_key(column)} = {{}}{hint}")
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    """A TOML string."""
-    shown = text.encode("utf-8", "replace").decode("utf-8")
-    return '"' + "".join(_escaped(c) for c in shown) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x20 or 0x7F <= code < 0xA0 else character
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+        yield f"{_key(column)} = {{}}{hint}"

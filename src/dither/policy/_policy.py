@@ -198,13 +198,15 @@ class Policy:
         return any(t.learned or any(c.learned for c in t.columns.values()) for t in tables)
 
 
-def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
+def read_policy(policy: str | Path | Mapping[str, Any], *, within: Path | None = None) -> Policy:
     """Read and check a policy.
 
     Parameters
     ----------
     policy : path or mapping
-        A TOML file, or a dictionary of the same shape (paths then start from the current folder).
+        A TOML file, or a dictionary of the same shape.
+    within : Path, optional
+        Where paths of a dictionary start; the current folder where it is left out.
 
     Raises
     ------
@@ -212,7 +214,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         Where the policy is missing, malformed, contradictory or incomplete; names the field.
     """
     if isinstance(policy, Mapping):
-        document, folder = _native(policy), Path.cwd()
+        document, folder = _native(policy), within or Path.cwd()
     elif isinstance(policy, str | Path):
         document, folder = _load(as_path(policy, "the policy's name"))
     else:

@@ -84,22 +84,22 @@ class Desk:
 
     # --- the policy's file ------------------------------------------------------------------------
 
-    def _read(self) -> tuple[Session, Any, tuple[int, int] | None]:
+    def _read(self, path: Path | None = None) -> tuple[Session, Any, tuple[int, int] | None]:
         """The policy, opened, with what is public of it, both of one state of its file."""
-        stamp = self._stamp()
-        session = open_for_all(self.path)
+        stamp = self._stamp(path)
+        session = open_for_all(path or self.path)
         try:
-            document = public_document(self.path, leave_out=AROUND)
-            if self._stamp() != stamp:
+            document = public_document(path or self.path, leave_out=AROUND)
+            if self._stamp(path) != stamp:
                 raise ArgumentError("the policy's file changed while it was read: read it again")
         except BaseException:
             session.close()
             raise
         return session, document, stamp
 
-    def _stamp(self) -> tuple[int, int] | None:
+    def _stamp(self, path: Path | None = None) -> tuple[int, int] | None:
         try:
-            found = self.path.stat()
+            found = (path or self.path).stat()
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size
@@ -128,14 +128,7 @@ class Desk:
         self._seen = stamp
         fresh, document, self._seen = self._read()
         try:
-            settings = self._settings(fresh)
-            fixed = ("name", "database", "body", "memory", "workers")
-            if any(getattr(settings, one) != getattr(self.settings, one) for one in fixed):
-                raise ArgumentError(
-                    "name, database, body, memory and workers of [service] cannot change while it "
-                    "runs: start it again"
-                )
-            provider = self._provided(settings, self.provider)
+            settings, provider = self._fitting(fresh)
         except BaseException:
             fresh.close()
             raise
@@ -146,6 +139,31 @@ class Desk:
             self._sessions.clear()
             self._before.append((time.monotonic(), before))
         return before.policy.digest != fresh.policy.digest
+
+    def try_out(self, path: Path) -> None:
+        """See that another file could be taken up in place of this one; nothing is.
+
+        Raises
+        ------
+        DitherError
+            As of `take_up`.
+        """
+        fresh, _, _ = self._read(path)
+        try:
+            self._fitting(fresh)
+        finally:
+            fresh.close()
+
+    def _fitting(self, fresh: Session) -> tuple[ServiceSettings, Provider | None]:
+        """The settings of a policy that is to be served in place of this one."""
+        settings = self._settings(fresh)
+        fixed = ("name", "database", "body", "memory", "workers")
+        if any(getattr(settings, one) != getattr(self.settings, one) for one in fixed):
+            raise ArgumentError(
+                "name, database, body, memory and workers of [service] cannot change while it "
+                "runs: start it again"
+            )
+        return settings, self._provided(settings, self.provider)
 
     def tidy(self, after: float = 60.0) -> None:
         """Close policies that were served before, once nobody can be at them any more."""

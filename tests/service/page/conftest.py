@@ -87,7 +87,14 @@ def picture(tmp_path: Path) -> Callable[[Page, str], Path]:
     def taken(page: Page, name: str) -> Path:
         folder = IMAGES if os.environ.get("DITHER_PICTURES") else tmp_path
         folder.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=folder / f"{name}.png", full_page=True)
-        return folder / f"{name}.png"
+        file = folder / f"{name}.png"
+        page.screenshot(path=file, full_page=True)
+        if folder == IMAGES:
+            from PIL import Image
+
+            # 128 colours are enough for a page, and take a third of the room.
+            few = Image.open(file).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+            few.save(file, optimize=True)
+        return file
 
     return taken

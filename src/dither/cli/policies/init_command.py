@@ -7,11 +7,15 @@ import os
 import sys
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dither.cli._options import FILE
 from dither.cli._terminal import waiting
+
+if TYPE_CHECKING:
+    from dither.plan.schema import Kind
 
 __all__ = ["init"]
 
@@ -26,6 +30,7 @@ Examples:
   dither init "visits/*.parquet" --table visits
   dither init hospital.duckdb --table visits --force
   dither init env:HOSPITAL_DSN --engine postgres --table public.visits
+  dither init visits.csv --unit patient_id --no-ask
 """,
 )
 @click.argument("source")
@@ -42,6 +47,12 @@ Examples:
 @click.option("--out", type=FILE, default=Path("dither.toml"), show_default=True,
               help="The policy to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Write over an existing policy.")
+@click.option(
+    "--ask/--no-ask",
+    "asks",
+    default=None,
+    help="Ask step by step what the draft leaves open; on a terminal, unless --no-ask.",
+)
 def init(
     source: str,
     table: str | None,
@@ -50,6 +61,7 @@ def init(
     by_row: bool,
     out: Path,
     force: bool,
+    asks: bool | None,
 ) -> None:
     """Draft a policy for SOURCE: a Parquet, CSV, JSON lines or Arrow file, a pattern or a folder of
     such files, a DuckDB database, or with --engine what that engine reads. A source that holds a
@@ -60,6 +72,11 @@ def init(
 
     Where a column looks like a person's key, such as patient_id, and nothing says whose a row is,
     you are asked; where nobody can be, --unit or --by-row must say it.
+
+    On a terminal six steps then ask what the draft leaves open, in the words of the page of a
+    service: types, whose rows these are, bounds and values, limits, budget and blocks, people. Each
+    question says what its answer means, and what happens if it is left out by Enter. Ctrl-D leaves
+    out all that follow. In a pipe nothing is asked, and the draft is written as it is.
     """
     import dither as dt
     from dither.policy._drafting import UnitMissing
@@ -81,7 +98,12 @@ def init(
     try:
         text = drafted(unit, by_row)
     except UnitMissing as missing:
-        text = drafted(*_asked_whose(missing.columns))
+        unit, by_row = _asked_whose(missing.columns)
+        text = drafted(unit, by_row)
+    if _can_be_asked() if asks is None else asks:
+        from dither.cli.policies._asking import ask_steps
+
+        text = ask_steps(text, _kinds(text), whose=unit is None and not by_row)
     # A policy's paths start from its own folder, the draft's from the current one.
     here = f"source = {json.dumps(source, ensure_ascii=False)}"
     if here in text and not Path(source).is_absolute():
@@ -92,6 +114,25 @@ def init(
     except OSError as error:
         raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
     _say_next(text, Path(source).name if engine is None else source, out)
+
+
+def _kinds(draft: str) -> dict[str, Kind | None]:
+    """The columns of a draft's table, and their kinds, from its source's schema."""
+    from dither.errors import PolicyError
+    from dither.policy._policy import read_policy
+    from dither.policy._sources import connect
+
+    read = read_policy(tomllib.loads(draft))
+    (table,) = read.tables
+    try:
+        with waiting("reading the schema"):
+            engine = connect(read, {}, {})
+            try:
+                return dict(engine.describe(table))
+            finally:
+                engine.close()
+    except PolicyError:
+        return {}  # such as of JSON lines, which carry no schema
 
 
 ROW = "row"
@@ -144,8 +185,9 @@ def _say_next(text: str, source: str, out: Path) -> None:
         )
     elif "units" not in tomllib.loads(text):
         lines.append("- unit, if one person can have more than one row;")
+    if empty:
+        lines.append(f"- bounds, or values, of the columns you ask about: {listed}.")
     lines += [
-        f"- bounds, or values, of the columns you ask about: {listed}.",
         "",
         "Then, free of charge:",
     ]

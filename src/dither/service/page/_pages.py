@@ -15,14 +15,14 @@ from dither.service._endpoints import Asked, Endpoint, every, read_body
 from dither.service.access._entry import NOBODY
 from dither.service.page._shown import Shown, render
 from dither.service.page._static import static
-from dither.service.page.views import answers, ask, forms, signing, unbuilt
+from dither.service.page.views import answers, ask, forms, owner, signing, unbuilt
 from dither.service.page.views.signing import place_after, way_in_values
 from dither.service.web._refusals import said
 from dither.service.web._service import Service, of_texts, parsed
 
 __all__ = ["VIEWS", "Pages"]
 
-VIEWS: list[Endpoint] = every([signing.VIEWS, ask.VIEWS, forms.VIEWS, answers.VIEWS, unbuilt.VIEWS])
+VIEWS: list[Endpoint] = every([signing.VIEWS, ask.VIEWS, forms.VIEWS, answers.VIEWS, owner.VIEWS, unbuilt.VIEWS])
 """Every view. What one shows is below ``/p/POLICY``; what it takes comes as a form."""
 
 FORM = "application/x-www-form-urlencoded"

@@ -12,8 +12,6 @@ LEFT = (
     "budget",
     "ledger",
     "check",
-    "policy",
-    "people",
     "collect",
     "attack",
     "learn",

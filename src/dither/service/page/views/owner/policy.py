@@ -1,0 +1,192 @@
+"""The policy: six steps, the text beside them, and how it is saved."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dither.errors import ArgumentError, DitherError
+from dither.policy.steps import QUESTIONS, STEPS, answered
+from dither.policy.steps._questions import kinds_for
+from dither.service._endpoints import OWNER, Asked, Endpoint, Field, roles
+from dither.service.page._shown import Shown, language
+from dither.service.page.views.owner._steps import step_shown
+from dither.service.policies import PolicyDraft, before, save, text_of, undo
+from dither.service.policies._draft import MOST_TEXT
+from dither.service.policies._saving import mark_of
+
+__all__ = ["VIEWS"]
+
+ONLY = roles(OWNER)
+
+
+def _shown(asked: Asked, text: str, *, whole: bool = False, **told: Any) -> Shown:
+    """The work on a text: the step, what was found, and what can be done with it."""
+    desk, say = asked.desk, language(asked.http)
+    served = text_of(desk)
+    draft = PolicyDraft(desk, text, before(desk))
+    step = asked.body.get("step", STEPS[0])
+    values = {
+        "toml": draft.text,
+        "base_mark": asked.body.get("base") or mark_of(served),
+        "changed": draft.text != served.replace("\r\n", "\n"),
+        "undoable": before(desk) is not None,
+        "findings": draft.findings,
+        "errors": len(draft.errors),
+        "file": desk.path.name,
+        "refusal": None,
+        "saved": False,
+        "rewritten": True,
+        "pressed": "",
+        **step_shown(desk, draft, step if step in STEPS else STEPS[0], say),
+        **told,
+    }
+    status = 400 if values["refusal"] else 200
+    return Shown("policy/policy.html" if whole else "policy/_work.html", values, status)
+
+
+def show(asked: Asked) -> Shown:
+    """The policy that is served, at a step."""
+    return _shown(asked, text_of(asked.desk), whole=True)
+
+
+def check(asked: Asked) -> Shown:
+    """What is found in a text that was written by hand, or its next step."""
+    return _shown(asked, asked.body.get("toml", ""), rewritten=False)
+
+
+def answer(asked: Asked) -> Shown:
+    """An answer to one question, written into the text."""
+    text = asked.body.get("toml", "")
+    draft = PolicyDraft(asked.desk, text, before(asked.desk))
+    try:
+        if draft.held is None:
+            raise ArgumentError("mend the text first: it cannot be read")
+        key, named = asked.body["key"], _names(asked.body.get("named", "[]"))
+        if key not in QUESTIONS or key == "source":
+            raise ArgumentError("there is no such question")
+        kind = None
+        if QUESTIONS[key].of == "column" and len(named) == 2:
+            kinds = kinds_for(draft.held, named[0], draft.stored.get(named[0], {}))
+            kind = kinds.get(named[1])
+        given = asked.body.get("value", "")
+        return _shown(asked, answered(draft.held, key, given, *named, kind=kind).text)
+    except DitherError as error:
+        return _shown(asked, text, refusal=str(error), rewritten=False)
+
+
+def _names(text: str) -> list[str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ArgumentError("named must be a list of names")
+    return found[:2]
+
+
+def quota(asked: Asked) -> Shown:
+    """A quota of somebody who is named here."""
+    text = asked.body.get("toml", "")
+    draft = PolicyDraft(asked.desk, text, before(asked.desk))
+    try:
+        if draft.held is None:
+            raise ArgumentError("mend the text first: it cannot be read")
+        name, amount = asked.body.get("name", "").strip(), asked.body.get("amount", "")
+        if not name or not amount:
+            raise ArgumentError("say who it is, and how much they may ask for")
+        return _shown(asked, answered(draft.held, "quota", amount, name).text)
+    except DitherError as error:
+        return _shown(asked, text, refusal=str(error), rewritten=False)
+
+
+def add_table(asked: Asked) -> Shown:
+    """One more table, of a file in the policy's folder."""
+    text = asked.body.get("toml", "")
+    try:
+        found = PolicyDraft(asked.desk, text).with_source(asked.body.get("source", ""))
+    except DitherError as error:
+        return _shown(asked, text, refusal=str(error), rewritten=False)
+    return _shown(asked, found)
+
+
+def drop_table(asked: Asked) -> Shown:
+    """Take a table out of the text."""
+    text = asked.body.get("toml", "")
+    try:
+        (name, *_) = _names(asked.body.get("named", "[]")) or [""]
+        found = PolicyDraft(asked.desk, text).without_table(name)
+    except DitherError as error:
+        return _shown(asked, text, refusal=str(error), rewritten=False)
+    return _shown(asked, found)
+
+
+def keep(asked: Asked) -> Shown:
+    """Save the text, and serve it; or change nothing."""
+    text = asked.body.get("toml", "")
+    try:
+        save(asked.desk, text, asked.body.get("base", ""), asked.who.name)
+    except DitherError as error:
+        return _shown(asked, text, refusal=str(error), rewritten=False)
+    served = text_of(asked.desk)
+    return _shown(asked, served, saved=True, base_mark=mark_of(served))
+
+
+def go_back(asked: Asked) -> Shown:
+    """Serve what was served before the last change."""
+    text = asked.body.get("toml", "")
+    try:
+        undo(asked.desk, asked.body.get("base", ""), asked.who.name)
+    except DitherError as error:
+        return _shown(asked, text, refusal=str(error), rewritten=False)
+    served = text_of(asked.desk)
+    return _shown(asked, served, saved=True, base_mark=mark_of(served))
+
+
+STEP = {"step": Field("text", "a step", most=20)}
+TEXT = STEP | {
+    "toml": Field("text", "the text of a policy", most=MOST_TEXT),
+    "base": Field("text", "what the change began with", most=64),
+}
+NAMED = {"named": Field("text", "a list of names, as JSON", most=10_000)}
+
+VIEWS = [
+    Endpoint("GET", "/policy", ONLY, show, "The policy, at a step.", STEP),
+    Endpoint("POST", "/policy/check", ONLY, check, "What is found in a text.", TEXT),
+    Endpoint(
+        "POST",
+        "/policy/answer",
+        ONLY,
+        answer,
+        "An answer to one question.",
+        TEXT
+        | NAMED
+        | {
+            "key": Field("text", "of the question", True, 40),
+            "value": Field("text", "the answer", most=100_000),
+        },
+    ),
+    Endpoint(
+        "POST",
+        "/policy/quota",
+        ONLY,
+        quota,
+        "A quota of somebody.",
+        TEXT
+        | {
+            "name": Field("text", "whose it is", most=2000),
+            "amount": Field("text", "epsilon", most=60),
+        },
+    ),
+    Endpoint(
+        "POST",
+        "/policy/table",
+        ONLY,
+        add_table,
+        "One more table, of a file in the policy's folder.",
+        TEXT | {"source": Field("text", "the file's path from there", most=1000)},
+    ),
+    Endpoint("POST", "/policy/drop", ONLY, drop_table, "Take a table out.", TEXT | NAMED),
+    Endpoint("POST", "/policy/save", ONLY, keep, "Save and serve a text.", TEXT),
+    Endpoint("POST", "/policy/undo", ONLY, go_back, "Serve what was before.", TEXT),
+]
