@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.service.policies._bias import LimitRow, biases
+from dither.service.policies._bias import LimitRow, biases, biases_of
 from dither.service.policies._draft import DraftFinding, PolicyDraft
 from dither.service.policies._places import files_of, inside
 from dither.service.policies._saving import before, save, text_of, undo
@@ -13,6 +13,7 @@ __all__ = [
     "PolicyDraft",
     "before",
     "biases",
+    "biases_of",
     "files_of",
     "inside",
     "save",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+import tomllib
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from dither.errors import DitherError
-from dither.policy._policy import Policy
+from dither.policy._policy import Policy, read_policy
 from dither.policy._publishing import DeclaredOwner
 from dither.session._session import _of_owner, _opened
 
-__all__ = ["LimitRow", "biases"]
+__all__ = ["LimitRow", "biases", "biases_of"]
 
 ROWS = 3000
 
@@ -48,6 +52,13 @@ class LimitRow:
     def missing(self) -> float:
         """The share of rows that the count lacks."""
         return 1 - self.counted / self.rows
+
+
+@lru_cache(maxsize=32)
+def biases_of(folder: Path, text: str, stamp: tuple[Any, ...], table: str) -> list[LimitRow]:
+    """As `biases`, of a text whose sources are as they were; see `PolicyDraft.state`."""
+    read = read_policy(tomllib.loads(text, parse_float=Decimal), within=folder)
+    return biases(read, table)
 
 
 def biases(policy: Policy, table: str) -> list[LimitRow]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import DitherError, PolicyError
 from dither.plan.schema import Kind
-from dither.policy._checking import check_read
+from dither.policy._checking import Finding, check_read
 from dither.policy._drafting import draft_table
 from dither.policy._identifying import person_keys
 from dither.policy._policy import Policy, read_policy
 from dither.policy._sources import connect
 from dither.policy.steps import TomlText
+from dither.policy.steps._editing import toml_value
 from dither.service.policies._places import check_places_of, inside
 from dither.session._opened import accounts_of
 
@@ -117,23 +121,20 @@ class PolicyDraft:
         body = self.held.get(("tables", table))
         fields = ("source", "format", "table", "delimiter", "columns")
         kept = {field: body[field] for field in fields if field in body}
-        # What else is wrong with the policy hides no columns.
-        for columns in (kept.get("columns"), None):
-            alone: dict[str, Any] = {
-                "budget": {"epsilon": 1, "ledger": "unopened"},
-                "tables": {table: {**kept, "columns": _types(columns)}},
-            }
-            if "engine" in self.held.document:
-                alone["engine"] = self.held.document["engine"]
-            try:
-                engine = connect(read_policy(alone, within=self.folder), {}, {})
-                try:
-                    return {**engine.lists(table), **engine.describe(table)}
-                finally:
-                    engine.close()
-            except DitherError:
-                continue
-        return {}
+        kept["columns"] = {name: {} for name in kept.get("columns") or ()}
+        engine = toml_value(self.held.document.get("engine", {}))
+        stamp = _stamp(self.folder, [body.get("source")])
+        return _columns(self.folder, engine, table, toml_value(kept), stamp)
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What the findings follow from, but for the ledger: the text, and its sources as they are.
+
+        It can be hashed.
+        """
+        tables = (self.held.get(("tables",)) if self.held is not None else None) or {}
+        sources = [body.get("source") for body in tables.values() if isinstance(body, Mapping)]
+        return self.folder, self.text, _stamp(self.folder, sources)
 
     # --- what is wrong ----------------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class PolicyDraft:
             return self.refused
         found = [
             DraftFinding(one.level, one.text, self.line_of(one.where), one.where)
-            for one in check_read(self.policy, {}, {}).findings
+            for one in _checked(*self.state)
         ]
         whose = self._whose()
         asked = {one.where for one in whose}
@@ -255,9 +256,50 @@ class PolicyDraft:
         return self.held.without_section(("tables", table)).text
 
 
-def _types(columns: Any) -> dict[str, Any]:
-    """Of declared columns what says how they are stored, so that all of them are found."""
-    return {name: {} for name in columns} if isinstance(columns, Mapping) else {}
+# --- what is remembered while the files are as they were, since a text is checked at each change --
+
+
+def _stamp(folder: Path, sources: Sequence[Any]) -> tuple[Any, ...]:
+    """What tells a file from what it was; of what is no file, half a minute."""
+    found: list[Any] = []
+    for source in sources:
+        try:
+            held = (folder / source).stat()
+            found.append((held.st_mtime_ns, held.st_size, held.st_ino))
+        except (OSError, TypeError, ValueError):
+            found.append(time.monotonic() // 30)
+    return tuple(found)
+
+
+@lru_cache(maxsize=128)
+def _columns(
+    folder: Path, engine: str, table: str, body: str, stamp: tuple[Any, ...]
+) -> Mapping[str, Kind | None]:
+    """The columns of a table; empty where its source cannot be read."""
+    kept = tomllib.loads(f"x = {body}", parse_float=Decimal)["x"]
+    # What else is wrong with the policy hides no columns, and one that is not there no others.
+    for columns in (kept["columns"], {}):
+        alone: dict[str, Any] = {
+            "budget": {"epsilon": 1, "ledger": "unopened"},
+            "engine": tomllib.loads(f"x = {engine}")["x"],
+            "tables": {table: {**kept, "columns": columns}},
+        }
+        try:
+            opened = connect(read_policy(alone, within=folder), {}, {})
+            try:
+                return {**opened.lists(table), **opened.describe(table)}
+            finally:
+                opened.close()
+        except DitherError:
+            continue
+    return {}
+
+
+@lru_cache(maxsize=32)
+def _checked(folder: Path, text: str, stamp: tuple[Any, ...]) -> tuple[Finding, ...]:
+    """What `dither check` finds in a text."""
+    read = read_policy(tomllib.loads(text, parse_float=Decimal), within=folder)
+    return check_read(read, {}, {}).findings
 
 
 def _line(message: str, text: str) -> int | None:

@@ -108,7 +108,7 @@
   const [of, held] = JSON.parse(sessionStorage.getItem(place) ?? "[]");
   if (of === served && held !== first) {
     text().value = held;
-    addEventListener("load", () => text().dispatchEvent(new Event("input", { bubbles: true })));
+    addEventListener("load", () => work.querySelector(".steps [aria-current]").click());
   }
   settle();
 })();

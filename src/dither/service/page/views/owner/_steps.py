@@ -16,7 +16,7 @@ from dither.policy.steps import QUESTIONS, STEPS, asked
 from dither.policy.steps._questions import ROW, kinds_for, words
 from dither.service._desk import Desk
 from dither.service.page._texts import Words
-from dither.service.policies import PolicyDraft, biases, files_of
+from dither.service.policies import PolicyDraft, biases_of, files_of
 from dither.session._opened import DATASET, accounts_of
 
 __all__ = ["step_shown"]
@@ -196,7 +196,7 @@ def _limits(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
         whose = asked(draft.held, "unit", name)
         own = bool(whose) and whose != ROW
         keys = ("max_rows", "max_groups") if own else ()
-        rows = biases(draft.policy, name) if own and draft.policy is not None else []
+        rows = biases_of(*draft.state, name) if own and draft.policy is not None else []
         tables.append(
             {
                 "name": name,
