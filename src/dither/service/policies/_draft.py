@@ -278,7 +278,8 @@ def _columns(
     """The columns of a table; empty where its source cannot be read."""
     kept = tomllib.loads(f"x = {body}", parse_float=Decimal)["x"]
     # What else is wrong with the policy hides no columns, and one that is not there no others.
-    for columns in (kept["columns"], {}):
+    declared: list[Mapping[str, Any]] = [kept["columns"], {}]
+    for columns in declared:
         alone: dict[str, Any] = {
             "budget": {"epsilon": 1, "ledger": "unopened"},
             "engine": tomllib.loads(f"x = {engine}")["x"],

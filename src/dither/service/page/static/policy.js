@@ -93,6 +93,8 @@
   work.addEventListener("scroll", (event) => {
     if (event.target.id === "toml") document.getElementById("gutter").scrollTop = event.target.scrollTop;
   }, true);
+  settle();
+
   // What is not saved is there again when somebody comes back to it in this window.
   const place = `policy ${document.body.dataset.base}`;
   const base = () => work.querySelector("#policy-state [name=base]").value;
@@ -108,7 +110,7 @@
   const [of, held] = JSON.parse(sessionStorage.getItem(place) ?? "[]");
   if (of === served && held !== first) {
     text().value = held;
-    addEventListener("load", () => work.querySelector(".steps [aria-current]").click());
+    // htmx begins by a timer of its own, which may come after the page's load.
+    addEventListener("load", () => setTimeout(() => work.querySelector(".steps [aria-current]").click()));
   }
-  settle();
 })();
