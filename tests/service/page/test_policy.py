@@ -139,7 +139,7 @@ def test_an_owner_goes_from_a_file_to_a_policy_that_is_asked(
     expect(page.locator("fieldset").nth(1)).to_contain_text("one patient_id of stays")
     answer(page, "units_at_least-1", "40")
     expect(page.locator(".is-warning")).to_have_count(0)
-    picture(page, "policy-2-whose")
+    picture(page, "policy")
 
     step(page, "columns")
     expect(page.locator(".note").first).to_contain_text("No bounds and no values are suggested")

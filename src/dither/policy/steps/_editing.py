@@ -125,6 +125,9 @@ class TomlText:
             raise PolicyError("the text nests too deep") from None
         self.statements = _statements(self.text)
 
+    def __repr__(self) -> str:
+        return self.text
+
     def get(self, path: Path) -> Any:
         """The value at a path; None where there is none."""
         found: Any = self.document

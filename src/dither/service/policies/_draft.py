@@ -98,6 +98,9 @@ class PolicyDraft:
         except DitherError as error:
             self._refuse(str(error), self.place_of(str(error)))
 
+    def __repr__(self) -> str:
+        return self.text
+
     def _refuse(self, text: str, line: int | None) -> None:
         self.refused.append(DraftFinding("error", text, line))
 
