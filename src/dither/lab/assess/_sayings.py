@@ -50,8 +50,8 @@ def answered(tried: tuple[TriedAttack, ...], with_control: bool) -> tuple[Said, 
         return Said.NOT_SEEN, text
     if not tried:
         return Said.CANNOT_SAY, (
-            "No attack of this kind could be tried: it takes at least two columns that the release "
-            "and the table share, or one where a person is singled out."
+            "No attack of this kind could be tried: it takes two columns that the release and the "
+            "table share; and a column that is guessed must have values there, not labels."
         )
     if not with_control:
         text = (
