@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from dither.errors import ArgumentError
@@ -13,6 +14,7 @@ from dither.service._desk import Desk
 from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
 from dither.service.work._pool import Pool, sweep
+from dither.session._factories import factory
 
 __all__ = ["Hall"]
 
@@ -80,6 +82,7 @@ class Hall:
         self._keep(self._tick())
         self._keep(self._go_round())
         self.ready = True
+        self._keep(asyncio.to_thread(_load))
 
     def leave(self) -> None:
         """Begin nothing any more: what runs goes on, and what is queued waits for the next server.
@@ -209,3 +212,14 @@ class Hall:
             self._listening[job].remove(queue)
             if not self._listening[job]:
                 del self._listening[job]
+
+
+def _load() -> None:
+    """Load what most questions need, so that who asks the first one does not wait for it.
+
+    It waits until the service answers: whether it does is looked at first.
+    """
+    for kind in ("query", "rows"):
+        factory(kind)
+    for library in ("mpmath", "polars"):
+        import_module(library)

@@ -12,13 +12,15 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-
-from starlette.routing import Route
+from typing import TYPE_CHECKING
 
 from dither.errors import DitherError, PolicyError
 from dither.service._desk import Desk
-from dither.service.collect import Collector, publish_due, read_collect, routes
-from dither.service.schedule import read_schedules
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
+
+    from dither.service.collect import Collector
 
 __all__ = ["Rounds"]
 
@@ -50,13 +52,20 @@ class Rounds:
         self.collectors: list[Collector] = []
         self.routes: list[Route] = []
         self._last = {"schedules": -SCHEDULES, "estimates": time.monotonic()}
-        for desk in desks:
-            read_schedules(desk.session.policy.around.get("schedule", {}))
         try:
+            self._check_schedules()
             self._collect()
         except BaseException:
             self.close()
             raise
+
+    def _check_schedules(self) -> None:
+        for desk in self._desks:
+            section = desk.session.policy.around.get("schedule", {})
+            if section:
+                from dither.service.schedule import read_schedules
+
+                read_schedules(section)
 
     def _collect(self) -> None:
         taken: set[str] = set()
@@ -70,6 +79,8 @@ class Rounds:
                     "[collect] needs the owner's public key, which says whether a survey is "
                     "theirs: [owner] public = 'owner.pub'"
                 )
+            from dither.service.collect import Collector, read_collect, routes
+
             collector = Collector(read_collect(section, policy.folder, policy.owner.public))
             self.collectors.append(collector)
             twice = taken & set(collector.settings.surveys)
@@ -82,7 +93,9 @@ class Rounds:
 
     async def look(self) -> None:
         """Do what is due; whatever fails is written down by its class, and tried again."""
-        if self._due("estimates", ESTIMATES):
+        if self.collectors and self._due("estimates", ESTIMATES):
+            from dither.service.collect import publish_due
+
             for collector in self.collectors:
                 try:
                     await asyncio.to_thread(publish_due, collector)

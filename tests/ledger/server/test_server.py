@@ -61,6 +61,16 @@ def test_a_new_ledger_holds_its_version_and_identity(book: Ledger) -> None:
         _ = book.path
 
 
+def test_owners_are_found_in_an_index_of_their_entries_alone(book: Ledger) -> None:
+    """A server is told so by its own store: files know nothing of servers."""
+    with administrator(book) as server:
+        found = server.execute(
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND indexname = 'owners'",
+            [book.place.schema],  # type: ignore[union-attr]
+        ).fetchall()
+    assert [line.partition(" WHERE ")[2] for (line,) in found] == ["(kind = 'owner'::text)"]
+
+
 def test_a_database_holds_many_ledgers(ledgers: Database, book: Ledger) -> None:
     """Each in its schema, whatever it is called, with entries of its own."""
     names = ['a "b" c', "Ü-ß", "x%s%%(y)s", "drop table;--", "dither", "select"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,18 @@ def test_whoever_waits_holds_no_thread() -> None:
     """Else a few who wait for their answers would keep everybody else from asking."""
     (waits,) = [one for one in ENDPOINTS if (one.method, one.path) == ("GET", "/jobs/{id}")]
     assert inspect.iscoroutinefunction(waits.does)
+
+
+def test_it_starts_without_what_questions_and_surveys_need(tmp_path: Path) -> None:
+    """A service answers within two seconds, since what it needs later loads later."""
+    code = (
+        "import sys\nfrom dither.service._desk import Desk\n"
+        "from dither.service.web import _serve\n"
+        f"desk = Desk({str(written(tmp_path))!r})\n_serve.application([desk])\n"
+        "later = ['polars', 'scipy', 'pyarrow', 'authlib', 'mpmath', 'dither.local',\n"
+        "    'sqlalchemy.dialects.postgresql', 'dither.query', 'dither.mechanisms',\n"
+        "    *(f'dither.service.{name}' for name in ('collect', 'schedule', 'publish'))]\n"
+        "sys.exit(', '.join(name for name in later if name in sys.modules) or 0)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 0, found.stderr

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Connection, Numeric, Table, Text, select, text
-from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from dither.errors import (
     BudgetError,
@@ -131,6 +130,8 @@ def make_functions(connection: Connection, of: str) -> None:
 
 def keep_caps(connection: Connection, budget: Mapping[str, Any]) -> None:
     """Keep what caps admit, for the functions to hold charges against."""
+    from sqlalchemy.dialects.postgresql import insert as insert_new
+
     from dither.ledger._block_budget import limits
     from dither.ledger.quotas._caps import UnlockedQuota, read_quota
     from dither.privacy.accounts._budget import BudgetFilter

@@ -19,7 +19,15 @@ from dither.ledger.stores._askers import (
     make_functions,
     quoted,
 )
-from dither.ledger.stores._store import FORMAT, entries, format_of, head, metadata, states
+from dither.ledger.stores._store import (
+    FORMAT,
+    OF_OWNER,
+    entries,
+    format_of,
+    head,
+    metadata,
+    states,
+)
 
 __all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make", "upgrade"]
 
@@ -27,6 +35,9 @@ RESTORE = "restore it from a backup"
 
 ledger = Table("ledger", metadata, Column("format", Integer, nullable=False))
 """One row; what the header of a file says there."""
+
+(_OWNERS,) = entries.indexes
+_OWNERS.dialect_options["postgresql"]["where"] = text(OF_OWNER)
 
 APPEND_ONLY = "DTH01"
 """The SQLSTATE of what the triggers raise."""

@@ -57,6 +57,8 @@ __all__ = [
 
 metadata = MetaData()
 
+OF_OWNER = "kind = 'owner'"
+"""Which entries the index of owners has."""
 
 _WHOLE = Integer().with_variant(BigInteger, "postgresql")
 # Compared byte by byte wherever it is, as SQLite does.
@@ -95,13 +97,9 @@ entries = Table(
     _text("blocks"),
     # The owner's: it stands outside of the hash, and covers what is hashed.
     _text("signature"),
-    # Who the owner is is found in logarithmic time.
-    Index(
-        "owners",
-        "number",
-        sqlite_where=text("kind = 'owner'"),
-        postgresql_where=text("kind = 'owner'"),
-    ),
+    # Who the owner is is found in logarithmic time. `_postgres` says the same to a server: said
+    # here, it would load SQLAlchemy's PostgreSQL for every ledger that is a file.
+    Index("owners", "number", sqlite_where=text(OF_OWNER)),
 )
 
 earlier_entries = Table(

@@ -6,13 +6,11 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
-from dither.query._release import Release
 from dither.service._endpoints import (
     ANALYST,
     OWNER,
@@ -25,6 +23,9 @@ from dither.service._endpoints import (
 )
 from dither.service.access._roles import Role
 from dither.service.work._jobs import ReleaseJob, State
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["ENDPOINTS"]
 
@@ -121,6 +122,8 @@ def frame(asked: Asked) -> Response:
 
 def table(content: Any, form: str) -> Response:
     """A table of an answer in one of three forms."""
+    from dither.query._release import Release
+
     if not (isinstance(content.get("columns"), list) and "outputs" in content):
         raise NotFoundError("this answer is no table: read it as a whole")
     return as_table(Release(dict(content)).frame, form)
