@@ -35,6 +35,7 @@ from dither.ledger import Ledger
 from dither.policy._policy import read_policy
 from dither.service._database import Database
 from dither.service._settings import read_settings
+from dither.service._tables import SERVICE
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 
@@ -219,7 +220,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         policy = written(Path(folder), given.rows)
-        database = Database(read_settings(read_policy(policy)).database)
+        database = Database(read_settings(read_policy(policy)).database, SERVICE)
         people, keys = People(database), []
         for i in range(max(given.clients, given.many)):
             people.add(f"person{i}", Role.ANALYST)

@@ -16,7 +16,7 @@ from typing import Any
 from dither._environment import Secret
 from dither._extras import check_library
 
-__all__ = ["Unreachable", "check_driver", "connect"]
+__all__ = ["Unreachable", "check_driver", "connect", "quoted"]
 
 
 class Unreachable(Exception):
@@ -75,6 +75,20 @@ _REASONS = [
         "nothing answers there: see that the server runs, and the host and port in {shown}",
     ),
 ]
+
+
+def quoted(name: str) -> str:
+    """A name as the server's SQL writes it.
+
+    SQLAlchemy's own doubles every % as well, which text that is compared must not have.
+
+    Examples
+    --------
+    >>> print(quoted("a visit"))
+    "a visit"
+    """
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def check_driver() -> None:

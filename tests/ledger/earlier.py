@@ -6,10 +6,10 @@ import re
 import sqlite3
 from pathlib import Path
 
+from dither._postgres import quoted
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema
 from dither.ledger.stores import _guards as guards
-from dither.ledger.stores._askers import quoted
 from dither.ledger.stores._functions import CALLED, HELPERS
 from dither.ledger.stores._sqlite import APPLICATION
 from ledger.stores import administrator

@@ -22,6 +22,7 @@ from dither.service import _backup
 from dither.service._backup import back_up, put_back
 from dither.service._database import Database
 from dither.service._desk import Desk
+from dither.service._tables import SERVICE
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 from dither.service.schedule._state import BESIDE, ScheduleState
@@ -46,7 +47,7 @@ def place(tmp_path: Path) -> Path:
     path = tmp_path / "dither.toml"
     path.write_text(POLICY.format(more="", owner=""))
     charge(path)
-    database = Database(tmp_path / "visits.ledger.service")
+    database = Database(tmp_path / "visits.ledger.service", SERVICE)
     People(database).add("ann", Role.ANALYST)
     database.close()
     ScheduleState(tmp_path / "visits.ledger").close()
@@ -122,7 +123,7 @@ def test_an_answer_comes_with_its_charge(
     monkeypatch.setattr(_backup, "_copy", interrupted)
     back_up(read_policy(place), tmp_path / "kept")
     desk.close()
-    kept = Database(tmp_path / "kept" / "visits.ledger.service")
+    kept = Database(tmp_path / "kept" / "visits.ledger.service", SERVICE)
     known = [job.entry for job in Jobs(kept).listed()]
     kept.close()
     with Ledger.open(tmp_path / "kept" / "visits.ledger", create=False) as ledger:

@@ -1,122 +1,74 @@
-"""Where a service keeps people, keys and jobs: a SQLite file, or a schema of PostgreSQL.
+"""Where a service keeps what it must not lose: a SQLite file, or a schema of PostgreSQL.
 
-It is no part of the ledger, which may be shown to anybody. A transaction that writes takes the lock
-as it begins, so that what is read in it is what is written upon.
+There is one way to open both, for people and jobs (`_tables`), for what schedules keep and for what
+surveys counted. Whatever was written is on the disk when its transaction ends, and a transaction
+that writes takes the lock as it begins: nobody writes beside it, so that what is read in it is what
+is written upon, with several processes and several servers, too.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, MetaData, Table, Text
 
 from dither._environment import secret
-from dither._postgres import Unreachable, connect
+from dither._postgres import Unreachable, connect, quoted
 from dither.errors import LedgerError
 from dither.ledger._place import LedgerSchema
 
-__all__ = ["Database", "jobs", "keys", "log", "pauses", "people", "sessions"]
+__all__ = ["Database", "KeptTables"]
 
-VERSION = 1
-"""Of these tables; `MIGRATIONS` make it of an earlier one."""
 
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
-"""By version: what makes the next one of it."""
+@dataclass(frozen=True, slots=True)
+class KeptTables:
+    """The tables of a database, and what it is called.
 
-tables = MetaData()
+    Parameters
+    ----------
+    tables : MetaData
+    version_table : Table
+        One of them: its row says of which version they are. A database that has tables, and no such
+        row, was made before there were any, and is of the first.
+    name : str
+        In messages.
+    field : str
+        Of a policy, that says where it is.
+    program : str
+        In a server's list of connections.
+    version : int
+        Of the tables as they are here.
+    migrations : mapping
+        By version: what makes the next one of it.
+    patience : int
+        Seconds to wait for whoever else writes.
+    """
 
-meta = Table("service_meta", tables, Column("version", Integer, nullable=False))
-
-people = Table(
-    "service_people",
-    tables,
-    Column("name", Text, primary_key=True),
-    Column("role", Text, nullable=False),
-    Column("disabled", Boolean, nullable=False, default=False),
-    Column("created", Float, nullable=False),
-)
-
-keys = Table(
-    "service_keys",
-    tables,
-    Column("id", Text, primary_key=True),
-    Column("person", Text, nullable=False, index=True),
-    Column("hash", LargeBinary, nullable=False, unique=True),
-    Column("created", Float, nullable=False),
-    Column("expires", Float),
-    Column("revoked", Boolean, nullable=False, default=False),
-)
-
-sessions = Table(
-    "service_sessions",
-    tables,
-    Column("hash", LargeBinary, primary_key=True),
-    Column("person", Text, nullable=False, index=True),
-    Column("role", Text, nullable=False),
-    Column("csrf", LargeBinary, nullable=False),
-    Column("key", Text),
-    Column("expires", Float, nullable=False),
-)
-
-jobs = Table(
-    "service_jobs",
-    tables,
-    Column("id", Text, primary_key=True),
-    Column("person", Text, nullable=False, index=True),
-    Column("token", Text, nullable=False),
-    Column("purpose", Text),
-    Column("reservation", Text),
-    Column("ask", Text, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("requested", Text, nullable=False),
-    Column("digest", Text, nullable=False, index=True),
-    Column("tables", Text, nullable=False),
-    Column("price", Text, nullable=False),
-    Column("state", Text, nullable=False, index=True),
-    Column("attempts", Integer, nullable=False, default=0),
-    Column("server", Text),
-    Column("beat", Float),
-    Column("entry", Integer),
-    Column("replayed", Boolean, nullable=False, default=False),
-    Column("failure", Text),
-    Column("decided", Text),
-    Column("created", Float, nullable=False),
-    sa.UniqueConstraint("person", "token"),
-)
-
-pauses = Table(
-    "service_pauses",
-    tables,
-    Column("table", Text, primary_key=True),
-    Column("by", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("created", Float, nullable=False),
-)
-
-log = Table(
-    "service_log",
-    tables,
-    Column("number", Integer, primary_key=True, autoincrement=True),
-    Column("time", Float, nullable=False),
-    Column("by", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("about", Text, nullable=False),
-)
+    tables: sa.MetaData
+    version_table: sa.Table
+    name: str
+    field: str
+    program: str
+    version: int = 1
+    migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=dict)
+    patience: int = 10
 
 
 class Database:
-    """The tables of one policy's service.
+    """Some tables, in a file or on a server.
 
     Parameters
     ----------
     place : Path or LedgerSchema
-        It is made where it is not there.
+        It is made where it is not there: a file for this user alone, or a schema.
+    kept : KeptTables
+        What it has.
 
     Raises
     ------
@@ -124,17 +76,15 @@ class Database:
         It cannot be used, or was written by a newer version.
     """
 
-    def __init__(self, place: Path | LedgerSchema) -> None:
-        self.place = place
+    def __init__(self, place: Path | LedgerSchema, kept: KeptTables) -> None:
+        self.place, self.kept = place, kept
         self.shared = isinstance(place, LedgerSchema)
         """Whether several servers may use it at a time."""
-        self._engine: sa.Engine
-        self._reader: sa.Engine
         if isinstance(place, LedgerSchema):
-            self._engine = _server(place)
-            self._reader = self._engine.execution_options(reads=True)
+            self._engine = _on_server(place, kept)
         else:
-            self._engine, self._reader = _file(place, "IMMEDIATE"), _file(place, "DEFERRED")
+            self._engine = _in_file(place, kept)
+        self._reader = self._engine.execution_options(reads=True)
         try:
             with self.writing() as connection:
                 self._make(connection)
@@ -142,74 +92,102 @@ class Database:
             self.close()
             raise
 
+    @property
+    def schema(self) -> str | None:
+        """Where the tables are on a server; none of a file."""
+        return self.place.schema if isinstance(self.place, LedgerSchema) else None
+
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that may write: all of it, or nothing."""
+        """A transaction that may write, beside no other one: all of it, or nothing.
+
+        Raises
+        ------
+        LedgerError
+            It could not; nothing of it was written, or, where its end was cut off, all of it.
+        """
         yield from self._within(self._engine)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that reads what stood there when it began."""
+        """A transaction that reads what stood there when it began, and keeps nobody waiting."""
         yield from self._within(self._reader)
 
-    @staticmethod
-    def _within(engine: sa.Engine) -> Iterator[sa.Connection]:
+    def _within(self, engine: sa.Engine) -> Iterator[sa.Connection]:
+        failed = None
         try:
             with engine.begin() as connection:
                 yield connection
         except Unreachable as error:
-            raise LedgerError(f"the service's database: {error}") from None
+            failed = f"{self.kept.name}: {error}"
         except sa.exc.IntegrityError:
-            raise LedgerError(
-                "the service's database was changed by somebody else at the same time: ask again"
-            ) from None
-        except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError):
-            raise LedgerError(
-                "the service's database cannot be used now: another process holds it, its server "
-                "is gone, or its disk is full or cannot be written"
-            ) from None
+            failed = (
+                f"{self.kept.name} was changed by somebody else at the same time: try it once more"
+            )
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError):
+            failed = (
+                f"{self.kept.name} cannot be used now: another process holds it, its server is "
+                "gone or does not let this role, its disk is full or cannot be written, or it is "
+                "no database of this kind"
+            )
+        if failed is not None:
+            # Here nothing is handled any more, so that what the driver said is in no trace.
+            raise LedgerError(failed)
 
     def _make(self, connection: sa.Connection) -> None:
-        if self.shared:
-            assert isinstance(self.place, LedgerSchema)
-            connection.execute(sa.schema.CreateSchema(self.place.schema, if_not_exists=True))
-        tables.create_all(connection)
-        version = connection.execute(sa.select(meta.c.version)).scalar_one_or_none()
+        kept, column = self.kept, self.kept.version_table.c.version
+        if self.schema is not None:
+            # Asked for first: a role that may use a schema need not be one that may make any.
+            known = sa.text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :schema")
+            if connection.execute(known, {"schema": self.schema}).scalar_one_or_none() is None:
+                made = f"CREATE SCHEMA {quoted(self.schema)}".replace("%", "%%")
+                connection.exec_driver_sql(made)
+        there = sa.inspect(connection).get_table_names(schema=self.schema)
+        kept.tables.create_all(connection)
+        version = connection.execute(sa.select(column)).scalar_one_or_none()
         if version is None:
-            connection.execute(meta.insert().values(version=VERSION))
-            return
-        if version > VERSION:
+            earlier = any(table.name in there for table in kept.tables.tables.values())
+            version = 1 if earlier else kept.version
+            connection.execute(kept.version_table.insert().values(version=version))
+        if version > kept.version:
             raise LedgerError(
-                f"the service's database is of version {version}, and this dither keeps {VERSION}: "
+                f"{kept.name} is of version {version}, and this dither keeps {kept.version}: "
                 "install a newer one"
             )
-        if any(step not in MIGRATIONS for step in range(version, VERSION)):
+        if any(step not in kept.migrations for step in range(version, kept.version)):
             raise LedgerError(
-                f"the service's database is of version {version}, which this dither cannot bring "
-                "up to date: open it once with a version between"
+                f"{kept.name} is of version {version}, which this dither cannot bring up to date: "
+                "open it once with a version between"
             )
-        while version < VERSION:
-            MIGRATIONS[version](connection)
-            version += 1
-            connection.execute(meta.update().values(version=version))
+        for step in range(version, kept.version):
+            kept.migrations[step](connection)
+            connection.execute(kept.version_table.update().values(version=step + 1))
 
     def close(self) -> None:
         """Give back its connections."""
         self._engine.dispose()
-        self._reader.dispose()
 
 
-def _file(path: Path, begin: str) -> sa.Engine:
+def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
     if not path.parent.is_dir():
-        raise LedgerError(f"no folder {str(path.parent)!r} for the service's database")
-    # Before SQLite makes it, so that nobody else can read it, not even for a moment.
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        raise LedgerError(f"no folder {str(path.parent)!r} for {kept.name}")
+    try:
+        # Before SQLite makes it, so that nobody else can read it, not even for a moment.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError:
+        reason = f"{kept.name}: {path.name!r} cannot be opened, or is no file that may be written"
+    else:
+        reason = None
+    if reason is not None:
+        raise LedgerError(reason)
 
     def opened() -> sqlite3.Connection:
-        found = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+        found = sqlite3.connect(
+            path, timeout=kept.patience, isolation_level=None, check_same_thread=False
+        )
         for setting in (
             *("journal_mode = WAL", "synchronous = FULL", "trusted_schema = OFF"),
-            # What is deleted is overwritten: sessions, and the hashes of keys.
+            # What is deleted is overwritten: sessions, hashes of keys, who asked for tokens when.
             "secure_delete = ON",
         ):
             found.execute(f"PRAGMA {setting}")
@@ -224,15 +202,20 @@ def _file(path: Path, begin: str) -> sa.Engine:
         max_overflow=56,
         hide_parameters=True,
     )
-    sa.event.listen(engine, "begin", lambda c: c.exec_driver_sql(f"BEGIN {begin}"))
+
+    def begin(connection: sa.Connection) -> None:
+        reads = connection.get_execution_options().get("reads")
+        connection.exec_driver_sql("BEGIN DEFERRED" if reads else "BEGIN IMMEDIATE")
+
+    sa.event.listen(engine, "begin", begin)
     return engine
 
 
-def _server(place: LedgerSchema) -> sa.Engine:
-    dsn = secret(place.dsn, "service.database")
+def _on_server(place: LedgerSchema, kept: KeptTables) -> sa.Engine:
+    dsn = secret(place.dsn, kept.field)
 
     def opened() -> Any:
-        return connect(dsn, application="dither service", timeout=10)
+        return connect(dsn, application=f"dither {kept.program}", timeout=kept.patience)
 
     engine = sa.create_engine(
         "postgresql+psycopg://",
@@ -244,15 +227,25 @@ def _server(place: LedgerSchema) -> sa.Engine:
         use_native_hstore=False,
         hide_parameters=True,
     ).execution_options(schema_translate_map={None: place.schema})
-    # Its connections commit each statement unless a transaction is begun, in words.
-    sa.event.listen(engine, "begin", _begin)
+
+    def begin(connection: sa.Connection) -> None:
+        # Its connections commit each statement unless a transaction is begun, in words.
+        reads = connection.get_execution_options().get("reads")
+        # One that writes waits for the others, as in a file: what it reads after the lock was
+        # committed before, and stays so until it ends.
+        level = "REPEATABLE READ READ ONLY" if reads else "READ COMMITTED"
+        connection.exec_driver_sql(_BEGIN.format(level=level, patience=kept.patience))
+        if not reads:
+            connection.execute(_LOCK, {"schema": place.schema})
+
+    sa.event.listen(engine, "begin", begin)
     return engine
 
 
 _BEGIN = """
 BEGIN ISOLATION LEVEL {level};
 SET LOCAL search_path = pg_catalog;
-SET LOCAL lock_timeout = '10s';
+SET LOCAL lock_timeout = '{patience}s';
 SET LOCAL idle_in_transaction_session_timeout = '60s';
 SELECT set_config(
     'synchronous_commit',
@@ -262,14 +255,3 @@ SELECT set_config(
 )
 """
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended('dither service ' || :schema, 0))")
-
-
-def _begin(connection: sa.Connection) -> None:
-    options = connection.get_execution_options()
-    if options.get("reads"):
-        connection.exec_driver_sql(_BEGIN.format(level="REPEATABLE READ READ ONLY"))
-        return
-    # One that writes waits for the others, as in a file: what it reads after the lock was committed
-    # before, and stays so until it ends.
-    connection.exec_driver_sql(_BEGIN.format(level="READ COMMITTED"))
-    connection.execute(_LOCK, {"schema": options["schema_translate_map"][None]})

@@ -21,6 +21,7 @@ from dither.policy._publishing import EVERYBODY
 from dither.service._database import Database
 from dither.service._settings import ServiceSettings, read_settings
 from dither.service._shared import public_document
+from dither.service._tables import SERVICE
 from dither.service.access._oidc import Provider
 from dither.service.access._people import Identity, People
 from dither.service.access._roles import Role
@@ -56,7 +57,7 @@ class Desk:
         try:
             self.settings = self._settings(self.session)
             self.provider = self._provided(self.settings, None)
-            self.database = Database(self.settings.database)
+            self.database = Database(self.settings.database, SERVICE)
         except BaseException:
             self.session.close()
             raise

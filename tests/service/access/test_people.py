@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from dither.errors import ArgumentError
 from dither.ledger._place import LedgerSchema
 from dither.service._database import Database
-from dither.service._database import keys as keys_table
+from dither.service._tables import SERVICE
+from dither.service._tables import keys as keys_table
 from dither.service.access._people import Identity, People
 from dither.service.access._roles import Role
 from dither.service.work._jobs import Jobs, State
@@ -31,7 +32,7 @@ def database(
     if request.param == "postgres":
         monkeypatch.setenv("LEDGER_DSN", request.getfixturevalue("postgres").owner)
         place = LedgerSchema("env:LEDGER_DSN", f"people {next(_schemas)}")
-    found = Database(place)
+    found = Database(place, SERVICE)
     yield found
     found.close()
 

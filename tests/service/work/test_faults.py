@@ -30,6 +30,7 @@ from dither.ledger import Ledger
 from dither.policy._policy import read_policy
 from dither.service._database import Database
 from dither.service._settings import read_settings
+from dither.service._tables import SERVICE
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 from dither.service.work._jobs import Jobs, State
@@ -142,7 +143,7 @@ class Client(threading.Thread):
 @contextmanager
 def asked_by_several(service: Service, policy: Path) -> Iterator[list[Client]]:
     """Four people who ask all the time."""
-    database = Database(read_settings(read_policy(policy)).database)
+    database = Database(read_settings(read_policy(policy)).database, SERVICE)
     people, stop = People(database), threading.Event()
     clients = []
     for name in ("ann", "bob", "eve", "zoe"):
@@ -162,7 +163,7 @@ def asked_by_several(service: Service, policy: Path) -> Iterator[list[Client]]:
 def held(policy: Path, service: Service, clients: list[Client]) -> Counter[str]:
     """Wait until nothing runs, and hold what was told against the ledger."""
     read = read_policy(policy)
-    database = Database(read_settings(read).database)
+    database = Database(read_settings(read).database, SERVICE)
     jobs = Jobs(database)
     for _ in range(1200):
         if set(jobs.counted()) <= ENDED:

@@ -14,6 +14,7 @@ import pytest
 from dither.errors import ArgumentError, TokenError
 from dither.ledger._place import LedgerSchema
 from dither.service._database import Database
+from dither.service._tables import SERVICE
 from dither.service.work import _jobs
 from dither.service.work._jobs import MOST_ATTEMPTS, MOST_OPEN, Jobs, State
 from service.drafts import draft
@@ -30,7 +31,7 @@ def database(
     if request.param == "postgres":
         monkeypatch.setenv("LEDGER_DSN", request.getfixturevalue("postgres").owner)
         place = LedgerSchema("env:LEDGER_DSN", f"jobs {next(_schemas)}")
-    found = Database(place)
+    found = Database(place, SERVICE)
     yield found
     found.close()
 
@@ -148,8 +149,9 @@ def test_what_reads_a_paused_table_waits_until_it_goes_on(jobs: Jobs) -> None:
 
 
 def test_each_job_is_taken_once_by_several_servers(database: Database) -> None:
-    """Two servers, eight threads: forty jobs, forty claims."""
-    servers = [Jobs(database, "one"), Jobs(database, "two")]
+    """Two servers, each with connections of its own, eight threads: forty jobs, forty claims."""
+    other = Database(database.place, SERVICE)
+    servers = [Jobs(database, "one"), Jobs(other, "two")]
     made = {servers[0].add("ann", str(i), draft()).id for i in range(40)}
 
     def taken(server: Jobs) -> list[str]:
@@ -162,6 +164,7 @@ def test_each_job_is_taken_once_by_several_servers(database: Database) -> None:
         found = [one for some in pool.map(taken, servers * 4) for one in some]
     assert len(found) == 40
     assert set(found) == made
+    other.close()
 
 
 def test_a_server_takes_over_from_one_that_is_gone(

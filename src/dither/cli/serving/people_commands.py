@@ -45,9 +45,10 @@ def _of(path: Path) -> Iterator[People]:
     from dither.policy._policy import read_policy
     from dither.service._database import Database
     from dither.service._settings import read_settings
+    from dither.service._tables import SERVICE
     from dither.service.access._people import People
 
-    database = Database(read_settings(read_policy(path)).database)
+    database = Database(read_settings(read_policy(path)).database, SERVICE)
     try:
         yield People(database)
     finally:

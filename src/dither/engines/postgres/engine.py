@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from dither._environment import Secret
+from dither._postgres import quoted
 from dither.engines import FAILED
 from dither.engines.deadline import TIMEOUT
 from dither.engines.postgres.connection import Connection, Failure
 from dither.engines.postgres.dialect import POSTGRES
-from dither.engines.postgres.relations import CHANGED, CatalogueTable, find, quoted, resolve
+from dither.engines.postgres.relations import CHANGED, CatalogueTable, find, resolve
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.dialect import Seeds
 from dither.engines.writer.rows import Stored

@@ -18,6 +18,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dither._postgres import quoted
 from dither.engines.postgres.connection import Connection, Failure
 from dither.engines.postgres.dialect import POSTGRES, READ_AS
 from dither.engines.postgres.views import rowwise
@@ -25,7 +26,7 @@ from dither.engines.writer.rows import Stored
 from dither.errors import PolicyError, nearest
 from dither.plan.text import unwritable
 
-__all__ = ["CatalogueTable", "find", "quoted", "resolve"]
+__all__ = ["CatalogueTable", "find", "resolve"]
 
 CHANGED = (
     "it is gone, or is not what it was when it was opened: its columns, their types, its view or "
@@ -128,11 +129,6 @@ STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())::text"
 
 STAMP_DIGITS = re.compile(r"^timestamp\(\d+\) ")
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view"}
-
-
-def quoted(name: str) -> str:
-    """A name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Connection, Numeric, Table, Text, select, text
 
+from dither._postgres import quoted
 from dither.errors import (
     BudgetError,
     DitherError,
@@ -38,7 +39,6 @@ __all__ = [
     "in_dollars",
     "keep_caps",
     "make_functions",
-    "quoted",
     "refusal",
 ]
 
@@ -90,15 +90,6 @@ SELECT p.proname, p.prosrc,
 FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
 WHERE n.nspname = :schema AND p.prorettype <> 'trigger'::regtype
 """)
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it.
-
-    SQLAlchemy's own doubles every % as well, which a body that is compared must not have.
-    """
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
 
 
 def in_dollars(body: str) -> str:

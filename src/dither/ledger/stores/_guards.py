@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Column, Connection, Integer, Table, select, text
 
+from dither._postgres import quoted
 from dither.errors import LedgerCorruptError
 from dither.ledger._entries import FIRST
 from dither.ledger._place import LedgerSchema
@@ -17,7 +18,6 @@ from dither.ledger.stores._askers import (
     in_dollars,
     keep_caps,
     make_functions,
-    quoted,
 )
 from dither.ledger.stores._store import (
     FORMAT,

@@ -49,10 +49,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from dither._environment import PREFIX, Secret, secret
-from dither._postgres import Unreachable, check_driver, connect
+from dither._postgres import Unreachable, check_driver, connect, quoted
 from dither.errors import DitherError, LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._place import LedgerSchema
-from dither.ledger.stores._askers import quoted, refusal
+from dither.ledger.stores._askers import refusal
 from dither.ledger.stores._guards import (
     APPEND_ONLY,
     RESTORE,

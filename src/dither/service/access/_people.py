@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from dither.errors import ArgumentError
-from dither.service._database import Database, jobs, keys, people, sessions
-from dither.service._database import log as log_table
+from dither.service._database import Database
+from dither.service._tables import jobs, keys, people, sessions
+from dither.service._tables import log as log_table
 from dither.service.access._roles import Role
 
 __all__ = ["Identity", "NewKey", "People", "SignedIn", "hashed_key"]

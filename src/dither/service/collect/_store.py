@@ -5,18 +5,15 @@ random half, in the order of that, so that a row says neither when it came nor w
 Reports that wait to be shuffled lie in an order drawn for each. Devices that asked for tokens are
 kept for one day, under a name that nobody can make without the collector's secret.
 
-Whatever is acknowledged was committed before: SQLite with ``synchronous = FULL``, PostgreSQL with
-``synchronous_commit = on``. Transactions that write wait for one another, in SQLite for the file's
-lock, in PostgreSQL for one advisory lock; so what was read in one still holds when it writes.
+Whatever is acknowledged was committed before, and transactions that write wait for one another
+(`Database`); so what was read in one still holds when it writes.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -30,34 +27,23 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     String,
     Table,
-    create_engine,
     delete,
-    event,
     func,
     insert,
     select,
-    text,
     update,
 )
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.schema import CreateSchema
 
-from dither._environment import secret
-from dither._postgres import Unreachable, connect
-from dither.errors import LedgerError
+from dither._postgres import quoted
 from dither.ledger._place import LedgerSchema
-from dither.ledger.stores._askers import quoted
+from dither.service._database import Database, KeptTables
 
 __all__ = ["CollectorStore"]
 
-FORMAT = b"1"
 SECRET = 32
 PLACE = 16
 AT_ONCE = 500
 """Tokens that one statement looks for."""
-
-LOCK = 0x646974686572636F
-"""Of PostgreSQL's advisory locks, the one of whoever writes."""
 
 _TABLES = MetaData()
 
@@ -93,6 +79,15 @@ PUBLISHED = _table(
     key=["survey", "period"],
 )
 
+_KEPT = KeptTables(
+    _TABLES,
+    Table("collect_version", _TABLES, Column("version", Integer, nullable=False)),
+    name="the collector's state",
+    field="collect.state",
+    program="collector",
+    patience=30,
+)
+
 
 class CollectorStore:
     """The tables of a collector; several processes may have one at a time.
@@ -109,59 +104,41 @@ class CollectorStore:
     """
 
     def __init__(self, place: Path | LedgerSchema) -> None:
-        self.place = place
-        self._file = isinstance(place, Path)
+        self._database = Database(place, _KEPT)
         try:
-            self._engine = _of_file(place) if isinstance(place, Path) else _of_server(place)
-            with self._engine.connect() as connection:
-                if not isinstance(place, Path):
-                    connection.execute(CreateSchema(place.schema, if_not_exists=True))
-                    connection.commit()
             with self.writing() as connection:
-                _TABLES.create_all(connection)
                 self.secret = self._known_secret(connection)
-        except (DBAPIError, OSError, Unreachable):
-            shown = place.name if isinstance(place, Path) else str(place)
-            raise LedgerError(
-                f"the collector's state at {shown!r} cannot be used: see that its folder or server "
-                "is there, and that nobody else may not write to it"
-            ) from None
+        except BaseException:
+            self.close()
+            raise
 
     @staticmethod
     def _known_secret(connection: Connection) -> bytes:
-        held = dict(connection.execute(select(META.c.name, META.c.value)).all())
-        if not held:
-            held = {"format": FORMAT, "secret": secrets.token_bytes(SECRET)}
-            rows = [{"name": name, "value": value} for name, value in held.items()]
-            connection.execute(insert(META), rows)
-        if bytes(held["format"]) != FORMAT:
-            raise LedgerError("the collector's state is of a format not known here; update dither")
-        return bytes(held["secret"])
+        query = select(META.c.value).where(META.c.name == "secret")
+        held = connection.execute(query).scalar_one_or_none()
+        if held is None:
+            held = secrets.token_bytes(SECRET)
+            connection.execute(insert(META).values(name="secret", value=held))
+        return bytes(held)
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that no other one writes beside; on the disk when this ends."""
-        with self._engine.begin() as connection:
-            if not self._file:
-                connection.execute(text("SET LOCAL synchronous_commit = on"))
-                connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
-            yield connection
+    def writing(self) -> AbstractContextManager[Connection]:
+        """As `Database.writing`."""
+        return self._database.writing()
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads, and keeps nobody waiting."""
-        with self._engine.execution_options(reading=True).connect() as connection:
-            yield connection
+    def reading(self) -> AbstractContextManager[Connection]:
+        """As `Database.reading`."""
+        return self._database.reading()
 
     def close(self) -> None:
         """Give back all connections."""
-        self._engine.dispose()
+        self._database.close()
 
     def unspent(self, connection: Connection, survey: bytes, tokens: Iterable[bytes]) -> set[bytes]:
         """Those tokens that were never spent: they are, now."""
         wanted = sorted(set(tokens))
-        mark = "?" if self._file else "%s"
-        name = SPENT.name if self._file else f"{quoted(self.place.schema)}.{SPENT.name}"  # type: ignore[union-attr]
+        shared = self._database.schema
+        mark = "?" if shared is None else "%s"
+        name = SPENT.name if shared is None else f"{quoted(shared)}.{SPENT.name}"
         insert_them = (
             f"INSERT INTO {name} (survey, token) VALUES ({mark}, {mark}) ON CONFLICT DO NOTHING"
         )
@@ -233,36 +210,3 @@ class CollectorStore:
         number = int(connection.execute(last).scalar_one() or 0) + 1
         connection.execute(insert(BATCHES).values(survey=survey, number=number, records=records))
         return number
-
-
-def _of_file(path: Path) -> Any:
-    # Nobody else reads it, from its first moment on; what SQLite puts beside it has its mode.
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
-    os.close(handle)
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30})
-
-    @event.listens_for(engine, "connect")
-    def _(connection: Any, _: Any) -> None:
-        connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-
-    @event.listens_for(engine, "begin")
-    def _(connection: Any) -> None:
-        # The lock first: what is read in a transaction that writes holds until it ends.
-        reads = connection.get_execution_options().get("reading", False)
-        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-    return engine
-
-
-def _of_server(place: LedgerSchema) -> Any:
-    dsn = secret(place.dsn, "collect.state")
-
-    def opened() -> Any:
-        found = connect(dsn, application="dither collector", timeout=10)
-        found.autocommit = False
-        return found
-
-    engine = create_engine("postgresql+psycopg://", creator=opened, pool_pre_ping=True)
-    return engine.execution_options(schema_translate_map={None: place.schema})

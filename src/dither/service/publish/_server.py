@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dither._environment import secret
 from dither._extras import extra_library
-from dither._postgres import Unreachable, connect
+from dither._postgres import Unreachable, connect, quoted
 from dither.errors import ArgumentError
-from dither.ledger.stores._askers import quoted
 from dither.service.publish._target import (
     CERTIFICATES,
     PublishedTable,

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from dither.blocks._sets import BlockSet
-from dither.errors import LedgerError
+from dither.errors import ArgumentError, LedgerError
 from dither.ledger.quotas._reserved import new_id
 from dither.privacy import Charge
 from dither.service.schedule._asking import restricted
@@ -50,6 +50,7 @@ def reserve(
     BudgetError
         An account cannot bear it.
     """
+    lapsed = state.known(schedule.name, node.low, node.high)
     if open_reservation(session, schedule, node, state) is not None:
         return
     opened = session._opened
@@ -73,7 +74,12 @@ def reserve(
     clock = session.ledger.now()
     until = max(min(ends + GRACE, clock + LONGEST), clock + dt.timedelta(hours=2))
     # Written down first: after a crash it is found again, or was never made.
-    known = state.keep(schedule.name, node.low, node.high, new_id())
+    known = state.keep(schedule.name, node.low, node.high, new_id(), lapsed)
     amount = (made * blocks.steps).promising(promise)
     accounts = opened.accounts(promise.unit)
-    session.ledger.reserve(accounts, amount, until=until, blocks=blocks, known=known)
+    try:
+        session.ledger.reserve(accounts, amount, until=until, blocks=blocks, known=known)
+    except ArgumentError:
+        # Another process, whose id it is, was quicker.
+        if open_reservation(session, schedule, node, state) is None:
+            raise

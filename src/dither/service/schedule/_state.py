@@ -9,36 +9,13 @@ twice: that rests on the tokens in the ledger.
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    create_engine,
-    delete,
-    event,
-    insert,
-    select,
-    text,
-)
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Column, Integer, MetaData, String, Table, delete, insert, select
 
-from dither._environment import secret
-from dither._postgres import Unreachable, connect
-from dither.errors import LedgerError
 from dither.ledger._place import LedgerSchema
-from dither.ledger.stores._askers import quoted
+from dither.service._database import Database, KeptTables
 
 __all__ = ["ScheduleState"]
 
@@ -60,6 +37,15 @@ _marks = Table(
     Column("number", Integer, nullable=False),
 )
 
+_KEPT = KeptTables(
+    _metadata,
+    Table("schedule_version", _metadata, Column("version", Integer, nullable=False)),
+    name="what schedules keep beside the ledger",
+    field="ledger.postgres",
+    program="schedule",
+    patience=30,
+)
+
 BESIDE = "_schedule"
 
 
@@ -78,50 +64,53 @@ class ScheduleState:
     """
 
     def __init__(self, place: Path | LedgerSchema) -> None:
-        self._engine = _on_server(place) if isinstance(place, LedgerSchema) else _in_file(place)
-
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        failed = False
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except IntegrityError:
-            raise
-        except SQLAlchemyError:
-            failed = True
-        if failed:
-            raise LedgerError("what a schedule keeps beside the ledger cannot be read or written")
+        if isinstance(place, LedgerSchema):
+            beside: Path | LedgerSchema = place.beside(BESIDE)
+        else:
+            beside = place.with_name(f"{place.name}{BESIDE}")
+        self._database = Database(beside, _KEPT)
 
     def known(self, schedule: str, low: int, high: int) -> str | None:
         """The id of a reservation that was made, or was about to be."""
         query = select(_reservations.c["known"]).where(*_at(schedule, low, high))
-        with self._connected() as connection:
+        with self._database.reading() as connection:
             found: str | None = connection.execute(query).scalar_one_or_none()
         return found
 
-    def keep(self, schedule: str, low: int, high: int, known: str) -> str:
-        """Write an id down, in place of one that has lapsed; what stands there then."""
+    def keep(
+        self, schedule: str, low: int, high: int, known: str, instead_of: str | None = None
+    ) -> str:
+        """Write an id down; what stands there then, which is another's that was quicker.
+
+        Parameters
+        ----------
+        schedule, low, high
+            Of which stretch of time.
+        known : str
+        instead_of : str, optional
+            One that has lapsed, as it stood there.
+        """
         row = {"schedule": schedule, "low": low, "high": high, "known": known}
-        try:
-            with self._connected() as connection:
-                connection.execute(delete(_reservations).where(*_at(schedule, low, high)))
-                connection.execute(insert(_reservations).values(**row))
-        except IntegrityError:
-            # Another process was quicker.
-            return self.known(schedule, low, high) or known
+        at = _at(schedule, low, high)
+        with self._database.writing() as connection:
+            query = select(_reservations.c["known"]).where(*at)
+            found: str | None = connection.execute(query).scalar_one_or_none()
+            if found not in (None, instead_of):
+                return found
+            connection.execute(delete(_reservations).where(*at))
+            connection.execute(insert(_reservations).values(**row))
         return known
 
     def forget(self, schedule: str, low: int, high: int) -> None:
         """Leave one out: it was used."""
-        with self._connected() as connection:
+        with self._database.writing() as connection:
             connection.execute(delete(_reservations).where(*_at(schedule, low, high)))
 
     def mark(self, schedule: str, what: str) -> int:
         """Up to which stretch of time all is done; 0 where nothing is known."""
         held = _marks.c
         query = select(held["number"]).where(held["schedule"] == schedule, held["what"] == what)
-        with self._connected() as connection:
+        with self._database.reading() as connection:
             found: int | None = connection.execute(query).scalar_one_or_none()
         return found or 0
 
@@ -129,77 +118,16 @@ class ScheduleState:
         """Say so: it saves looking at what is done, and nothing rests on it."""
         held = _marks.c
         row = {"schedule": schedule, "what": what, "number": number}
-        try:
-            with self._connected() as connection:
-                old = delete(_marks).where(held["schedule"] == schedule, held["what"] == what)
-                connection.execute(old)
-                connection.execute(insert(_marks).values(**row))
-        except IntegrityError:
-            # Another process said it.
-            return
+        with self._database.writing() as connection:
+            old = delete(_marks).where(held["schedule"] == schedule, held["what"] == what)
+            connection.execute(old)
+            connection.execute(insert(_marks).values(**row))
 
     def close(self) -> None:
         """Give connections back."""
-        self._engine.dispose()
+        self._database.close()
 
 
 def _at(schedule: str, low: int, high: int) -> list[Any]:
     held = _reservations.c
     return [held["schedule"] == schedule, held["low"] == low, held["high"] == high]
-
-
-def _in_file(ledger: Path) -> Engine:
-    file = ledger.with_name(f"{ledger.name}{BESIDE}")
-
-    def opened() -> sqlite3.Connection:
-        return sqlite3.connect(file, timeout=30)
-
-    engine = create_engine("sqlite://", creator=opened, poolclass=NullPool, hide_parameters=True)
-    event.listen(engine, "connect", _durable)
-    failed = False
-    try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        _metadata.create_all(engine)
-    except (OSError, SQLAlchemyError):
-        failed = True
-    if failed:
-        raise LedgerError(f"{file.name} cannot be opened beside the ledger, or is no file of these")
-    return engine
-
-
-def _durable(connection: Any, _: object) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-def _on_server(place: LedgerSchema) -> Engine:
-    schema = place.beside(BESIDE).schema
-    dsn = secret(place.dsn, "ledger.postgres")
-
-    def opened() -> Any:
-        found = connect(dsn, application="dither schedule", timeout=30)
-        # SQLAlchemy begins and ends transactions by itself.
-        found.autocommit = False
-        return found
-
-    engine = create_engine(
-        "postgresql+psycopg://",
-        creator=opened,
-        poolclass=NullPool,
-        use_native_hstore=False,
-        hide_parameters=True,
-    ).execution_options(schema_translate_map={None: schema})
-    failed = None
-    try:
-        with engine.begin() as connection:
-            connection.execute(
-                text(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}".replace(":", "\\:"))
-            )
-            _metadata.create_all(connection)
-    except Unreachable as error:
-        failed = f"the ledger's server: {error}"
-    except SQLAlchemyError:
-        failed = f"the schema {schema!r} cannot be made or used beside the ledger"
-    if failed is not None:
-        raise LedgerError(failed)
-    return engine

@@ -26,7 +26,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.errors import ArgumentError, TokenError
-from dither.service._database import Database, jobs, pauses
+from dither.service._database import Database
+from dither.service._tables import jobs, pauses
 
 __all__ = ["MOST_ATTEMPTS", "Draft", "Jobs", "ReleaseJob", "State"]
 
@@ -277,7 +278,10 @@ class Jobs:
         )
 
     def claim(self) -> ReleaseJob | None:
-        """Take the oldest job that is queued; with several servers each is taken once."""
+        """Take the oldest job that is queued.
+
+        With several servers each is taken once: whoever writes waits for the others.
+        """
         with self._database.writing() as connection:
             query = (
                 sa.select(jobs.c.id, jobs.c.tables)
@@ -287,8 +291,6 @@ class Jobs:
             paused = set(connection.execute(sa.select(pauses.c.table)).scalars())
             if not paused:
                 query = query.limit(1)
-            if self._database.shared:
-                query = query.with_for_update(skip_locked=True)
             found = connection.execute(query)
             # What reads a table that is paused waits until it goes on.
             ready = (row.id for row in found if paused.isdisjoint(json.loads(row.tables)))
@@ -333,10 +335,7 @@ class Jobs:
         Nothing happens where another server than the one that ran it has taken it up since.
         """
         with self._database.writing() as connection:
-            query = sa.select(jobs).where(jobs.c.id == job_id)
-            if self._database.shared:
-                query = query.with_for_update()
-            row = connection.execute(query).one()
+            row = connection.execute(sa.select(jobs).where(jobs.c.id == job_id)).one()
             if row.state != State.RUNNING.value or row.server != (server or self.server):
                 return State(row.state)
             state = State.QUEUED if row.attempts < MOST_ATTEMPTS else State.GIVEN_UP
