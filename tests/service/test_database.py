@@ -220,7 +220,43 @@ def test_what_surveys_counted_before_opens_as_it_is(tmp_path: Path) -> None:
     with store.writing() as connection:
         assert store.numbers(connection, b"s").tolist() == [1, 2, 3]
         assert store.unspent(connection, b"s", [b"a", b"b", b"c"]) == {b"c"}
-    assert version(store._database) == 1
+    assert version(store._database) == 2
+    store.close()
+
+
+def test_tokens_that_were_spent_stay_so_in_a_later_version(
+    place: Path | LedgerSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each survey its own, however many are moved at a time, and where they lay is gone."""
+    monkeypatch.setattr(_store, "MOVED", 2)
+    spent = [(survey, token) for survey in (b"one", b"two") for token in (b"a", b"b", b"\x80\xff")]
+    store = CollectorStore(place)
+    with store.writing() as connection:
+        _store.EARLIER_SPENT.create(connection)
+        rows = [{"survey": survey, "token": token} for survey, token in [*spent, (b"two", b"z")]]
+        connection.execute(_store.EARLIER_SPENT.insert(), rows)
+        connection.execute(_store._KEPT.version_table.update().values(version=1))
+    store.close()
+    for _ in range(2):
+        store = CollectorStore(place)
+        with store.writing() as connection:
+            tokens = [b"a", b"b", b"\x80\xff", b"z", b"new"]
+            assert store.unspent(connection, b"one", tokens) <= {b"z", b"new"}
+            assert store.unspent(connection, b"two", tokens) <= {b"new"}
+            names = sa.inspect(connection).get_table_names(schema=store._database.schema)
+            assert "collect_spent" not in names
+        store.close()
+
+
+def test_a_token_is_spent_once_however_many_come(place: Path | LedgerSchema) -> None:
+    """In one statement or in several, twice in one commit or in two, and of each survey its own."""
+    store = CollectorStore(place)
+    tokens = [bytes([i // 256, i % 256]) for i in range(3 * _store.AT_ONCE // 2)]
+    with store.writing() as connection:
+        assert store.unspent(connection, b"one", tokens[:100] * 2) == set(tokens[:100])
+        assert store.unspent(connection, b"one", tokens) == set(tokens[100:])
+        assert store.unspent(connection, b"two", tokens) == set(tokens)
+        assert store.unspent(connection, b"two", []) == set()
     store.close()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,8 @@ class KeptTables:
         By version: what makes the next one of it.
     patience : int
         Seconds to wait for whoever else writes.
+    settings : sequence of str
+        More of SQLite's, of each connection.
     """
 
     tables: sa.MetaData
@@ -58,6 +60,7 @@ class KeptTables:
     version: int = 1
     migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=dict)
     patience: int = 10
+    settings: Sequence[str] = ()
 
 
 class Database:
@@ -131,8 +134,8 @@ class Database:
                 "no database of this kind"
             )
         if failed is not None:
-            # Here nothing is handled any more, so that what the driver said is in no trace.
-            raise LedgerError(failed)
+            # What the driver said may quote what was written.
+            raise LedgerError(failed) from None
 
     def _make(self, connection: sa.Connection) -> None:
         kept, column = self.kept, self.kept.version_table.c.version
@@ -189,17 +192,20 @@ def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
             *("journal_mode = WAL", "synchronous = FULL", "trusted_schema = OFF"),
             # What is deleted is overwritten: sessions, hashes of keys, who asked for tokens when.
             "secure_delete = ON",
+            *kept.settings,
         ):
             found.execute(f"PRAGMA {setting}")
         return found
 
-    # One connection for each thread at a time: SQLite takes one writer anyhow.
+    # One connection for each thread at a time, and the one that was used last, which has pages of
+    # the file in its memory: SQLite takes one writer anyhow.
     engine = sa.create_engine(
         "sqlite://",
         creator=opened,
         poolclass=sa.pool.QueuePool,
         pool_size=8,
         max_overflow=56,
+        pool_use_lifo=True,
         hide_parameters=True,
     )
 

@@ -1,7 +1,8 @@
 """Taking reports in: many posts in one commit, each counted once, or told that it was before.
 
-One thread commits. Posts that come while it does wait for the next commit together, so that the
-disk is asked some tens of times a second however many there are. A post is acknowledged once the
+One thread commits. Posts that come while it does wait for the next commit together, and the first
+of them for some hundredths of a second, so that the disk is asked some tens of times a second
+however many there are. A post is acknowledged once the
 commit that it is in is on the disk. Where it fails, or the process dies before, nothing of it was
 counted, and whoever sent it sends it again: its token tells the collector whether it was.
 
@@ -12,6 +13,7 @@ its reports wait in random places until there are enough, which then leave in a 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -26,6 +28,12 @@ from dither.service.collect._settings import SurveySettings
 from dither.service.collect._store import CollectorStore
 
 __all__ = ["BusyCollector", "CountedPosts", "GroupCommit", "PostedReports"]
+
+LINGER = 0.02
+"""Seconds that a post waits for others, unless there are `ENOUGH`: a commit has its price."""
+
+ENOUGH = 4096
+"""Reports that are worth a commit."""
 
 MOST_WAITING = 200_000
 """Reports that may wait for a commit, before others are told to come again."""
@@ -118,6 +126,12 @@ class GroupCommit:
             with self._changed:
                 while not self._waiting and not self._closed:
                     self._changed.wait()
+                until = time.monotonic() + LINGER
+                while not self._closed and self._number < ENOUGH:
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._changed.wait(left)
                 waiting, self._waiting, self._number = self._waiting, [], 0
                 if not waiting and self._closed:
                     return

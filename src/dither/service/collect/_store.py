@@ -1,7 +1,8 @@
 """What a collector keeps, in a file of SQLite or a schema of PostgreSQL: counts, and tokens spent.
 
-Nothing here has an address, nor a time beside a report. A token that was spent is kept as its
-random half, in the order of that, so that a row says neither when it came nor what came with it.
+Nothing here has an address, nor a time beside a report. A token that was spent is kept as a
+hash of its random half and of its survey, in the order of that, so that a row says neither when it
+came nor what came with it.
 Reports that wait to be shuffled lie in an order drawn for each. Devices that asked for tokens are
 kept for one day, under a name that nobody can make without the collector's secret.
 
@@ -11,6 +12,7 @@ Whatever is acknowledged was committed before, and transactions that write wait 
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -30,7 +32,9 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     select,
+    tuple_,
     update,
 )
 
@@ -42,8 +46,15 @@ __all__ = ["CollectorStore"]
 
 SECRET = 32
 PLACE = 16
-AT_ONCE = 500
-"""Tokens that one statement looks for."""
+NAME = 16
+"""Bytes of what a spent token is known by: two of a billion are known alike with 2e-21."""
+
+AT_ONCE = 256
+"""Tokens that one statement spends."""
+
+MOVED = 50_000
+"""Tokens of an earlier version that are in memory at a time."""
+
 
 _TABLES = MetaData()
 
@@ -59,7 +70,7 @@ def _blob(name: str) -> Column[bytes]:
 
 
 META = _table("collect_meta", Column("name", String(40)), _blob("value"), key=["name"])
-SPENT = _table("collect_spent", _blob("survey"), _blob("token"), key=["survey", "token"])
+SPENT = _table("collect_spent_tokens", _blob("token"), key=["token"])
 COUNTS = _table("collect_counts", _blob("survey"), _blob("numbers"), key=["survey"])
 WAITING = _table(
     *("collect_waiting", _blob("survey"), _blob("place"), _blob("record")),
@@ -79,13 +90,44 @@ PUBLISHED = _table(
     key=["survey", "period"],
 )
 
+EARLIER_SPENT = Table(
+    *("collect_spent", MetaData(), _blob("survey"), _blob("token")),
+    PrimaryKeyConstraint("survey", "token"),
+    sqlite_with_rowid=False,
+)
+"""Of version 1: a third of the tokens in the same space, and so many more pages to write."""
+
+
+def _name_spent(connection: Connection) -> None:
+    """Bring the tokens that were spent to version 2."""
+    place, key = EARLIER_SPENT.c, tuple_(EARLIER_SPENT.c.survey, EARLIER_SPENT.c.token)
+    query = select(place.survey, place.token).order_by(place.survey, place.token).limit(MOVED)
+    rows = connection.execute(query).all()
+    while rows:
+        names = sorted(_spent_name(bytes(survey), bytes(token)) for survey, token in rows)
+        connection.execute(insert(SPENT), [{"token": name} for name in names])
+        survey, token = map(bytes, rows[-1])
+        after = key > tuple_(literal(survey, LargeBinary), literal(token, LargeBinary))
+        rows = connection.execute(query.where(after)).all()
+    EARLIER_SPENT.drop(connection)
+
+
+def _spent_name(survey: bytes, token: bytes) -> bytes:
+    return hashlib.blake2b(survey + token, digest_size=NAME).digest()
+
+
 _KEPT = KeptTables(
     _TABLES,
     Table("collect_version", _TABLES, Column("version", Integer, nullable=False)),
     name="the collector's state",
     field="collect.state",
     program="collector",
+    version=2,
+    migrations={1: _name_spent},
     patience=30,
+    # Tokens are all over their table, so that each is written with a page of its own: into a log
+    # that is brought in seldom, and from memory that has room for those of one commit.
+    settings=("wal_autocheckpoint = 16384", "cache_size = -32768"),
 )
 
 
@@ -135,34 +177,23 @@ class CollectorStore:
 
     def unspent(self, connection: Connection, survey: bytes, tokens: Iterable[bytes]) -> set[bytes]:
         """Those tokens that were never spent: they are, now."""
-        wanted = sorted(set(tokens))
-        shared = self._database.schema
-        mark = "?" if shared is None else "%s"
-        name = SPENT.name if shared is None else f"{quoted(shared)}.{SPENT.name}"
-        insert_them = (
-            f"INSERT INTO {name} (survey, token) VALUES ({mark}, {mark}) ON CONFLICT DO NOTHING"
-        )
-        if not wanted:
-            return set()
-        # Mostly all are new, and that is known by their number.
-        with connection.begin_nested() as tried:
-            done = connection.exec_driver_sql(insert_them, [(survey, one) for one in wanted])
-            if done.rowcount == len(wanted):
-                return set(wanted)
-            tried.rollback()
-        spent: set[bytes] = set()
-        for start in range(0, len(wanted), AT_ONCE):
-            some = wanted[start : start + AT_ONCE]
-            marks = ", ".join([mark] * len(some))
+        named = {_spent_name(survey, token): token for token in tokens}
+        # In their order: those that are neighbours in the table come one after the other.
+        names, shared = sorted(named), self._database.schema
+        new: set[bytes] = set()
+        for start in range(0, len(names), AT_ONCE):
+            some = names[start : start + AT_ONCE]
+            if shared is None:
+                rows = "VALUES " + ",".join(["(?)"] * len(some))
+                table, given = SPENT.name, tuple(some)
+            else:
+                table = f"{quoted(shared)}.{SPENT.name}".replace("%", "%%")
+                rows, given = "SELECT unnest(%s::bytea[])", (some,)
             found = connection.exec_driver_sql(
-                f"SELECT token FROM {name} WHERE survey = {mark} AND token IN ({marks})",
-                (survey, *some),
+                f"INSERT INTO {table} (token) {rows} ON CONFLICT DO NOTHING RETURNING token", given
             )
-            spent |= {bytes(token) for (token,) in found}
-        new = [token for token in wanted if token not in spent]
-        if new:
-            connection.exec_driver_sql(insert_them, [(survey, token) for token in new])
-        return set(new)
+            new |= {named[bytes(name)] for (name,) in found}
+        return new
 
     @staticmethod
     def numbers(connection: Connection, survey: bytes) -> Any:

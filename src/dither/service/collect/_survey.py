@@ -12,6 +12,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class SurveyConfiguration:
     signer: PublicKey
     signature: str
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of its canonical JSON: what a report names."""
         return hashlib.sha256(self.text.encode()).digest()
