@@ -19,7 +19,13 @@ import pytest
 from click.testing import CliRunner
 
 from dither.cli import main
-from dither.errors import ArgumentError, EngineError, PolicyError, TokenError
+from dither.errors import (
+    ArgumentError,
+    CertificateError,
+    EngineError,
+    PolicyError,
+    TokenError,
+)
 from dither.ledger import Ledger
 from dither.service.publish import verify_published
 from dither.service.schedule import run_due
@@ -278,6 +284,36 @@ def test_a_running_count_is_the_sum_of_its_parts(tmp_path: Path) -> None:
         assert run_due(session, now=day(9)) == []
         said = verify_published(tmp_path / "released", "total", ledger=session.ledger)
         assert "the sum of 3 releases" in said[6]
+
+
+@pytest.mark.parametrize(
+    ("column", "old", "new", "says"),
+    [
+        ("certificate", "{", "[", "was changed"),
+        ("answer", '{"rows": [{"n"', '{"rows": [{"m"', "is not the one"),
+        ("form", '"parts": ["', '"parts": ["0", "', "no certificate"),
+        ("form", '"parts": ', '"part": ', "was changed"),
+        ("form", '"value": "n"', '"value": "line"', "changed|not the sum"),
+    ],
+)
+def test_a_total_whose_parts_were_changed_is_found(
+    tmp_path: Path, column: str, old: str, new: str, says: str
+) -> None:
+    """In words of its own, whatever stands beside it."""
+    with opened(policy(tmp_path, total=RUNNING)) as session:
+        run_due(session, now=day(4))
+        place = tmp_path / "released"
+        file = place / "certificates.parquet"
+        whole = pl.read_parquet(file)
+        whole.with_columns(pl.col(column).str.replace(old, new, literal=True)).write_parquet(file)
+        with pytest.raises(CertificateError, match=says):
+            verify_published(place, "total", ledger=session.ledger)
+        twice = whole.with_columns(
+            pl.col("form").str.replace(r'"parts": \["([^"]+)"', '"parts": ["$1", "$1"')
+        )
+        twice.write_parquet(file)
+        with pytest.raises(CertificateError, match="counted twice"):
+            verify_published(place, "total", ledger=session.ledger)
 
 
 def test_where_a_row_is_the_unit_the_lifetime_bears_each_number_once(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import CertificateError
@@ -78,25 +79,18 @@ def _checked(
     ledger: Any,
     key: Any,
 ) -> str:
-    try:
-        certificate = json.loads(row["certificate"])
-        form, answer = answered(row["form"], row["answer"])
+    certificate, form, answer = _kept(row)
+    with _unchanged():
         kind, beside, suffix = form["kind"], form["beside"], form["table"]
-    except (KeyError, TypeError, ValueError):
-        raise CertificateError("what is kept beside the certificate was changed") from None
-    if not isinstance(certificate, dict) or certificate.get("digest") != row["id"]:
-        raise CertificateError("a certificate's id is not that of its certificate")
     if part["line"].to_list() != list(range(1, part.height + 1)):
         raise CertificateError("lines of the table are missing, or there are more")
     own = part.drop([*OWN, *beside], strict=False)
     if kind == "table":
-        try:
+        with _unchanged():
             names = [(shown, name) for shown, name, _ in form["columns"]]
             if own.columns != [shown for shown, _ in names]:
                 raise CertificateError("the table has other columns than were released")
             answer = own.rename(dict(names))
-        except (_polars_error(), TypeError, ValueError):
-            raise CertificateError("what is kept beside the certificate was changed") from None
         return str(verify(certificate, ledger, key=key, answer=answer))
     if kind == "running":
         return _total(part, form, known, ledger, key)
@@ -114,6 +108,27 @@ def _checked(
     return f"{text}; the table follows from it"
 
 
+def _kept(row: Mapping[str, Any]) -> tuple[dict[str, Any], Any, Any]:
+    """What is kept beside a table: a certificate, how its answer is read, and the answer."""
+    with _unchanged():
+        certificate = json.loads(row["certificate"])
+        form, answer = answered(row["form"], row["answer"])
+    if not isinstance(certificate, dict) or certificate.get("digest") != row["id"]:
+        raise CertificateError("a certificate's id is not that of its certificate")
+    return certificate, form, answer
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """What is kept beside a certificate is read as it was written, or was changed."""
+    import polars.exceptions
+
+    try:
+        yield
+    except (polars.exceptions.PolarsError, LookupError, TypeError, ValueError):
+        raise CertificateError("what is kept beside the certificate was changed") from None
+
+
 def _total(
     part: pl.DataFrame,
     form: Mapping[str, Any],
@@ -122,16 +137,23 @@ def _total(
     key: Any,
 ) -> str:
     """A running count's total is the sum of releases, each with its certificate."""
+    with _unchanged():
+        parts, value = [str(one) for one in form["parts"]], str(form["value"])
+    if any(identity not in known for identity in parts):
+        raise CertificateError("a part of the total has no certificate beside the table")
+    if len(set(parts)) < len(parts):
+        raise CertificateError("a part of the total is counted twice")
     found = 0
-    for identity in form["parts"]:
-        if identity not in known:
-            raise CertificateError("a part of the total has no certificate beside the table")
-        certificate, answer = (json.loads(known[identity][n]) for n in ("certificate", "answer"))
+    for identity in parts:
+        certificate, _, answer = _kept(known[identity])
         verify(certificate, ledger, key=key, answer=answer)
-        found += answer["rows"][0][form["value"]]
-    if part.height != 1 or part[form["value"]].to_list() != [found]:
+        with _unchanged():
+            found += answer["rows"][0][value]
+    with _unchanged():
+        total = part[value].to_list()
+    if total != [found]:
         raise CertificateError("a total of the table is not the sum of its parts")
-    return f"a total is the sum of {len(form['parts'])} releases, whose certificates hold"
+    return f"a total is the sum of {len(parts)} releases, whose certificates hold"
 
 
 _ANEW = ("marginals", "comparison", "synthetic", "model")
@@ -154,11 +176,3 @@ def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
         elif not a.eq_missing(b).all():
             return False
     return True
-
-
-def _polars_error() -> type[Exception]:
-    """What Polars raises."""
-    import polars.exceptions
-
-    found: type[Exception] = polars.exceptions.PolarsError
-    return found

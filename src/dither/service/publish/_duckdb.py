@@ -9,13 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError
-from dither.service.publish._target import (
-    CERTIFICATES,
-    PublishedTable,
-    PublishTarget,
-    check_ours,
-    same_columns,
-)
+from dither.service.publish._target import CERTIFICATES, PublishedTable, PublishTarget
+from dither.service.publish._writing import ReleaseWriting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,70 +37,14 @@ class DuckDBTarget(PublishTarget):
         with self._opened(read_only=False) as connection, tempfile.TemporaryDirectory() as folder:
             connection.execute("BEGIN")
             try:
-                wrote = self._written(connection, tables, record, Path(folder), history)
+                writing = _DuckDBWriting(connection, Path(folder))
+                wrote = writing.written(tables, record, history=history)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):
                     connection.execute("ROLLBACK")
                 raise
         return wrote
-
-    def _written(
-        self,
-        connection: Any,
-        tables: Sequence[PublishedTable],
-        record: pl.DataFrame,
-        folder: Path,
-        history: bool,
-    ) -> bool:
-        # Here "Visits" and "visits" are one table.
-        there = {row[0].lower() for row in connection.execute(_TABLES).fetchall()}
-        known: dict[str, set[str]] = {}
-        if CERTIFICATES in there:
-            self._same(connection, CERTIFICATES, record)
-            for name, found in connection.execute(
-                f'SELECT name, id FROM "{CERTIFICATES}"'
-            ).fetchall():
-                known.setdefault(name, set()).add(found)
-        wrote = False
-        for table in tables:
-            source = _parquet(table.frame, folder / f"{table.name}.parquet")
-            name = f'"{table.name}"'
-            if table.name in there:
-                check_ours(table.name, list(known))
-            if table.name in there and history:
-                self._same(connection, table.name, table.frame)
-                if record["id"][0] in known[table.name]:
-                    continue
-                connection.execute(f"INSERT INTO {name} SELECT * FROM read_parquet(?)", [source])
-            else:
-                connection.execute(f"DROP TABLE IF EXISTS {name}")
-                connection.execute(
-                    f"CREATE TABLE {name} AS SELECT * FROM read_parquet(?)",
-                    [source],
-                )
-            wrote = True
-        source = _parquet(record, folder / "certificate.parquet")
-        if CERTIFICATES not in there:
-            connection.execute(
-                f'CREATE TABLE "{CERTIFICATES}" AS SELECT * FROM read_parquet(?) LIMIT 0',
-                [source],
-            )
-        connection.execute(
-            f'INSERT INTO "{CERTIFICATES}" SELECT * FROM read_parquet(?) AS fresh WHERE NOT EXISTS '
-            f'(SELECT 1 FROM "{CERTIFICATES}" AS held '
-            "WHERE held.id = fresh.id AND held.name = fresh.name)",
-            [source],
-        )
-        return wrote
-
-    def _same(self, connection: Any, name: str, frame: pl.DataFrame) -> None:
-        rows = connection.execute(
-            "SELECT column_name FROM duckdb_columns() WHERE lower(table_name) = ? AND "
-            "schema_name = 'main' AND database_name = current_database() ORDER BY column_index",
-            [name],
-        ).fetchall()
-        same_columns(name, [row[0] for row in rows], frame.columns)
 
     def read(self, name: str) -> pl.DataFrame:
         """As `PublishTarget.read`."""
@@ -149,13 +88,56 @@ class DuckDBTarget(PublishTarget):
             )
 
 
+class _DuckDBWriting(ReleaseWriting):
+    """In a file of DuckDB, by way of Parquet files in a folder of its own."""
+
+    def __init__(self, connection: Any, folder: Path) -> None:
+        self._connection, self._folder = connection, folder
+
+    def names(self) -> set[str]:
+        """As `ReleaseWriting.names`; here "Visits" and "visits" are one table."""
+        return {row[0].lower() for row in self._connection.execute(_TABLES).fetchall()}
+
+    def published(self) -> list[tuple[str, str]]:
+        """As `ReleaseWriting.published`."""
+        query = f'SELECT name, id FROM "{CERTIFICATES}"'
+        found: list[tuple[str, str]] = self._connection.execute(query).fetchall()
+        return found
+
+    def columns(self, name: str) -> list[str]:
+        """As `ReleaseWriting.columns`."""
+        rows = self._connection.execute(
+            "SELECT column_name FROM duckdb_columns() WHERE lower(table_name) = ? AND "
+            "schema_name = 'main' AND database_name = current_database() ORDER BY column_index",
+            [name],
+        ).fetchall()
+        return [row[0] for row in rows]
+
+    def columns_of(self, frame: pl.DataFrame) -> list[str]:
+        """As `ReleaseWriting.columns_of`."""
+        return frame.columns
+
+    def create(self, name: str, frame: pl.DataFrame) -> None:
+        """As `ReleaseWriting.create`."""
+        self._read(f'CREATE TABLE "{name}" AS SELECT * FROM read_parquet(?)', frame.clear())
+
+    def clear(self, name: str, frame: pl.DataFrame) -> None:
+        """As `ReleaseWriting.clear`."""
+        self._connection.execute(f'DROP TABLE "{name}"')
+        self.create(name, frame)
+
+    def insert(self, name: str, frame: pl.DataFrame) -> None:
+        """As `ReleaseWriting.insert`."""
+        self._read(f'INSERT INTO "{name}" SELECT * FROM read_parquet(?)', frame)
+
+    def _read(self, statement: str, frame: pl.DataFrame) -> None:
+        # DuckDB reads frames of Polars with Arrow's library alone, and files of Parquet by itself.
+        path = self._folder / "table.parquet"
+        frame.write_parquet(path)
+        self._connection.execute(statement, [str(path)])
+
+
 _TABLES = (
     "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' "
     "AND table_catalog = current_database()"
 )
-
-
-def _parquet(frame: pl.DataFrame, path: Path) -> str:
-    # DuckDB reads frames of Polars with Arrow's library alone, and files of Parquet by itself.
-    frame.write_parquet(path)
-    return str(path)

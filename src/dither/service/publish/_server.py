@@ -14,13 +14,8 @@ from dither._environment import secret
 from dither._extras import extra_library
 from dither._postgres import Unreachable, connect, quoted
 from dither.errors import ArgumentError
-from dither.service.publish._target import (
-    CERTIFICATES,
-    PublishedTable,
-    PublishTarget,
-    check_ours,
-    same_columns,
-)
+from dither.service.publish._target import CERTIFICATES, PublishedTable, PublishTarget
+from dither.service.publish._writing import ReleaseWriting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,58 +56,18 @@ class ServerTarget(PublishTarget):
             ).fetchone()
             if made is None:
                 connection.execute(f"CREATE SCHEMA {quoted(self.schema)}")
-            return self._written(connection, tables, record, history)
-
-    def _written(
-        self,
-        connection: Any,
-        tables: Sequence[PublishedTable],
-        record: pl.DataFrame,
-        history: bool,
-    ) -> bool:
-        there = {row[0] for row in connection.execute(_TABLES, [self.schema]).fetchall()}
-        known: dict[str, set[str]] = {}
-        if CERTIFICATES in there:
-            self._same(connection, CERTIFICATES, record)
-            for name, found in connection.execute(
-                f"SELECT name, id FROM {self._place(CERTIFICATES)}"
-            ).fetchall():
-                known.setdefault(name, set()).add(found)
-        wrote = False
-        identity = record["id"][0]
-        for table in tables:
-            if table.name in there:
-                check_ours(table.name, list(known))
-            if table.name in there and history:
-                self._same(connection, table.name, table.frame)
-                if identity in known[table.name]:
-                    continue
-            elif table.name in there and self._columns(connection, table.name) == _types(
-                table.frame
-            ):
-                connection.execute(f"DELETE FROM {self._place(table.name)}")
-            else:
-                if table.name in there:
-                    connection.execute(f"DROP TABLE {self._place(table.name)}")
-                self._create(connection, table.name, table.frame)
-            self._copy(connection, table.name, table.frame)
-            wrote = True
-        if CERTIFICATES not in there:
-            self._create(connection, CERTIFICATES, record)
-        held = [i in known.get(n, ()) for i, n in record.select("id", "name").iter_rows()]
-        fresh = record.filter([not one for one in held])
-        self._copy(connection, CERTIFICATES, fresh)
-        return wrote
+            return _ServerWriting(connection, self.schema).written(tables, record, history=history)
 
     def read(self, name: str) -> pl.DataFrame:
         """As `PublishTarget.read`."""
         import polars as pl
 
         with self._opened() as connection:
-            columns = self._columns(connection, name)
+            writing = _ServerWriting(connection, self.schema)
+            columns = dict(writing.columns(name))
             if not columns:
                 raise ArgumentError(f"there is no published table {name!r}")
-            rows = connection.execute(f"SELECT * FROM {self._place(name)}").fetchall()
+            rows = connection.execute(f"SELECT * FROM {writing.place(name)}").fetchall()
         kinds: Mapping[str, Any] = {
             "text": pl.String,
             "bigint": pl.Int64,
@@ -123,28 +78,6 @@ class ServerTarget(PublishTarget):
         }
         schema = [(column, kinds.get(kind)) for column, kind in columns.items()]
         return pl.DataFrame(rows, schema=schema, orient="row")
-
-    def _columns(self, connection: Any, name: str) -> dict[str, str]:
-        return dict(connection.execute(_COLUMNS, [self.schema, name]).fetchall())
-
-    def _same(self, connection: Any, name: str, frame: pl.DataFrame) -> None:
-        found = self._columns(connection, name)
-        same_columns(name, list(found.items()), list(_types(frame).items()))  # type: ignore[arg-type]
-
-    def _place(self, name: str) -> str:
-        return f"{quoted(self.schema)}.{quoted(name)}"
-
-    def _create(self, connection: Any, name: str, frame: pl.DataFrame) -> None:
-        columns = ", ".join(f"{quoted(c)} {kind}" for c, kind in _types(frame).items())
-        connection.execute(f"CREATE TABLE {self._place(name)} ({columns})".replace("%", "%%"), [])
-
-    def _copy(self, connection: Any, name: str, frame: pl.DataFrame) -> None:
-        with connection.cursor().copy(f"COPY {self._place(name)} FROM STDIN") as copy:
-            for row in frame.iter_rows():
-                # The server has no text with NUL in it; a reader sees that something stood there.
-                copy.write_row(
-                    [v.replace("\x00", "\ufffd") if isinstance(v, str) else v for v in row]
-                )
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -177,6 +110,58 @@ class ServerTarget(PublishTarget):
             connection.close()
         if failed is not None:
             raise ArgumentError(failed)
+
+
+class _ServerWriting(ReleaseWriting):
+    """In a schema of a server."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        self._connection, self._schema = connection, schema
+
+    def names(self) -> set[str]:
+        """As `ReleaseWriting.names`."""
+        return {row[0] for row in self._connection.execute(_TABLES, [self._schema]).fetchall()}
+
+    def published(self) -> list[tuple[str, str]]:
+        """As `ReleaseWriting.published`."""
+        query = f"SELECT name, id FROM {self.place(CERTIFICATES)}"
+        found: list[tuple[str, str]] = self._connection.execute(query).fetchall()
+        return found
+
+    def columns(self, name: str) -> list[tuple[str, str]]:
+        """As `ReleaseWriting.columns`, each with its type."""
+        return list(self._connection.execute(_COLUMNS, [self._schema, name]).fetchall())
+
+    def columns_of(self, frame: pl.DataFrame) -> list[tuple[str, str]]:
+        """As `ReleaseWriting.columns_of`."""
+        return list(_types(frame).items())
+
+    def place(self, name: str) -> str:
+        """A table as SQL writes it."""
+        return f"{quoted(self._schema)}.{quoted(name)}"
+
+    def create(self, name: str, frame: pl.DataFrame) -> None:
+        """As `ReleaseWriting.create`."""
+        columns = ", ".join(f"{quoted(c)} {kind}" for c, kind in self.columns_of(frame))
+        made = f"CREATE TABLE {self.place(name)} ({columns})"
+        self._connection.execute(made.replace("%", "%%"), [])
+
+    def clear(self, name: str, frame: pl.DataFrame) -> None:
+        """As `ReleaseWriting.clear`: where its columns stay, so do views of it, and its readers."""
+        if self.columns(name) == self.columns_of(frame):
+            self._connection.execute(f"DELETE FROM {self.place(name)}")
+        else:
+            self._connection.execute(f"DROP TABLE {self.place(name)}")
+            self.create(name, frame)
+
+    def insert(self, name: str, frame: pl.DataFrame) -> None:
+        """As `ReleaseWriting.insert`."""
+        with self._connection.cursor().copy(f"COPY {self.place(name)} FROM STDIN") as copy:
+            for row in frame.iter_rows():
+                # The server has no text with NUL in it; a reader sees that something stood there.
+                copy.write_row(
+                    [v.replace("\x00", "\ufffd") if isinstance(v, str) else v for v in row]
+                )
 
 
 _LOCK = "dither publish "

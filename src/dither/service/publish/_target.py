@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError
 
@@ -133,7 +133,7 @@ def check_ours(name: str, known: Sequence[str]) -> None:
         )
 
 
-def same_columns(name: str, there: Sequence[str], new: Sequence[str]) -> None:
+def same_columns(name: str, there: Sequence[Any], new: Sequence[Any]) -> None:
     """Rows can be added to a table whose columns are theirs.
 
     Raises

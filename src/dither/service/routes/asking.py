@@ -45,7 +45,6 @@ def policy(asked: Asked) -> dict[str, Any]:
         "facts": [fact_data(fact) for fact in session.facts],
         "analyst": session.analyst,
         "role": asked.who.role.value,
-        "reads": session._opened.promises[0].unit,
     }
 
 

@@ -117,6 +117,7 @@ class Runner:
 
     def _run(self, job: dict[str, Any], tell: Tell) -> tuple[int, bool]:
         whole = self._session(Path(job["policy"]), job["policy_digest"])
+        # Anew for each job, in some microseconds: what a role, a quota or a fact is now, holds.
         session = whole.asked_by(job["person"], job["purpose"], owner=job["owner"])
         session._opened.reservation = job["reservation"]
         asked, requested = QuestionRecipe.from_list(job["ask"]).made(session), job["requested"]
