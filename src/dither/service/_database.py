@@ -178,11 +178,9 @@ def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
         # Before SQLite makes it, so that nobody else can read it, not even for a moment.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError:
-        reason = f"{kept.name}: {path.name!r} cannot be opened, or is no file that may be written"
-    else:
-        reason = None
-    if reason is not None:
-        raise LedgerError(reason)
+        raise LedgerError(
+            f"{kept.name}: {path.name!r} cannot be opened, or is no file that may be written"
+        ) from None
 
     def opened() -> sqlite3.Connection:
         found = sqlite3.connect(

@@ -82,7 +82,7 @@ class Hall:
         self._keep(self._tick())
         self._keep(self._go_round())
         self.ready = True
-        self._keep(asyncio.to_thread(_load))
+        self._keep(self._load_later())
 
     def leave(self) -> None:
         """Begin nothing any more: what runs goes on, and what is queued waits for the next server.
@@ -116,6 +116,12 @@ class Hall:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    @staticmethod
+    async def _load_later() -> None:
+        # Whether it answers is looked at first.
+        await asyncio.sleep(LOOK)
+        await asyncio.to_thread(_load)
 
     async def _look(self) -> None:
         running = 0
@@ -215,10 +221,7 @@ class Hall:
 
 
 def _load() -> None:
-    """Load what most questions need, so that who asks the first one does not wait for it.
-
-    It waits until the service answers: whether it does is looked at first.
-    """
+    """Load what most questions need, so that who asks the first one does not wait for it."""
     for kind in ("query", "rows"):
         factory(kind)
     for library in ("mpmath", "polars"):

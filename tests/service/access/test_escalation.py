@@ -141,11 +141,12 @@ def test_a_session_of_another_policy_or_that_ended_opens_nothing(house: Served) 
                 assert (found.status_code, found.json()) == (401, REFUSED), endpoint
 
 
-def test_a_session_is_no_owners_any_more_once_its_person_is_not(house: Served) -> None:
-    """The sessions that the service keeps are of a person in a role: a lower one has its own."""
-    asked = house.desk.session_of(Identity("olga", Role.OWNER))
-    assert house.desk.session_of(Identity("olga", Role.OWNER)) is asked
-    assert house.desk.session_of(Identity("olga", Role.ANALYST)) is not asked
+def test_a_session_is_of_a_role_as_it_is_now(house: Served) -> None:
+    """No session of an earlier role or purpose is given to somebody: each call has its own."""
+    desk = house.desk
+    asked = [desk.session_of(Identity("olga", role)) for role in (Role.OWNER, Role.ANALYST) * 2]
+    assert len(set(map(id, asked))) == 4
+    assert {one._opened.asker for one in asked} == {"olga"}
 
 
 def test_a_route_without_a_rule_cannot_be_made() -> None:

@@ -21,8 +21,8 @@ from httpx import Response
 from starlette.testclient import TestClient
 
 from dither.errors import PolicyError
-from dither.service._database import keys, log, people, sessions
 from dither.service._desk import Desk
+from dither.service._tables import keys, log, people, sessions
 from dither.service.access import _oidc
 from dither.service.access._oidc import Provider, name_of
 from dither.service.access._roles import Role

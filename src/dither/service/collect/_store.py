@@ -183,12 +183,12 @@ class CollectorStore:
         new: set[bytes] = set()
         for start in range(0, len(names), AT_ONCE):
             some = names[start : start + AT_ONCE]
+            given: tuple[Any, ...] = tuple(some) if shared is None else (some,)
             if shared is None:
-                rows = "VALUES " + ",".join(["(?)"] * len(some))
-                table, given = SPENT.name, tuple(some)
+                rows, table = "VALUES " + ",".join(["(?)"] * len(some)), SPENT.name
             else:
+                rows = "SELECT unnest(%s::bytea[])"
                 table = f"{quoted(shared)}.{SPENT.name}".replace("%", "%%")
-                rows, given = "SELECT unnest(%s::bytea[])", (some,)
             found = connection.exec_driver_sql(
                 f"INSERT INTO {table} (token) {rows} ON CONFLICT DO NOTHING RETURNING token", given
             )
