@@ -38,8 +38,8 @@ class KeptTables:
         row, was made before there were any, and is of the first.
     name : str
         In messages.
-    field : str
-        Of a policy, that says where it is.
+    policy_field : str
+        What says where it is.
     program : str
         In a server's list of connections.
     version : int
@@ -55,7 +55,7 @@ class KeptTables:
     tables: sa.MetaData
     version_table: sa.Table
     name: str
-    field: str
+    policy_field: str
     program: str
     version: int = 1
     migrations: Mapping[int, Callable[[sa.Connection], None]] = field(default_factory=dict)
@@ -216,7 +216,7 @@ def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
 
 
 def _on_server(place: LedgerSchema, kept: KeptTables) -> sa.Engine:
-    dsn = secret(place.dsn, kept.field)
+    dsn = secret(place.dsn, kept.policy_field)
 
     def opened() -> Any:
         return connect(dsn, application=f"dither {kept.program}", timeout=kept.patience)

@@ -93,5 +93,9 @@ log = Table(
 )
 
 SERVICE = KeptTables(
-    tables, version, name="the service's database", field="service.database", program="service"
+    tables,
+    version,
+    name="the service's database",
+    policy_field="service.database",
+    program="service",
 )

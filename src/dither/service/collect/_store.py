@@ -120,7 +120,7 @@ _KEPT = KeptTables(
     _TABLES,
     Table("collect_version", _TABLES, Column("version", Integer, nullable=False)),
     name="the collector's state",
-    field="collect.state",
+    policy_field="collect.state",
     program="collector",
     version=2,
     migrations={1: _name_spent},

@@ -41,7 +41,7 @@ _KEPT = KeptTables(
     _metadata,
     Table("schedule_version", _metadata, Column("version", Integer, nullable=False)),
     name="what schedules keep beside the ledger",
-    field="ledger.postgres",
+    policy_field="ledger.postgres",
     program="schedule",
     patience=30,
 )
