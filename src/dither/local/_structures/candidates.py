@@ -307,4 +307,5 @@ class CandidateCount(_Candidates):
         total = found.sum()
         if total <= 0:
             return 1
+        # All of them stay within all, whatever their sum was rounded to.
         return int(np.searchsorted(np.cumsum(found) / total, wanted - 1e-12) + 1)
