@@ -45,6 +45,9 @@ SETTINGS = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     # A folder's name is text; to see whether it looks like a number is to read values.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # A unit's parts lie apart before they are brought together to be ranked: few of them would be
+    # left out by ranking those of each task first, which sorts all of them once more.
+    "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
     # Rows that cannot be read are missed, never left out.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
