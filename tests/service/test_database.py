@@ -306,6 +306,17 @@ def test_writers_wait_for_one_another(place: Path | LedgerSchema) -> None:
         database.close()
 
 
+def test_several_may_open_a_new_one_at_once(tmp_path: Path) -> None:
+    """As the processes of one collector do when they start."""
+
+    def opens(path: Path) -> None:
+        CollectorStore(path).close()
+
+    with ThreadPoolExecutor(6) as pool:
+        for number in range(6):
+            list(pool.map(opens, [tmp_path / f"{number}.db"] * 6))
+
+
 def test_a_reader_sees_one_moment(place: Path | LedgerSchema) -> None:
     """What others write meanwhile is not half of what it reads."""
     made(place)

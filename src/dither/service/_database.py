@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -186,8 +187,9 @@ def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
         found = sqlite3.connect(
             path, timeout=kept.patience, isolation_level=None, check_same_thread=False
         )
+        _log_ahead(found, time.monotonic() + kept.patience)
         for setting in (
-            *("journal_mode = WAL", "synchronous = FULL", "trusted_schema = OFF"),
+            *("synchronous = FULL", "trusted_schema = OFF"),
             # What is deleted is overwritten: sessions, hashes of keys, who asked for tokens when.
             "secure_delete = ON",
             *kept.settings,
@@ -213,6 +215,19 @@ def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
 
     sa.event.listen(engine, "begin", begin)
     return engine
+
+
+def _log_ahead(connection: sqlite3.Connection, until: float) -> None:
+    # Of several that open a new file at once, all but one are told at once that it is busy.
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _on_server(place: LedgerSchema, kept: KeptTables) -> sa.Engine:
