@@ -22,7 +22,9 @@ from dither.service.web._service import Service, of_texts, parsed
 
 __all__ = ["VIEWS", "Pages"]
 
-VIEWS: list[Endpoint] = every([signing.VIEWS, ask.VIEWS, forms.VIEWS, answers.VIEWS, owner.VIEWS, unbuilt.VIEWS])
+VIEWS: list[Endpoint] = every(
+    [signing.VIEWS, ask.VIEWS, forms.VIEWS, answers.VIEWS, owner.VIEWS, unbuilt.VIEWS]
+)
 """Every view. What one shows is below ``/p/POLICY``; what it takes comes as a form."""
 
 FORM = "application/x-www-form-urlencoded"
