@@ -1,4 +1,4 @@
-"""How an entry is written: one canonical text, amounts exact, hashes that cover every column."""
+"""How entries are written and read: one canonical text, exact amounts, hashes, and parts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import hashlib
 import json
 from dataclasses import fields, replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.ledger import Ledger
 from dither.ledger._entries import FIRST, UNIT, Amounts, Record, canonical, digest
-from dither.privacy import Charge, Promise
+from dither.privacy import Charge, Promise, pure
+from dither.privacy.accounts._budget import BudgetFilter
 
 PATIENT = Promise("patient")
 
@@ -115,3 +118,32 @@ def test_an_answer_is_held_by_its_digest() -> None:
     assert not replace(answered, answer="y").sound()
     assert not replace(answered, answer="y", answer_digest=digest("y")).sound()
     assert not replace(answered, answer=None).sound()
+
+
+def test_parts_are_the_whole(tmp_path: Path) -> None:
+    """Each entry once and in order, whichever way; kinds and accounts are kept to."""
+    promise = Promise("patient")
+    with Ledger.open(tmp_path / "a.ledger") as book:
+        for i in range(7):
+            charged = book.charge(
+                {"a": BudgetFilter(Fraction(9))},
+                pure(Fraction(1)).promising(promise),
+                token=str(i),
+                request=f"{i:064x}",
+                note={},
+            )
+            book.store_answer(charged.entry, "x")
+        whole = [one.number for one in book.entries()]
+        found: list[int] = []
+        before = None
+        while part := book.entries(limit=3, before=before):
+            found = [one.number for one in part] + found
+            before = part[0].number
+        assert found == whole == list(range(16))
+        assert [one.number for one in book.entries(after=12)] == [13, 14, 15]
+        assert [one.number for one in book.entries(after=12, before=15, limit=1)] == [14]
+        kinds = [one.kind for one in book.entries("a", kind="charge", before=9)]
+        assert kinds == ["charge"] * 4
+        assert book.entries(kind="nothing like it") == []
+        # Of an account, with the answers to its charges.
+        assert {one.kind for one in book.entries("a", after=1)} == {"charge", "answer"}

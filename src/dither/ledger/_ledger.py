@@ -479,7 +479,15 @@ class Ledger(ReservingLedger):
         with self._reading() as (connection, _):
             return _names(connection)
 
-    def entries(self, account: str | None = None, limit: int | None = None) -> list[Entry]:
+    def entries(
+        self,
+        account: str | None = None,
+        limit: int | None = None,
+        *,
+        kind: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[Entry]:
         """The newest entries, oldest of them first.
 
         Parameters
@@ -488,12 +496,22 @@ class Ledger(ReservingLedger):
             Only those that touch this account, and the answers to them.
         limit : int, optional
             At most so many.
+        kind : str, optional
+            Only those of this kind.
+        before, after : int, optional
+            Only those whose number is below, or above. So a long ledger is read in parts.
         """
         if limit is not None and limit < 0:
             raise ArgumentError("limit must be at least 0")
         with self._reading() as (connection, _):
             held = columns_of(connection)
             query = select(held).order_by(held.c["number"].desc()).limit(limit)
+            if kind is not None:
+                query = query.where(held.c["kind"] == kind)
+            if before is not None:
+                query = query.where(held.c["number"] < before)
+            if after is not None:
+                query = query.where(held.c["number"] > after)
             if account is not None:
                 self._account(connection, account)
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)

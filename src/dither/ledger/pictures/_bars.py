@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dither.ledger._block_budget import BlockSpending
     from dither.plots.budgets._bars import Bar
 
-__all__ = ["MOST", "bars_of", "draw"]
+__all__ = ["MOST", "bars_of", "draw", "drawn"]
 
 MOST = 600
 """So many blocks are drawn one by one."""
@@ -139,6 +139,14 @@ def bars_of(held: BlockSpending) -> tuple[list[Bar], DrawnRule, list[str]]:
         notes.append(f"{count_text(out, 'earlier stretch', 'earlier stretches')} left out")
     notes += _limits(held, rule, totals)
     return bars, rule, notes
+
+
+def drawn(held: BlockSpending) -> list[tuple[str, BlockSet]]:
+    """What `bars_of` has a bar for: how each is called, and its blocks."""
+    calendar = held.budget.calendar
+    found = [(_label(calendar, at), BlockSet((at,))) for at in _stretches(calendar, held)]
+    names = sorted({*held.state.named, *held.reserved.named})
+    return found + [(name_of(name), BlockSet.of_names(name)) for name in names]
 
 
 def _limits(held: BlockSpending, rule: DrawnRule, totals: list[Charge]) -> Iterator[str]:
