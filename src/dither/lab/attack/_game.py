@@ -9,7 +9,6 @@ of somebody else's secret (the *null control*, which must do no better than a bl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,14 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither.lab._calls import answered
 from dither.lab._simulation import SimulatedWorld
-from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
+from dither.lab.attack._verdict import (
+    Score,
+    Verdict,
+    judge,
+    most_certain,
+    most_right,
+    pure_epsilon,
+)
 from dither.privacy import Loss
 
 __all__ = ["Adversary", "BlackBox", "Experiment", "Game"]
@@ -187,7 +193,4 @@ class Experiment:
     def _pure(self) -> float | None:
         """What a pure loss lets a guess reach, given all other targets: of posterior odds."""
         epsilon = self.release.epsilon
-        if epsilon is None:
-            return None
-        odds = math.exp(min(epsilon, 700.0)) * self.game.prior / (1.0 - self.game.prior)
-        return odds / (1.0 + odds)
+        return None if epsilon is None else most_certain(epsilon, self.game.prior)

@@ -33,7 +33,15 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Score", "Verdict", "judge", "most_right", "plot_verdicts", "pure_epsilon"]
+__all__ = [
+    "Score",
+    "Verdict",
+    "judge",
+    "most_certain",
+    "most_right",
+    "plot_verdicts",
+    "pure_epsilon",
+]
 
 BARE = "the bare truth"
 
@@ -198,6 +206,22 @@ def plot_verdicts(
 def most_right(loss: Loss | None, prior: float = 0.5) -> float:
     """The most that a loss lets anybody be right, on average; 1 where there is none."""
     return 1.0 if loss is None else 1.0 - float(loss.bayes_risk(prior).lower)
+
+
+def most_certain(epsilon: float, prior: float) -> float:
+    """How sure anybody can be of one of two things after a pure release, who held it at ``prior``.
+
+    Of posterior odds: a release multiplies the odds of two neighbouring tables by at most
+    e^epsilon, whatever else is known. It is attained where the loss is exact.
+
+    Examples
+    --------
+    >>> round(most_certain(1.0, 0.5), 4), round(most_certain(1.0, 0.01), 4), most_certain(0.0, 0.3)
+    (0.7311, 0.0267, 0.3)
+    """
+    # By the smaller of two odds: beyond e^700 there is no double, and nothing left to hide.
+    against = (1.0 - prior) / prior * math.exp(-min(epsilon, 700.0))
+    return 1.0 / (1.0 + against)
 
 
 def pure_epsilon(loss: Loss | None) -> float | None:
