@@ -17,7 +17,9 @@ from dither.session._verify import verify
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["verify_published"]
+    from dither.ledger import Ledger
+
+__all__ = ["verify_against_ledger", "verify_published", "verify_table"]
 
 
 def verify_published(to: Any, name: str, *, ledger: Any = None, key: Any = None) -> list[str]:
@@ -55,7 +57,21 @@ def verify_published(to: Any, name: str, *, ledger: Any = None, key: Any = None)
 
     target = opened_target(to)
     table, records = target.read(name), target.read(CERTIFICATES)
-    records = records.filter(pl.col("name") == name)
+    return verify_table(table, records.filter(pl.col("name") == name), name, ledger=ledger, key=key)
+
+
+def verify_table(
+    table: pl.DataFrame, records: pl.DataFrame, name: str, *, ledger: Any = None, key: Any = None
+) -> list[str]:
+    """The same of a table that lies elsewhere, and the rows of certificates that are of it.
+
+    Raises
+    ------
+    CertificateError
+        As `verify_published`.
+    """
+    import polars as pl
+
     if "certificate" not in table.columns or "line" not in table.columns:
         raise CertificateError(f"the table {name!r} has no column of certificates")
     used = table["certificate"].unique(maintain_order=True).to_list()
@@ -154,6 +170,118 @@ def _total(
     if total != [found]:
         raise CertificateError("a total of the table is not the sum of its parts")
     return f"a total is the sum of {len(parts)} releases, whose certificates hold"
+
+
+MOST_CERTIFICATES = 50
+"""Of one table, where the ledger is searched for them: the whole ledger is checked for each."""
+
+AT_ONCE = 500
+
+
+def verify_against_ledger(table: pl.DataFrame, book: Ledger) -> list[str]:
+    """Hold a published table by itself against the answers that the ledger keeps.
+
+    What its certificates say stands in the ledger, too: the id of each is looked for there.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        As it was published, or read back from CSV.
+    book : Ledger
+
+    Returns
+    -------
+    list of str
+        What agrees, a line for each certificate.
+
+    Raises
+    ------
+    CertificateError
+        The ledger has no such certificate, or a value is not the one that was released.
+    """
+    import polars as pl
+
+    if "certificate" not in table.columns or "line" not in table.columns:
+        raise CertificateError(
+            "the table names no certificate: published tables have the columns line and certificate"
+        )
+    used = table["certificate"].unique(maintain_order=True).to_list()
+    if not used or any(not isinstance(one, str) or not one for one in used):
+        raise CertificateError("the table has rows without a certificate, or no rows")
+    if len(used) > MOST_CERTIFICATES:
+        raise CertificateError(
+            f"the table has more than {MOST_CERTIFICATES} certificates: check it where it lies, "
+            "with verify_published"
+        )
+    known = _in_ledger(set(used), book)
+    said = []
+    for identity in used:
+        content = known.get(identity)
+        if content is None:
+            raise CertificateError("the ledger has no certificate of an id that the table names")
+        text = str(verify(content["certificate"], book))
+        part = table.filter(pl.col("certificate") == identity).sort("line")
+        said.append(f"{text}; {_follows(part, content)}")
+    return said
+
+
+def _in_ledger(wanted: set[str], book: Ledger) -> dict[str, Any]:
+    """The answers whose certificates have these ids."""
+    found: dict[str, Any] = {}
+    before = None
+    while len(found) < len(wanted):
+        part = book.entries(limit=AT_ONCE, kind="answer", before=before)
+        for entry in part:
+            text = entry.answer or ""
+            for identity in wanted - found.keys():
+                if identity in text and (content := _certified(text, identity)) is not None:
+                    found[identity] = content
+        if len(part) < AT_ONCE:
+            break
+        before = part[0].number
+    return found
+
+
+def _certified(text: str, identity: str) -> Any:
+    try:
+        content = json.loads(text)
+        return content if content["certificate"]["digest"] == identity else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _follows(part: pl.DataFrame, content: Mapping[str, Any]) -> str:
+    """Whether the rows are those that follow from an answer of the ledger."""
+    import polars as pl
+
+    if part["line"].cast(pl.Int64, strict=False).to_list() != list(range(1, part.height + 1)):
+        raise CertificateError("lines of the table are missing, or there are more")
+    asked = content["certificate"].get("question")
+    asked = asked.get("asked") if isinstance(asked, Mapping) else None
+    what = asked.get("what") if isinstance(asked, Mapping) else None
+    found = None if what == "synthetic data" else from_content(content, what)
+    if found is None:
+        return "the table was not computed anew from the ledger's answer"
+    own = part.drop(*OWN)
+    for made in made_of(found).tables.values():
+        frame = whole_table(made, "", {}).drop(*OWN)
+        if not set(frame.columns) <= set(own.columns):
+            continue
+        # CSV knows no types, and tells an empty text from NULL in no way that programs agree on.
+        given = own.select(frame.columns).cast(dict(frame.schema), strict=False)  # type: ignore[arg-type]
+        if not _same(_nulled(frame), _nulled(given)):
+            raise CertificateError("a value of the table is not the one that was released")
+        more = sorted(set(own.columns) - set(frame.columns))
+        beside = f"; not checked: what else stands beside it ({len(more)} columns)" if more else ""
+        return f"the table is what was released{beside}"
+    raise CertificateError("the table has other columns than were released")
+
+
+def _nulled(frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+    import polars.selectors as cs
+
+    return frame.with_columns(cs.string().replace("", None).cast(pl.String))
 
 
 _ANEW = ("marginals", "comparison", "synthetic", "model")
