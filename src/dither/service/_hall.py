@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError
 from dither.service._desk import Desk
@@ -15,6 +15,9 @@ from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
 from dither.service.work._pool import Pool, sweep
 from dither.session._factories import factory
+
+if TYPE_CHECKING:
+    from dither.service.collect import Collector
 
 __all__ = ["Hall"]
 
@@ -83,6 +86,10 @@ class Hall:
         self._keep(self._go_round())
         self.ready = True
         self._keep(self._load_later())
+
+    def collector_of(self, desk: Desk) -> Collector | None:
+        """What takes in the reports of a policy's surveys; None where it has none."""
+        return self._rounds.collector_of(desk)
 
     def leave(self) -> None:
         """Begin nothing any more: what runs goes on, and what is queued waits for the next server.

@@ -51,6 +51,7 @@ class Rounds:
         self._desks = list(desks)
         self.collectors: list[Collector] = []
         self.routes: list[Route] = []
+        self._of: dict[str, Collector] = {}
         self._last = {"schedules": -SCHEDULES, "estimates": time.monotonic()}
         try:
             self._check_schedules()
@@ -83,6 +84,7 @@ class Rounds:
 
             collector = Collector(read_collect(section, policy.folder, policy.owner.public))
             self.collectors.append(collector)
+            self._of[desk.name] = collector
             twice = taken & set(collector.settings.surveys)
             if twice:
                 raise PolicyError("two policies have a survey of one name: rename one of them")
@@ -90,6 +92,10 @@ class Rounds:
             self.routes += routes(collector)
         if len(self.collectors) > 1:
             raise PolicyError("one policy of a service may have [collect]: put all surveys into it")
+
+    def collector_of(self, desk: Desk) -> Collector | None:
+        """The collector of a policy's surveys; None where it has none."""
+        return self._of.get(desk.name)
 
     async def look(self) -> None:
         """Do what is due; whatever fails is written down by its class, and tried again."""

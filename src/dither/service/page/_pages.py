@@ -15,7 +15,19 @@ from dither.service._endpoints import Asked, Endpoint, every, read_body
 from dither.service.access._entry import NOBODY
 from dither.service.page._shown import Shown, render
 from dither.service.page._static import static
-from dither.service.page.views import answers, ask, forms, owner, signing, unbuilt
+from dither.service.page.views import (
+    answers,
+    ask,
+    budget,
+    check,
+    collect,
+    forms,
+    learn,
+    ledger,
+    owner,
+    signing,
+    unbuilt,
+)
 from dither.service.page.views.signing import place_after, way_in_values
 from dither.service.web._refusals import said
 from dither.service.web._service import Service, of_texts, parsed
@@ -23,7 +35,19 @@ from dither.service.web._service import Service, of_texts, parsed
 __all__ = ["VIEWS", "Pages"]
 
 VIEWS: list[Endpoint] = every(
-    [signing.VIEWS, ask.VIEWS, forms.VIEWS, answers.VIEWS, owner.VIEWS, unbuilt.VIEWS]
+    [
+        signing.VIEWS,
+        ask.VIEWS,
+        answers.VIEWS,
+        budget.VIEWS,
+        ledger.VIEWS,
+        check.VIEWS,
+        learn.VIEWS,
+        collect.VIEWS,
+        forms.VIEWS,
+        owner.VIEWS,
+        unbuilt.VIEWS,
+    ]
 )
 """Every view. What one shows is below ``/p/POLICY``; what it takes comes as a form."""
 
@@ -93,7 +117,8 @@ class Pages(Service):
 
     async def _body(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
         if endpoint.method in ("GET", "DELETE"):
-            return await super()._body(endpoint, request)
+            given = request.query_params.multi_items()
+            return of_texts(endpoint, [(name, value) for name, value in given if value])
         raw = await request.body()
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "application/json":

@@ -8,14 +8,7 @@ from dither.service.page._shown import Shown
 
 __all__ = ["VIEWS"]
 
-LEFT = (
-    "budget",
-    "ledger",
-    "check",
-    "collect",
-    "attack",
-    "learn",
-)
+LEFT = ("attack",)
 
 VIEWS = [
     Endpoint("GET", f"/{place.key}", place.roles, lambda _: Shown("base.html"), f"{place.key}.")

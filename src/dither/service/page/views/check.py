@@ -1,0 +1,141 @@
+"""Does it hold: a certificate, or a published table, that somebody hands in."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from dither.errors import ArgumentError, CertificateError, DitherError, LedgerError
+from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
+from dither.service.page._reading import UnreadableError, table_in
+from dither.service.page._shown import Shown
+from dither.service.publish._checking import verify_against_ledger, verify_table
+from dither.service.publish._target import CERTIFICATES
+from dither.service.web._service import parsed
+from dither.session._verify import verify
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["VIEWS"]
+
+READERS = roles(ANALYST, OWNER, AUDITOR)
+
+MOST_FILES = 3
+
+KINDS = ("json", "csv", "parquet")
+
+
+def check(asked: Asked) -> Shown:
+    """Where files are dropped, or chosen."""
+    # As base64 three bytes become four characters, and names and brackets stand around them.
+    most = max(asked.desk.settings.body * 3 // 4 - 4096, 0)
+    return Shown("check/check.html", {"most": most, "files": MOST_FILES})
+
+
+def checked(asked: Asked) -> Shown:
+    """The verdict on what was handed in; nothing of it is kept."""
+    try:
+        found = _verdict(asked)
+    except UnreadableError:
+        return _said("unreadable", "")
+    except CertificateError as error:
+        return _said("fails", str(error))
+    except LedgerError as error:
+        return _said("unknown", str(error))
+    return found
+
+
+def _said(verdict: str, text: str, lines: tuple[str, ...] = (), what: str = "certificate") -> Shown:
+    return Shown(
+        "check/_verdict.html", {"verdict": verdict, "text": text, "lines": lines, "what": what}
+    )
+
+
+def _verdict(asked: Asked) -> Shown:
+    bodies, tables, beside = _files(asked.body["files"])
+    book = asked.desk.session.ledger
+    if len(bodies) > 1 or len(tables) > 1 or not (bodies or tables):
+        raise ArgumentError(
+            "give one certificate, or one published table, or one of each that belong together"
+        )
+    if not tables:
+        body = bodies[0]
+        inside = body.get("certificate")
+        if isinstance(inside, dict) and "format" not in body:
+            # A release as it was saved: its values and its certificate in one file.
+            return _said("holds", "", (str(verify(inside, book, answer=body)),), "release")
+        return _said("holds", "", (str(verify(body, book)),))
+    name, table = tables[0]
+    if beside is not None:
+        rows = _of_name(beside, table)
+        return _said("holds", "", tuple(verify_table(table, rows, name, ledger=book)), "table")
+    if bodies and "certificate" not in table.columns:
+        body = bodies[0]
+        inside = body.get("certificate")
+        certificate = inside if isinstance(inside, dict) and "format" not in body else body
+        return _said("holds", "", (str(verify(certificate, book, answer=table)),), "release")
+    return _said("holds", "", tuple(verify_against_ledger(table, book)), "table")
+
+
+def _of_name(records: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the table of certificates that are of the published table."""
+    import polars as pl
+
+    if "certificate" not in table.columns:
+        raise CertificateError("the table names no certificate")
+    used = table["certificate"].unique().to_list()
+    names = records.filter(pl.col("id").is_in(used))["name"].unique().to_list()
+    # A running count's total has parts, which have its name.
+    return records.filter(pl.col("name").is_in(names))
+
+
+def _files(
+    given: list[Any],
+) -> tuple[list[dict[str, Any]], list[tuple[str, pl.DataFrame]], pl.DataFrame | None]:
+    """What was handed in, by what it is: certificates, tables, and the table of certificates."""
+    bodies: list[dict[str, Any]] = []
+    tables: list[tuple[str, Any]] = []
+    beside = None
+    for one in given:
+        if not isinstance(one, dict) or not {"name", "data"} >= one.keys() >= {"name", "data"}:
+            raise ArgumentError("files must each have name and data, and nothing else")
+        name, data = one["name"], one["data"]
+        if not isinstance(name, str) or not isinstance(data, str) or len(name) > 300:
+            raise ArgumentError("files must have texts as name and data")
+        stem, _, kind = name.rpartition(".")
+        if kind.lower() not in KINDS:
+            raise ArgumentError("files must be .json, .csv or .parquet")
+        try:
+            raw = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise ArgumentError("data must be base64") from None
+        if kind.lower() == "json":
+            try:
+                body = parsed(raw)
+            except DitherError:
+                raise UnreadableError from None
+            if not isinstance(body, dict):
+                raise UnreadableError
+            bodies.append(body)
+            continue
+        table = table_in(raw, kind.lower())
+        if {"id", "name", "certificate", "form", "answer"} <= set(table.columns):
+            beside = table
+        else:
+            tables.append((stem or CERTIFICATES, table))
+    return bodies, tables, beside
+
+
+VIEWS = [
+    Endpoint("GET", "/check", READERS, check, "Where a certificate or a table is handed in."),
+    Endpoint(
+        "POST",
+        "/check",
+        READERS,
+        checked,
+        "Whether what was handed in holds.",
+        {"files": Field("list", "each with name, and data in base64", True, MOST_FILES)},
+    ),
+]

@@ -1,0 +1,124 @@
+"""What epsilon means, an attack to try, and what is told to whoever's answers are asked for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from dither import _checks as check
+from dither.errors import ArgumentError
+from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
+from dither.service.access._roles import Role
+from dither.service.page._odds import FIRST, curves, promised, steps
+from dither.service.page._shown import Shown, language
+from dither.service.page._texts import LANGUAGES, words
+from dither.service.page._trial import TrialTable, tables_for, tried
+from dither.session._opened import accounts_of
+
+__all__ = ["VIEWS"]
+
+PEOPLE = roles(ANALYST, OWNER, AUDITOR)
+
+LEVELS = ("0.1", "0.5", "1", "3")
+"""Of each count of the attack."""
+
+DATASET = "dataset:"
+
+
+def _tables(asked: Asked) -> list[TrialTable]:
+    """Dummy people of the policy's tables, of public facts alone."""
+    if asked.who.role is Role.AUDITOR:
+        return tables_for(asked.desk.session)
+    return tables_for(asked.desk.session_of(asked.who))
+
+
+def learn(asked: Asked) -> Shown:
+    """The slider, and the attack's form."""
+    found = _tables(asked)
+    wanted = asked.body.get("table")
+    table = next((one for one in found if one.name == wanted), found[0] if found else None)
+    return Shown(
+        "learn/learn.html",
+        {
+            "steps": steps(),
+            "first": FIRST,
+            "curves": curves(),
+            "policies": _promises(asked),
+            "tables": [one.name for one in found],
+            "table": table,
+            "levels": LEVELS,
+        },
+    )
+
+
+def _promises(asked: Asked) -> list[dict[str, Any]]:
+    found = []
+    for promise, accounts in accounts_of(asked.desk.session.policy).items():
+        budget = next(caps for name, caps in accounts.items() if name.startswith(DATASET))
+        found.append(promised(promise, budget))  # type: ignore[arg-type]
+    return found
+
+
+def attack(asked: Asked) -> Shown:
+    """Try it: nothing is spent, and nobody real is in it."""
+    table = next((one for one in _tables(asked) if one.name == asked.body["table"]), None)
+    if table is None:
+        raise ArgumentError("table must be one of those that are listed")
+    if not asked.body["secret"] < len(table.secrets):
+        raise ArgumentError("secret must be one of those that are listed")
+    epsilon = check.exact("epsilon", asked.body["epsilon"], least=Fraction(1, 100), most=10)
+    secret = table.secrets[asked.body["secret"]]
+    found = tried(table, secret, asked.body["target"], epsilon)
+    return Shown(
+        "learn/_tried.html",
+        {
+            **found,
+            "secret": secret.text,
+            "person": table.people[asked.body["target"]],
+            "epsilon": asked.body["epsilon"],
+            "name": table.name,
+        },
+    )
+
+
+def participants(asked: Asked) -> Shown:
+    """What is told to people whose answers are in the data, in either language."""
+    wanted = asked.body.get("in")
+    say = words(wanted) if wanted in LANGUAGES else language(asked.http)
+    return Shown(
+        "learn/participants.html",
+        {"say": say, "policies": _promises(asked), "name": asked.desk.name},
+    )
+
+
+VIEWS = [
+    Endpoint(
+        "GET",
+        "/learn",
+        PEOPLE,
+        learn,
+        "What epsilon means, and an attack to try.",
+        {"table": Field("text", "whose dummy rows are attacked", most=200)},
+    ),
+    Endpoint(
+        "POST",
+        "/learn/attack",
+        PEOPLE,
+        attack,
+        "The differencing attack, on dummy rows.",
+        {
+            "table": Field("text", "a table", True, 200),
+            "target": Field("whole", "which of the people", True, 1000),
+            "secret": Field("whole", "which of the conditions", True, 1000),
+            "epsilon": Field("number", "of each private count", True),
+        },
+    ),
+    Endpoint(
+        "GET",
+        "/learn/participants",
+        PEOPLE,
+        participants,
+        "What happens to an answer, for whoever gave it.",
+        {"in": Field("text", "en or zh", most=5)},
+    ),
+]
