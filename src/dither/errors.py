@@ -16,6 +16,7 @@
     │   ├── LedgerVersionError   it was written by an older or newer version
     │   ├── LedgerCorruptError   it is truncated, or its chain does not hold
     │   ├── CheckpointError      it lacks what a signed checkpoint says that it held
+    │   ├── AmendmentError       a signed amendment does not fit: stale, another's, or not signed
     │   ├── PromiseError         a charge is stated for another unit, or for other neighbours
     │   └── TokenError           a request token was used for something else
     ├── RoundError               too few clients came for a round of federated learning
@@ -33,6 +34,7 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "AmendmentError",
     "ArgumentError",
     "BoundsError",
     "BudgetError",
@@ -118,6 +120,10 @@ class CheckpointError(LedgerError):
 
     Or the checkpoint itself is not one that the owner signed.
     """
+
+
+class AmendmentError(LedgerError):
+    """A signed amendment of caps is not the owner's, or of another state; nothing was changed."""
 
 
 class PromiseError(LedgerError):

@@ -51,6 +51,7 @@ __all__ = [
     "quota_of",
     "read_budget",
     "same_caps",
+    "same_rule",
     "say_budget",
 ]
 
@@ -355,6 +356,8 @@ class AccountState:
     """That of the last entry that touches it."""
     opened: str = ""
     """That of the entry that opened it, where its caps are unlocked from then on."""
+    amends: str | None = None
+    """The digest of the policy whose caps the newest amendment replaces, where it names one."""
 
     @property
     def shown(self) -> str:
@@ -394,13 +397,20 @@ def _caps_text(caps: BudgetFilter) -> str:
     return f"{text} and δ {loss_text(delta)}" if delta else text
 
 
-def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool:
-    """Whether an account is there, with these caps and this promise; refuse it with others."""
+def same_caps(
+    account: AccountState | None, text: str, promise: Promise, policy: str | None = None
+) -> bool:
+    """Whether an account is there, with these caps and this promise; refuse it with others.
+
+    Other caps are right where the newest amendment names the very policy that asks: it came after.
+    """
     if account is None:
         return False
     if account.promise != promise:
         raise other_promise(account, promise)
     if account.budget_text == text:
+        return True
+    if policy is not None and account.amends == policy and same_rule(account.budget_text, text):
         return True
     if _calendar_of(account.budget_text) != _calendar_of(text):
         raise LedgerError(
@@ -417,6 +427,19 @@ def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool
         f"`dither ledger amend LEDGER --account {shlex.quote(account.name)} --epsilon ... "
         "--reason ...`"
     )
+
+
+def same_rule(one: str, other: str) -> bool:
+    """Whether two caps, as JSON, differ in amounts alone: not in blocks, windows or parts."""
+    return _without_amounts(json.loads(one)) == _without_amounts(json.loads(other))
+
+
+def _without_amounts(caps: Any) -> Any:
+    if not isinstance(caps, Mapping):
+        return caps
+    if set(caps) == {"epsilon", "delta"}:
+        return "amounts"
+    return {n: _without_amounts(v) for n, v in caps.items() if n not in ("epsilon", "delta")}
 
 
 def _calendar_of(text: str) -> object:

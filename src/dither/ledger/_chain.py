@@ -47,6 +47,7 @@ __all__ = [
     "Writing",
     "append",
     "checked",
+    "next_record",
     "read_account",
     "read_head",
     "read_record",
@@ -196,7 +197,45 @@ def _account(name: str, record: Record, setter: Record) -> AccountState:
     if promise is None or record.promise != setter.promise:
         raise _broken(f"entry {record.number} promises something else than its account")
     spent = totals[name].charge(promise)
-    return AccountState(name, setter.budget, promise, spent, time=record.time)
+    of = setter.entry().note.get("policy") if setter.kind == "amend" else None
+    return AccountState(name, setter.budget, promise, spent, time=record.time, amends=of)
+
+
+def next_record(
+    at: Head,
+    kind: str,
+    *,
+    totals: Mapping[str, Charge],
+    note: Mapping[str, Any],
+    promise: Promise | None = None,
+    charge: Charge | None = None,
+    tables: Tables | None = None,
+    blocks: BlockSet | None = None,
+    states: Mapping[str, str] | None = None,
+    **columns: Any,
+) -> Record:
+    """The next entry, which nobody has written yet.
+
+    ``states`` are the hashes of what the blocks of each account have spent with it.
+    """
+    spent = {name: Amounts.of(total) for name, total in totals.items()}
+    amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
+    values: dict[str, Any] = {
+        "number": at.count,
+        "time": dated(at.time),
+        "kind": kind,
+        **dict.fromkeys(("token", "request", "budget", "answers", "answer", "answer_digest")),
+        **(amounts if charge is None else asdict(Amounts.of(charge))),
+        "totals": amounts_json(spent),
+        "promise": None if promise is None else canonical(promise.to_dict()),
+        "tables": at.tables_text if tables is None else tables_json(tables),
+        "note": canonical(note),
+        "previous": at.hash,
+        "hash": "",
+        "blocks": blocks_json(blocks, dict(states or {})),
+        **columns,
+    }
+    return Record(**values).sealed()
 
 
 def append(
@@ -224,24 +263,18 @@ def append(
     if asking is not None and kind in ("charge", "reserve"):
         note = {**note, "role": asking}
     texts = {name: state.text() for name, state in (spending or {}).items()}
-    spent = {name: Amounts.of(total) for name, total in totals.items()}
-    amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
-    values: dict[str, Any] = {
-        "number": at.count,
-        "time": dated(at.time),
-        "kind": kind,
-        **dict.fromkeys(("token", "request", "budget", "answers", "answer", "answer_digest")),
-        **(amounts if charge is None else asdict(Amounts.of(charge))),
-        "totals": amounts_json(spent),
-        "promise": None if promise is None else canonical(promise.to_dict()),
-        "tables": at.tables_text if tables is None else tables_json(tables),
-        "note": canonical(note),
-        "previous": at.hash,
-        "hash": "",
-        "blocks": blocks_json(blocks, {name: digest(text) for name, text in texts.items()}),
+    record = next_record(
+        at,
+        kind,
+        totals=totals,
+        note=note,
+        promise=promise,
+        charge=charge,
+        tables=tables,
+        blocks=blocks,
+        states={name: digest(text) for name, text in texts.items()},
         **columns,
-    }
-    record = Record(**values).sealed()
+    )
     if key is not None:
         record = record.signed(key)
     if asking is not None:

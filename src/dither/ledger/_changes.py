@@ -141,7 +141,11 @@ class ChangedLedger(ShownLedger):
         return new
 
     def _open_missing(
-        self, writing: chain.Writing, texts: Mapping[str, str], promise: Promise
+        self,
+        writing: chain.Writing,
+        texts: Mapping[str, str],
+        promise: Promise,
+        policy: str | None = None,
     ) -> None:
         """Open the accounts that are not there, in the transaction that charges them.
 
@@ -151,7 +155,7 @@ class ChangedLedger(ShownLedger):
             One has other caps; or one is not there, and whoever charges may open none.
         """
         for name, text in texts.items():
-            if not same_caps(chain.read_account(writing.connection, name), text, promise):
+            if not same_caps(chain.read_account(writing.connection, name), text, promise, policy):
                 self._refuse_to_open(writing.connection, name)
                 opened(writing, name, text, promise, None)
 

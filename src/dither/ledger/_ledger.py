@@ -232,6 +232,7 @@ class Ledger(ReservingLedger):
         sources: Mapping[str, Mapping[str, str]] | None = None,
         same: Callable[[Source, Source], bool | None] = same_text,
         reservation: str | None = None,
+        policy: str | None = None,
     ) -> Charged:
         """Charge every account or none, on the disk when this returns; then look at the data.
 
@@ -269,6 +270,9 @@ class Ledger(ReservingLedger):
             where that cannot be told. By default those that have one text.
         reservation : str, optional
             The id of a reservation, which the charge uses: it counts down by as much.
+        policy : str, optional
+            The digest of the policy that the caps are of: where the newest amendment of an account
+            names it, the ledger's caps hold in their place.
 
         Returns
         -------
@@ -317,7 +321,7 @@ class Ledger(ReservingLedger):
             known = writing.at.tables
             bound = read.bound(known, promise)
             doubts += self._doubts(read, known, promise)
-            self._open_missing(writing, texts, promise)
+            self._open_missing(writing, texts, promise, policy)
             # One hour for the check and for the entry: `verify` reads it there.
             now = dated(writing.at.time)
             used = [] if reservation is None else [holder_account(connection, reservation, now)]
@@ -433,6 +437,7 @@ class Ledger(ReservingLedger):
         tables: Mapping[str, str] | None = None,
         sources: Mapping[str, Mapping[str, str]] | None = None,
         same: Callable[[Source, Source], bool | None] = same_text,
+        policy: str | None = None,
     ) -> None:
         """See that a policy agrees with what is written down; every `charge` checks it again.
 
@@ -442,7 +447,7 @@ class Ledger(ReservingLedger):
             Whom the releases of these accounts and tables protect.
         accounts : mapping of str to BudgetFilter or BlockBudget, optional
             Their caps. One that is not there agrees.
-        tables, sources, same : optional
+        tables, sources, same, policy : optional
             As for `charge`.
 
         Raises
@@ -458,7 +463,7 @@ class Ledger(ReservingLedger):
         read = ReadTables(tables or {}, sources, same)
         with self._reading() as (connection, at):
             for name, text in texts.items():
-                same_caps(chain.read_account(connection, name), text, promise)
+                same_caps(chain.read_account(connection, name), text, promise, policy)
             read.bound(at.tables, promise)
             doubts = self._doubts(read, at.tables, promise)
         for said in doubts:

@@ -58,7 +58,8 @@ def check_accounts(policy: Policy, caps: Mapping[str, Budget], ledger: Ledger) -
     for promise in _promises(policy):
         units = policy.units.items()
         held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-        ledger.check(promise, accounts=_accounts(policy, caps, promise.unit), tables=held)
+        accounts = _accounts(policy, caps, promise.unit)
+        ledger.check(promise, accounts=accounts, tables=held, policy=policy.digest)
 
 
 def _promises(policy: Policy) -> tuple[Promise, ...]:
@@ -198,7 +199,11 @@ class OpenedPolicy:
     ) -> Reservation:
         """Keep an amount of every account of a unit, as `Ledger.reserve` does."""
         return self.ledger.reserve(
-            self.accounts(promise.unit), amount.promising(promise), until=until, blocks=blocks
+            self.accounts(promise.unit),
+            amount.promising(promise),
+            until=until,
+            blocks=blocks,
+            policy=self.policy.digest,
         )
 
     def replay(self, promise: Promise, token: str | None, request: str) -> Charged | None:
@@ -318,6 +323,7 @@ class OpenedPolicy:
                 same=same_rows,
                 blocks=blocks,
                 reservation=self.reservation,
+                policy=self.policy.digest,
             )
         except BudgetError as error:
             calendar = self.calendar(promise.unit)

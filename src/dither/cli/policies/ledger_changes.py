@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli._options import FILE, Amount
+from dither.cli._options import FILE, Amount, LocalPath
 from dither.cli._terminal import waiting
 from dither.cli.policies._opened_ledger import key_options, opened_ledger, owner_key
 from dither.cli.policies._shown_ledger import say_caps, say_remaining
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["amend", "open_accounts", "owner", "upgrade"]
 
 
+class _Place(LocalPath):
+    """A ledger of this machine; or the address of a policy at a service, as text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Leave addresses as they are."""
+        if isinstance(value, str) and value.startswith(("https://", "http://")):
+            return value
+        return super().convert(value, param, ctx)
+
+
 @click.command(
     short_help="Change the caps of an account.",
     epilog="""\b
@@ -29,9 +41,11 @@ Examples:
       --reason "board decision 12"
   dither ledger amend visits.ledger --policy dither.toml --reason "by month" \\
       --key owner.key
+  dither ledger amend https://data.example.org/visits --access env:KEY \\
+      --policy dither.toml --reason "second year" --key owner.key
 """,
 )
-@click.argument("path", metavar="LEDGER", type=FILE)
+@click.argument("path", metavar="LEDGER", type=_Place(dir_okay=False, path_type=Path))
 @click.option("--account", help="The account to change.")
 @click.option(
     "--epsilon",
@@ -55,9 +69,14 @@ Examples:
     help="Where blocks are new: the last day of which rows may have been read.  [default: today]",
 )
 @click.option("--reason", required=True, help="Why; kept in the ledger for good.")
+@click.option(
+    "--access",
+    metavar="env:NAME",
+    help="Where LEDGER is at a service: the variable that holds your key to it.",
+)
 @key_options
 def amend(
-    path: Path,
+    path: Path | str,
     account: str | None,
     epsilon: Fraction | None,
     delta: Fraction | None,
@@ -65,6 +84,7 @@ def amend(
     policy: Path | None,
     read_until: dt.datetime | None,
     reason: str,
+    access: str | None,
     key: Path | None,
     password: str | None,
 ) -> None:
@@ -72,6 +92,9 @@ def amend(
 
     With --policy the accounts get the caps of a policy. Where it has other blocks than the ledger,
     all that was spent so far counts in every block that had begun.
+
+    LEDGER may be the address of a policy at a service, whose owner you are: the change is signed
+    here, and the owner's key is not sent.
     """
     if (account is None) == (policy is None) or (account is None) != (epsilon is None):
         raise click.UsageError("give --account and its --epsilon, or a --policy that says all caps")
@@ -79,7 +102,7 @@ def amend(
         raise click.UsageError("--policy says all caps: leave out --delta and --lifetime")
     until = None if read_until is None else read_until.date()
     signs = owner_key(key, password)
-    with opened_ledger(path, None) as book:
+    with _at(path, access) as book:
         if account is not None and epsilon is not None:
             caps = {account: _changed(book.balance(account), epsilon, delta, lifetime)}
         else:
@@ -89,6 +112,25 @@ def amend(
                 click.echo("the ledger has the caps of the policy already")
         for name, budget in caps.items():
             _amend(book, name, budget, reason, signs, until)
+
+
+@contextmanager
+def _at(place: Path | str, access: str | None) -> Iterator[Ledger]:
+    """A ledger of this machine, or one at a service."""
+    if isinstance(place, Path):
+        if access is not None:
+            raise click.UsageError("--access belongs to the address of a policy at a service")
+        with opened_ledger(place, None) as book:
+            yield book
+        return
+    if access is None or not access.startswith("env:"):
+        raise click.UsageError(
+            "--access names the variable that holds your key to the service, as in env:DITHER_KEY"
+        )
+    from dither import connect
+
+    with connect(place, key=access) as session:
+        yield session.ledger
 
 
 def _amend(

@@ -80,6 +80,7 @@ class ReservingLedger(ChangedLedger):
         until: datetime,
         blocks: BlockSet | None = None,
         known: str | None = None,
+        policy: str | None = None,
     ) -> Reservation:
         """Keep an amount of every account, for whoever holds what this returns; or of none.
 
@@ -97,6 +98,8 @@ class ReservingLedger(ChangedLedger):
         known : str, optional
             The id that its holder will know: whoever wrote it down beforehand, as `new_id` made it,
             finds the reservation again after a crash.
+        policy : str, optional
+            As for `Ledger.charge`.
 
         Returns
         -------
@@ -131,7 +134,7 @@ class ReservingLedger(ChangedLedger):
             for state in opened_reservations(connection, now):
                 if isinstance(state.budget, ReservedQuota) and state.budget.holder == holder:
                     raise ArgumentError("known: there is an open reservation with this id already")
-            self._open_missing(writing, texts, promise)
+            self._open_missing(writing, texts, promise, policy)
             # As a charge would be borne, which is then not made.
             self._bear(connection, names, cost, blocks, now)
             quota = ReservedQuota(units_of(cost), tuple(sorted(names)), lapses, holder, blocks)

@@ -31,6 +31,7 @@ from dither.query._builder import TableQuery
 from dither.service._balances import balance_from_dict
 from dither.service._shared import fact_from, policy_from, schema_from
 from dither.service.client._http import Calls, refusal
+from dither.service.client._ledger import RemoteLedger
 from dither.session._opened import DATASET, OpenedPolicy
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import (
@@ -291,7 +292,7 @@ class RemoteSession(Session):
             policy,
             schema,
             opened.engine,
-            None,  # type: ignore[arg-type]
+            RemoteLedger(calls, policy.digest),  # type: ignore[arg-type]
             {},
             told["analyst"],
             None,
@@ -311,6 +312,9 @@ class RemoteSession(Session):
     def _learn_from_the_ledger(self) -> None:
         if self._learns:
             self._take(self._calls.get("/policy")["facts"])
+
+    def _known_facts(self) -> list[Fact]:
+        return []  # what the policy does not use stays at the service
 
     def _question(self, query: Any) -> Any:
         self._learn_from_the_ledger()

@@ -77,8 +77,11 @@ def reserve(
     known = state.keep(schedule.name, node.low, node.high, new_id(), lapsed)
     amount = (made * blocks.steps).promising(promise)
     accounts = opened.accounts(promise.unit)
+    digest = session.policy.digest
     try:
-        session.ledger.reserve(accounts, amount, until=until, blocks=blocks, known=known)
+        session.ledger.reserve(
+            accounts, amount, until=until, blocks=blocks, known=known, policy=digest
+        )
     except ArgumentError:
         # Another process, whose id it is, was quicker.
         if open_reservation(session, schedule, node, state) is None:

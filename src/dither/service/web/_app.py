@@ -17,7 +17,7 @@ from dither.service._endpoints import Endpoint, every
 from dither.service._hall import Hall
 from dither.service._rounds import Rounds
 from dither.service.page._pages import Pages
-from dither.service.routes import asking, auditing, jobs, owning, provider, signing
+from dither.service.routes import amending, asking, auditing, jobs, owning, provider, signing
 from dither.service.web._guard import RequestGuard, TooLargeError, TooSlowError
 from dither.service.web._metrics import Metering
 from dither.service.web._openapi import openapi
@@ -31,6 +31,7 @@ ENDPOINTS: list[Endpoint] = every(
         asking.ENDPOINTS,
         jobs.ENDPOINTS,
         owning.ENDPOINTS,
+        amending.ENDPOINTS,
         auditing.ENDPOINTS,
         signing.ENDPOINTS,
         provider.ENDPOINTS,

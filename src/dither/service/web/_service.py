@@ -46,6 +46,7 @@ STATUS: dict[type[Exception], int] = {
     ProviderError: 503,
     errors.BudgetError: 409,
     errors.TokenError: 409,
+    errors.AmendmentError: 409,
     errors.EngineError: 500,
     errors.LedgerLockedError: 503,
     errors.LedgerError: 503,
