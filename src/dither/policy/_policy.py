@@ -198,13 +198,70 @@ class Policy:
         return any(t.learned or any(c.learned for c in t.columns.values()) for t in tables)
 
 
-def read_policy(policy: str | Path | Mapping[str, Any], *, within: Path | None = None) -> Policy:
+@dataclass(frozen=True, slots=True)
+class PolicyText:
+    """A policy's file as it was read once, whatever stands there by now.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file; relative paths start from its folder.
+    text : str
+    """
+
+    path: Path
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> PolicyText:
+        """Read a file.
+
+        Raises
+        ------
+        PolicyError
+            There is none, or it cannot be read.
+        """
+        if path.is_dir():
+            raise PolicyError(f"{str(path)!r} is a folder; name the policy in it")
+        if not path.is_file():
+            raise PolicyError(
+                f"no policy at {str(path)!r}; draft one with: dither init SOURCE --out {path.name}"
+            )
+        try:
+            return cls(path.resolve(), path.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError:
+            raise PolicyError(f"{path.name} is not valid TOML: it is not UTF-8") from None
+        except OSError:
+            raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
+
+    def document(self) -> dict[str, Any]:
+        """What it says.
+
+        Raises
+        ------
+        PolicyError
+            It is no TOML.
+        """
+        name = self.path.name
+        try:
+            return tomllib.loads(self.text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise PolicyError(f"{name} is not valid TOML: {error}") from None
+        except (ValueError, RecursionError):
+            raise PolicyError(
+                f"{name} cannot be read: a number in it is too long, or lists nest too deep"
+            ) from None
+
+
+def read_policy(
+    policy: str | Path | PolicyText | Mapping[str, Any], *, within: Path | None = None
+) -> Policy:
     """Read and check a policy.
 
     Parameters
     ----------
-    policy : path or mapping
-        A TOML file, or a dictionary of the same shape.
+    policy : path, PolicyText or mapping
+        A TOML file, or what was read of one; or a dictionary of the same shape.
     within : Path, optional
         Where paths of a dictionary start; the current folder where it is left out.
 
@@ -215,8 +272,10 @@ def read_policy(policy: str | Path | Mapping[str, Any], *, within: Path | None =
     """
     if isinstance(policy, Mapping):
         document, folder = _native(policy), within or Path.cwd()
-    elif isinstance(policy, str | Path):
-        document, folder = _load(as_path(policy, "the policy's name"))
+    elif isinstance(policy, str | Path | PolicyText):
+        if not isinstance(policy, PolicyText):
+            policy = PolicyText.read(as_path(policy, "the policy's name"))
+        document, folder = policy.document(), policy.path.parent
     else:
         raise ArgumentError("policy must be the path of a TOML file, or a dictionary of its shape")
     _check_texts(document)
@@ -377,28 +436,6 @@ def _check_column(
         raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, known))
     if column in unread:
         raise PolicyError(f"{where}: {column!r} is not read: {unread[column]}")
-
-
-def _load(path: Path) -> tuple[dict[str, Any], Path]:
-    if path.is_dir():
-        raise PolicyError(f"{str(path)!r} is a folder; name the policy in it")
-    if not path.is_file():
-        raise PolicyError(
-            f"no policy at {str(path)!r}; draft one with: dither init SOURCE --out {path.name}"
-        )
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        return tomllib.loads(text, parse_float=Decimal), path.resolve().parent
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{path.name} is not valid TOML: {error}") from None
-    except UnicodeDecodeError:
-        raise PolicyError(f"{path.name} is not valid TOML: it is not UTF-8") from None
-    except (ValueError, RecursionError):
-        raise PolicyError(
-            f"{path.name} cannot be read: a number in it is too long, or lists nest too deep"
-        ) from None
-    except OSError:
-        raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
 
 
 def _check_texts(value: Any, within: str = "") -> None:

@@ -17,6 +17,7 @@ from dither._depth import deep
 from dither.errors import ArgumentError, LedgerError
 from dither.ledger import Entry
 from dither.policy._canonical import AROUND
+from dither.policy._policy import PolicyText
 from dither.policy._publishing import EVERYBODY
 from dither.service._database import Database
 from dither.service._settings import ServiceSettings, read_settings
@@ -53,7 +54,7 @@ class Desk:
     def __init__(self, policy: str | Path, name: str | None = None) -> None:
         self.path = Path(policy).resolve()
         self._given = name
-        self.session, self.document, self._seen = self._read()
+        self.session, self.text, self.document, self._seen = self._read()
         try:
             self.settings = self._settings(self.session)
             self.provider = self._provided(self.settings, None)
@@ -84,18 +85,21 @@ class Desk:
 
     # --- the policy's file ------------------------------------------------------------------------
 
-    def _read(self, path: Path | None = None) -> tuple[Session, Any, tuple[int, int] | None]:
-        """The policy, opened, with what is public of it, both of one state of its file."""
+    def _read(
+        self, path: Path | None = None
+    ) -> tuple[Session, PolicyText, Any, tuple[int, int] | None]:
+        """The policy, opened, with its text and what is public of it, of one state of its file."""
         stamp = self._stamp(path)
-        session = open_for_all(path or self.path)
+        text = PolicyText.read(path or self.path)
+        session = open_for_all(text)
         try:
-            document = public_document(path or self.path, leave_out=AROUND)
+            document = public_document(text, leave_out=AROUND)
             if self._stamp(path) != stamp:
                 raise ArgumentError("the policy's file changed while it was read: read it again")
         except BaseException:
             session.close()
             raise
-        return session, document, stamp
+        return session, text, document, stamp
 
     def _stamp(self, path: Path | None = None) -> tuple[int, int] | None:
         try:
@@ -126,7 +130,7 @@ class Desk:
         if changed_only and stamp == self._seen:
             return False
         self._seen = stamp
-        fresh, document, self._seen = self._read()
+        fresh, text, document, self._seen = self._read()
         try:
             settings, provider = self._fitting(fresh)
         except BaseException:
@@ -134,7 +138,7 @@ class Desk:
             raise
         with self._lock:
             before, self.session, self.settings = self.session, fresh, settings
-            self.document = document
+            self.text, self.document = text, document
             self.provider = provider
             self._before.append((time.monotonic(), before))
         return before.policy.digest != fresh.policy.digest
@@ -147,7 +151,7 @@ class Desk:
         DitherError
             As of `take_up`.
         """
-        fresh, _, _ = self._read(path)
+        fresh, *_ = self._read(path)
         try:
             self._fitting(fresh)
         finally:
@@ -292,8 +296,9 @@ class Desk:
         """A job as a process runs it."""
         role = self.role_of(job.person)
         timeout = self.settings.timeouts.get(role, min(self.settings.timeouts.values()))
-        digest = self.session.policy.digest
-        return Order(job, self.path, digest, timeout, role is Role.OWNER)
+        with self._lock:
+            text, digest = self.text, self.session.policy.digest
+        return Order(job, text, digest, timeout, role is Role.OWNER)
 
     def role_of(self, person: str) -> Role:
         """What somebody is; an analyst where nobody knows them any more."""

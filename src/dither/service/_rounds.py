@@ -132,13 +132,16 @@ class Rounds:
         run = (sys.executable, "-m", "dither.cli", "schedule", "run", str(desk.path), "--once")
         process = await asyncio.create_subprocess_exec(
             *run,
-            stdin=asyncio.subprocess.DEVNULL,
+            "--served",
+            # The policy that is served: its file may hold one that was refused.
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
             env=dict(os.environ),
         )
         try:
-            ended = await process.wait()
+            await process.communicate(desk.text.text.encode())
+            ended = process.returncode
         except asyncio.CancelledError:
             process.kill()
             await process.wait()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from dither.errors import PolicyError
 from dither.ledger import Entry
 from dither.plan.schema import Kind, Schema
 from dither.policy._facts import Fact
-from dither.policy._policy import Policy, read_policy, schema_of
+from dither.policy._policy import Policy, PolicyText, read_policy, schema_of
 from dither.privacy import Charge
 from dither.service._balances import balance_to_dict as balance_data
 from dither.session._recipe import from_plain, to_plain
@@ -37,9 +34,9 @@ HIDDEN = ("owner", "engine", "quotas", "analysts")
 """
 
 
-def public_document(path: Path, leave_out: Collection[str]) -> Any:
+def public_document(text: PolicyText, leave_out: Collection[str]) -> Any:
     """What a policy declares, without places, keys and people."""
-    document = tomllib.loads(path.read_text(encoding="utf-8-sig"), parse_float=Decimal)
+    document = text.document()
     kept = {name: part for name, part in document.items() if name not in (*HIDDEN, *leave_out)}
     budget = {k: v for k, v in kept["budget"].items() if k not in ("ledger", "checkpoint")}
     tables = {

@@ -36,7 +36,7 @@ from dither.policy._facts import (
 )
 from dither.policy._fields import LARGEST_EPSILON
 from dither.policy._places import check_places, check_sources
-from dither.policy._policy import Policy, read_policy, schema_of
+from dither.policy._policy import Policy, PolicyText, read_policy, schema_of
 from dither.policy._publishing import DeclaredOwner
 from dither.policy._sources import PublicKeys, connect
 from dither.policy.dummies import NOTICE
@@ -118,7 +118,9 @@ def open(  # noqa: A001 - as users write it: dt.open
 
 
 def open_for_all(
-    policy: str | Path | Mapping[str, Any], *, progress: Callable[[float], None] | None = None
+    policy: str | Path | PolicyText | Mapping[str, Any],
+    *,
+    progress: Callable[[float], None] | None = None,
 ) -> Session:
     """Open a policy for whoever will ask: `Session.asked_by` gives each a session.
 
@@ -127,7 +129,7 @@ def open_for_all(
     Parameters
     ----------
     policy, progress
-        As of `open`.
+        As of `open`; or what was read of the policy's file before.
 
     Raises
     ------

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from dither.policy._policy import PolicyText
 from dither.service.work import _pool
 from dither.service.work._pool import PREFIX, sweep
 from service.hospital import COUNT, Served, served, written
@@ -131,6 +132,48 @@ def test_an_order_says_nothing_of_the_data() -> None:
         *("id", "ann", "token", None, None, draft(), State.RUNNING, 1, None, False, none, none),
         time.time(),
     )
-    line = _pool.Order(job, Path("/x.toml"), "digest", 1.0).line()
+    line = _pool.Order(job, PolicyText(Path("/x.toml"), "a\nb"), "digest", 1.0).line()
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("wrong", ["nonsense = [", "max_rows = 3 -> max_rows = -3", "gone"])
+def test_a_file_that_was_refused_stops_nobody(tmp_path: Path, ledger: str, wrong: str) -> None:
+    """Processes that start after it run the policy that is served, until a good one is there."""
+    file = written(tmp_path, ledger=ledger)
+    with served(file) as found:
+        text, digest = file.read_text(), found.desk.session.policy.digest
+        if wrong == "gone":
+            file.unlink()
+        else:
+            file.write_text(text.replace(*wrong.split(" -> ")) if "->" in wrong else wrong)
+        assert found.post("olga", "/policy/reload").status_code == 400
+        # The first question of this service: its process starts now.
+        job = found.released("ann")
+        assert job["state"] == "done", job
+        assert job["answer"]["content"]["certificate"]["policy"] == digest
+        file.write_text(text.replace("[0, 100]", "[0, 50]"))
+        assert found.post("olga", "/policy/reload").json()["changed"]
+        later = found.released("ann", epsilon="0.25")
+        assert later["state"] == "done", later
+        now = found.desk.session.policy.digest
+        assert later["answer"]["content"]["certificate"]["policy"] == now != digest
+
+
+def test_scheduled_questions_are_those_of_the_policy_that_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that asks them is handed the text; it reads no file that was refused."""
+    from click.testing import CliRunner
+
+    from dither.cli import main
+
+    file = written(tmp_path, more='[schedule.daily]\nevery = "day"\nsql = "x"\n')
+    text = file.read_text()
+    file.write_text("nonsense = [")
+    asked = ["schedule", "run", str(file), "--once"]
+    refused = CliRunner().invoke(main, asked)
+    assert "not valid TOML" in refused.output
+    found = CliRunner().invoke(main, [*asked, "--served"], input=text)
+    assert "not valid TOML" not in found.output
+    assert "schedule.daily" in found.output

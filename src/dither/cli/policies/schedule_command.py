@@ -38,18 +38,21 @@ Example:
 )
 @click.argument("policy", type=FILE, default=Path("dither.toml"))
 @click.option("--once", is_flag=True, help="Look once, and end; 1 where anything failed.")
-def run(policy: Path, once: bool) -> None:
+@click.option("--served", is_flag=True, hidden=True, help="Take the policy's text from the input.")
+def run(policy: Path, once: bool, served: bool) -> None:
     """Release what is due by POLICY's sections [schedule.NAME], and reserve what comes next.
 
     What was missed is released in order, and nothing twice, however it was ended before.
     """
+    from dither.policy._policy import PolicyText
     from dither.service import schedule as room
     from dither.session._session import open_for_all
 
+    text = PolicyText(policy.resolve(), sys.stdin.buffer.read().decode()) if served else policy
     while True:
         failed = False
         try:
-            with open_for_all(policy) as session:
+            with open_for_all(text) as session:
                 for found in room.run_due(session):
                     click.echo(str(found))
                     failed = failed or found.status in ("failed", "lost", "waiting")

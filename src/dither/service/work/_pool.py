@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dither.policy._policy import PolicyText
 from dither.service.work._jobs import Jobs, ReleaseJob, State
 
 __all__ = ["Order", "Pool", "sweep"]
@@ -51,9 +52,10 @@ class Order:
     Parameters
     ----------
     job : ReleaseJob
-    policy : Path
+    policy : PolicyText
+        As the service has taken it up, whatever its file holds by now.
     policy_digest : str
-        What the service has taken up: another is refused.
+        Of it: another is refused.
     timeout : float
         Seconds.
     owner : bool
@@ -61,7 +63,7 @@ class Order:
     """
 
     job: ReleaseJob
-    policy: Path
+    policy: PolicyText
     policy_digest: str
     timeout: float
     owner: bool = False
@@ -70,7 +72,8 @@ class Order:
         """What the process reads."""
         job = self.job
         body = {
-            "policy": str(self.policy),
+            "policy": str(self.policy.path),
+            "policy_text": self.policy.text,
             "policy_digest": self.policy_digest,
             "person": job.person,
             "owner": self.owner,

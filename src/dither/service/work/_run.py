@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from dither._depth import deep
 from dither.errors import DitherError, EngineError, PolicyError, TokenError
+from dither.policy._policy import PolicyText
 from dither.session._opened import UNSTORED
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
@@ -90,7 +91,7 @@ class Runner:
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._opened: dict[str, Session] = {}
+        self._opened: dict[Path, tuple[PolicyText, Session]] = {}
         self._last = -1.0
 
     def run(self, job: dict[str, Any]) -> None:
@@ -116,7 +117,8 @@ class Runner:
             self._tell("done", {"entry": entry, "replayed": before})
 
     def _run(self, job: dict[str, Any], tell: Tell) -> tuple[int, bool]:
-        whole = self._session(Path(job["policy"]), job["policy_digest"])
+        text = PolicyText(Path(job["policy"]), job["policy_text"])
+        whole = self._session(text, job["policy_digest"])
         # Anew for each job, in some microseconds: what a role, a quota or a fact is now, holds.
         session = whole.asked_by(job["person"], job["purpose"], owner=job["owner"])
         session._opened.reservation = job["reservation"]
@@ -133,22 +135,21 @@ class Runner:
             raise PolicyError(CHANGED)
         return released(request, job["token"], tell)
 
-    def _session(self, policy: Path, digest: str) -> Session:
-        found = self._opened.get(str(policy))
-        if found is None or found.policy.digest != digest:
+    def _session(self, text: PolicyText, digest: str) -> Session:
+        """The session of a policy as the service has taken it up; its file may hold another."""
+        before, found = self._opened.get(text.path, (None, None))
+        if found is None or before != text:
             if found is not None:
+                del self._opened[text.path]
                 found.close()
             try:
-                found = open_for_all(policy, progress=self._progress)
+                found = open_for_all(text, progress=self._progress)
             except DitherError:
                 # What it says may name files and servers, which are nobody's business.
                 raise PolicyError(UNOPENED) from None
-            self._opened[str(policy)] = found
+            self._opened[text.path] = text, found
         if found.policy.digest != digest:
-            raise PolicyError(
-                "the policy's file changed, and the service has not taken it up; nothing was "
-                "charged. Ask the data owner to have it read again"
-            )
+            raise PolicyError(CHANGED)
         return found
 
     def _progress(self, share: Any) -> None:
@@ -159,7 +160,7 @@ class Runner:
 
     def close(self) -> None:
         """Close every session."""
-        for session in self._opened.values():
+        for _, session in self._opened.values():
             session.close()
 
 
