@@ -68,6 +68,7 @@ class TableQuery(TableRows):
             "agg",
             "unreadable",
             "histogram",
+            "compare",
             "infer",
             "learn",
             "marginals",

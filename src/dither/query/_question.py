@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither import _checks as check
 from dither._depth import deep
@@ -47,6 +47,9 @@ from dither.session._request import (
 from dither.session.dummies._marked import marked
 from dither.sql import Names, parse_order, parse_released, to_sql
 
+if TYPE_CHECKING:
+    from dither.query._top_up import TopUpQuestion
+
 __all__ = ["Question"]
 
 Number = int | float | str | Fraction
@@ -61,7 +64,9 @@ class Question(UnreleasedQuestion):
 
     _gives = (Release,)
 
-    _asks: ClassVar[frozenset[str]] = frozenset({"within", "having", "order_by", "limit"})
+    _asks: ClassVar[frozenset[str]] = frozenset(
+        {"within", "having", "order_by", "limit", "topping_up"}
+    )
     """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(self, plan: Plan, opened: OpenedPolicy) -> None:
@@ -553,12 +558,38 @@ class Question(UnreleasedQuestion):
         *Guarantee.* The second answer is (to_rho - rho)-zCDP for the unit and the neighbours of
         ``explain``, and that is charged; the mean of two releases is post-processing.
         """
-        from dither.query._top_up import topping_up
-
         self._opened.check_open()
-        return self._read(
-            topping_up(self, release, to_rho, epsilon, same_data).release(token, False)
-        )
+        asked = self.topping_up(release, to_rho, epsilon=epsilon, same_data=same_data)
+        return asked.release(token=token, reuse=False)
+
+    @deep()
+    def topping_up(
+        self,
+        release: Release,
+        to_rho: Number | None = None,
+        *,
+        epsilon: Number | None = None,
+        same_data: bool = False,
+    ) -> TopUpQuestion:
+        """The question that `top_up` releases: explained, previewed and priced free of charge.
+
+        Parameters
+        ----------
+        release, to_rho, epsilon, same_data
+            As of `top_up`.
+
+        Returns
+        -------
+        TopUpQuestion
+
+        Raises
+        ------
+        ArgumentError, QueryError
+            As `top_up`.
+        """
+        from dither.query._top_up import TopUpQuestion
+
+        return TopUpQuestion(self, release, to_rho, epsilon, same_data)
 
     def _request(self, epsilon: Number, delta: Number | None, confidence: float) -> Request:
         """What a release asks for."""

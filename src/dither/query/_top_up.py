@@ -12,7 +12,7 @@ answers is wider than one answer at the sum of what both cost.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -21,25 +21,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
+from dither._display import Explanation
 from dither._format import loss_text
 from dither.errors import ArgumentError, QueryError
 from dither.mechanisms import DiscreteGaussian
 from dither.mechanisms._combination import half_width
 from dither.plan.lowering.recipes import Linear
 from dither.policy._canonical import form
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss
 from dither.privacy._conversion import epsilon_of_rho, rho_of_epsilon
 from dither.query._certificate import measurement_record
+from dither.query._explain import explain
 from dither.query._noise import WIDEST_SCALE, NoisePlan, promise_of
+from dither.query._preview import Preview, preview
 from dither.query._release import Release, decode
 from dither.query.estimates._values import around_linear, encoded
-from dither.session._request import Request
+from dither.session._request import AnsweredRequest, PricedQuestion, Progress, Request
 from dither.session._signer import is_same_version
 
 if TYPE_CHECKING:
     from dither.query._question import Question
 
-__all__ = ["topping_up"]
+__all__ = ["TopUpQuestion"]
 
 NODE = "top up"
 
@@ -60,14 +63,16 @@ class _Earlier:
         return found
 
 
-def topping_up(
-    question: Question,
-    release: Release,
-    to_rho: Any,
-    epsilon: Any,
-    same_data: bool,
-) -> Request:
-    """The request of `Question.top_up`.
+class TopUpQuestion(PricedQuestion[Release]):
+    """More precision for an answer: explained and previewed free of charge, released at its price.
+
+    Parameters
+    ----------
+    question : Question
+    release : Release
+        An earlier answer to it.
+    to_rho, epsilon, same_data
+        As of `Question.top_up`.
 
     Raises
     ------
@@ -77,51 +82,96 @@ def topping_up(
     QueryError
         Its noise is not Gaussian, or an output does not follow from sums alone.
     """
-    earlier = _earlier(question, release)
-    _check_outputs(question, earlier.noise_plan)
-    target = _target(to_rho, epsilon, earlier)
-    if target <= earlier.rho:
-        raise ArgumentError(
-            f"to_rho must be above what the answer has, rho = {loss_text(earlier.rho)}"
+
+    _noun = "top up"
+    _gives = (Release,)
+
+    def __init__(
+        self, question: Question, release: Release, to_rho: Any, epsilon: Any, same_data: bool
+    ) -> None:
+        self._question, self._opened = question, question._opened
+        self._earlier = earlier = _earlier_answer(question, release)
+        _check_outputs(question, earlier.noise_plan)
+        self._target = target = _target(to_rho, epsilon, earlier)
+        if target <= earlier.rho:
+            raise ArgumentError(
+                f"to_rho must be above what the answer has, rho = {loss_text(earlier.rho)}"
+            )
+        if self._opened.elsewhere is None:
+            # Elsewhere the versions of the data are known, and here they are not.
+            _check_data(question, earlier, same_data)
+        # Wider in the proportion in which it costs less.
+        self._noise_plan = _scaled(earlier.noise_plan, earlier.rho / (target - earlier.rho))
+        named = {"to_rho": to_rho, "epsilon": epsilon, "same_data": same_data}
+        self._recipe = question._as_asked.then("topping_up", (release,), named)
+
+    @property
+    def loss(self) -> Loss:
+        """What the second answer loses."""
+        return self._noise_plan.loss
+
+    @property
+    def _entry(self) -> int:
+        found: int = self._earlier.certificate["ledger"]["entry"]
+        return found
+
+    @property
+    def _about(self) -> str:
+        return f"the answer of ledger entry {self._entry} to rho = {loss_text(self._target)}"
+
+    def explain(self) -> Explanation:
+        """Who is protected, and what the second answer measures and costs."""
+        said = f"averaged with the answer of ledger entry {self._entry}, by inverse variances"
+        return explain(self._question._plan, self._noise_plan, [said])
+
+    def preview(
+        self, *, sizes: Sequence[int] = (100, 1_000, 10_000), confidence: float = 0.95
+    ) -> Preview:
+        """How wide the intervals of the mean of both answers will be."""
+        together = _scaled(self._earlier.noise_plan, self._earlier.rho / self._target)
+        return preview(together, sizes, confidence)
+
+    def _request(self, tell: Progress) -> Request:
+        question, earlier, noise_plan = self._question, self._earlier, self._noise_plan
+        tops_up = {
+            "entry": self._entry,
+            "hash": earlier.certificate["ledger"]["hash"],
+            "rho": str(earlier.rho),
+            "to_rho": str(self._target),
+        }
+        confidence = float(earlier.confidence)
+        record = partial(measurement_record, noise_plan, question.sql, question._facts)
+
+        def run(secret: bytes) -> dict[str, Any]:
+            noisy = question._measured(noise_plan, confidence, secret)
+            fresh = question._data(noise_plan, noisy, confidence)
+            return _averaged(earlier, fresh, noise_plan, confidence)
+
+        first = question._request(earlier.noise_plan.epsilon, earlier.noise_plan.delta, confidence)
+        return replace(
+            first,
+            question={"node": NODE, "question": form(question._plan.query), "of": tops_up},
+            requested={
+                "to_rho": str(self._target),
+                "delta": str(earlier.delta),
+                "confidence": str(earlier.confidence),
+            },
+            loss=noise_plan.loss,
+            note=lambda: question._note() | {"tops_up": self._entry},
+            record=lambda: replace(made := record(), beside={**made.beside, "tops_up": tops_up}),
+            run=run,
+            fits=lambda: "Top up to less, or ask the data owner for a larger budget.",
+            rehearsal=partial(question._without_groups, noise_plan, confidence),
         )
-    _check_data(question, earlier, same_data)
-    added = target - earlier.rho
-    # Wider in the proportion in which it costs less.
-    noise_plan = _scaled(earlier.noise_plan, earlier.rho / added)
-    named = earlier.certificate["ledger"]
-    tops_up = {
-        "entry": named["entry"],
-        "hash": named["hash"],
-        "rho": str(earlier.rho),
-        "to_rho": str(target),
-    }
-    confidence = float(earlier.confidence)
-    record = partial(measurement_record, noise_plan, question.sql, question._facts)
 
-    def run(secret: bytes) -> dict[str, Any]:
-        noisy = question._measured(noise_plan, confidence, secret)
-        fresh = question._data(noise_plan, noisy, confidence)
-        return _averaged(earlier, fresh, noise_plan, confidence)
+    def _read(self, answered: AnsweredRequest) -> Release:
+        return self._question._read(answered)
 
-    first = question._request(earlier.noise_plan.epsilon, earlier.noise_plan.delta, confidence)
-    return replace(
-        first,
-        question={"node": NODE, "question": form(question._plan.query), "of": tops_up},
-        requested={
-            "to_rho": str(target),
-            "delta": str(earlier.delta),
-            "confidence": str(earlier.confidence),
-        },
-        loss=noise_plan.loss,
-        note=lambda: question._note() | {"tops_up": named["entry"]},
-        record=lambda: replace(made := record(), beside={**made.beside, "tops_up": tops_up}),
-        run=run,
-        fits=lambda: "Top up to less, or ask the data owner for a larger budget.",
-        rehearsal=partial(question._without_groups, noise_plan, confidence),
-    )
+    def _handed_over(self, answered: AnsweredRequest) -> Release:
+        return self._read(answered)  # which says already of what rows it is
 
 
-def _earlier(question: Question, release: Release) -> _Earlier:
+def _earlier_answer(question: Question, release: Release) -> _Earlier:
     if not isinstance(release, Release):
         raise ArgumentError("release must be what an earlier release of this question gave")
     body = release._content["certificate"]

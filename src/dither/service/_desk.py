@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,10 @@ class Desk:
         """
         # Made anew, in some microseconds: under the role that they have now, with what the ledger
         # knows now.
-        return self.session.asked_by(who.name, purpose, owner=who.role is Role.OWNER)
+        found = self.session.asked_by(who.name, purpose, owner=who.role is Role.OWNER)
+        # Those with one account are told apart here alone.
+        found._opened.shown = partial(self.jobs.answered_to, person=who.name)
+        return found
 
     def question(self, who: Identity, body: Mapping[str, Any]) -> tuple[Any, Session]:
         """The question that a request's body asks, of a session of its own.
@@ -320,7 +324,12 @@ class Desk:
     def published(self, who: Identity, digest: str) -> list[dict[str, Any]]:
         """Earlier answers to a request that somebody may see, oldest first."""
         return [
-            {"content": json.loads(answer), "time": entry.time.isoformat()}
+            {
+                "content": json.loads(answer),
+                "time": entry.time.isoformat(),
+                "entry": entry.number,
+                "hash": entry.hash,
+            }
             for entry, answer in self._published(who, digest)
         ]
 

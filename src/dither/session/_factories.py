@@ -27,6 +27,7 @@ FACTORIES = {
 """By name: the module, and what in it makes the question."""
 
 PARTS = {
+    "answer": "dither.query._release:Release",
     "aggregate": "dither.query._aggregates:said_again",
     "bins": "dither.query._aggregates:bins",
     "learned": "dither.query.learning._learn:learn",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
@@ -128,6 +128,9 @@ class OpenedPolicy:
         """Whether tokens are their asker's own even where one stands in the ledger as it is."""
         self.elsewhere: Any = None
         """What releases a request where the policy is opened elsewhere, as at a service."""
+        self.shown: Callable[[str], Collection[int]] | None = None
+        """From a request to the entries that may be shown, where accounts do not tell askers apart
+        and whoever opened the policy for many does; None where the ledger alone tells."""
         self.facts: Mapping[tuple[str, str], Fact] = {}
         """By table and field: what the policy has learned, and where the ledger has it."""
         self.promises = _promises(policy)
@@ -271,6 +274,8 @@ class OpenedPolicy:
     ) -> list[tuple[Entry, str]]:
         own = set(self.accounts(promise.unit))
         everybody = self.policy.releases.audience == EVERYBODY
+        if self.shown is not None and not everybody:
+            found = [one for one in found if one[0].number in self.shown(one[0].request or "")]
         return [
             (entry, answer)
             for entry, answer in found

@@ -8,18 +8,25 @@ these are arguments: no code travels, and no object of the caller's.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import polars as pl
+
 from dither import _checks as check
 from dither.errors import ArgumentError, DitherError, nearest
 from dither.session._factories import factory
+from dither.session._frames import frame_from, frame_to
 
 __all__ = ["QuestionRecipe", "RecipeCall", "from_plain", "to_plain"]
+
+_HASH = re.compile("[0-9a-f]{64}")
 
 MOST_CALLS = 64
 """Of one question. Forty filters and joins are the most that rows may have."""
@@ -135,10 +142,37 @@ def _signature(error: TypeError, name: str) -> str:
     return text if f"{name}()" in text else f"{name} does not take such arguments"
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerReference:
+    """An answer that the ledger has: the request, and the hash of the charge's entry."""
+
+    request: str
+    entry: str
+
+    def found(self, session: Any) -> Any:
+        """The answer, as the ledger has it.
+
+        Raises
+        ------
+        ArgumentError
+            There is none that the session's asker may see.
+        """
+        opened = session._opened
+        for promise in opened.promises:
+            for entry, answer in opened.published(promise, self.request):
+                if entry.hash == self.entry:
+                    return factory("answer")(json.loads(answer))
+        raise ArgumentError(
+            "the ledger has no such answer that you may see: name one that you were given"
+        )
+
+
 def _of(session: Any, value: Any) -> Any:
     """An argument as methods take it: rows of the same session in place of how they are made."""
     if isinstance(value, QuestionRecipe):
         return value.made(session)
+    if isinstance(value, AnswerReference):
+        return value.found(session)
     if isinstance(value, list):
         return [_of(session, one) for one in value]
     return value
@@ -193,6 +227,12 @@ def to_plain(value: Any) -> Any:
         return {"mapping": [[to_plain(k), to_plain(v)] for k, v in value.items()]}
     if isinstance(value, QuestionRecipe):
         return {"rows": value.to_list()}
+    if isinstance(value, pl.DataFrame):
+        return {"frame": frame_to(value)}
+    content = getattr(value, "_content", None)
+    if isinstance(content, Mapping) and "certificate" in content:
+        named = content["certificate"]
+        return {"answer": [named["request"], named["ledger"]["hash"]]}
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return to_plain(value.tolist())
     said = getattr(value, "said", None)
@@ -233,7 +273,7 @@ def from_plain(value: Any, depth: int = 0) -> Any:
         ) from None
 
 
-_KNOWN = (*_TAGS, "tuple", "mapping", "rows", "aggregate", "bins")
+_KNOWN = (*_TAGS, "tuple", "mapping", "rows", "aggregate", "bins", "answer", "frame")
 
 
 def _tagged(tag: str, held: Any, depth: int) -> Any:
@@ -247,6 +287,13 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
         return {_hashable(from_plain(k, depth)): from_plain(v, depth) for k, v in held}
     if tag == "rows":
         return QuestionRecipe.from_list(held, depth)
+    if tag == "answer":
+        request, entry = held
+        if not (_HASH.fullmatch(request) and _HASH.fullmatch(entry)):
+            raise ValueError
+        return AnswerReference(request, entry)
+    if tag == "frame":
+        return frame_from(held)
     if tag == "aggregate":
         return factory("aggregate")(held)
     if tag == "bins":

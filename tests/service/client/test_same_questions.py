@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import polars as pl
 import pytest
 
 import dither as dt
@@ -27,6 +28,15 @@ max_groups = 2
 region = { values = ["north", "south"] }
 codes = { values = ["a", "b"], max_items = 3 }
 """
+
+SYNTHETIC = pl.DataFrame(
+    {
+        "cost": [1.5, None, 99.0, float("inf")] * 3,
+        "region": pl.Series(["north", "south"] * 6, dtype=pl.Enum(["north", "south"])),
+        "beds": [1, 2, 2] * 4,
+        "unasked": [object()] * 12,
+    }
+)
 
 ASKED: dict[str, Callable[[Any], Any]] = {
     "sql": lambda s: s.sql(
@@ -76,6 +86,10 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "synthesis": lambda s: (
         s.table("visits").select("cost", "region").synthesis(1, method="independent")
     ),
+    "compare": lambda s: s.table("visits").compare(SYNTHETIC, 2, 1, columns=["cost", "region"]),
+    "compare named": lambda s: s.table("visits").compare(
+        SYNTHETIC, [["region", "beds"]], 1, max_rows=2
+    ),
 }
 """Every kind of question. What a policy does not offer is refused alike, on both sides."""
 
@@ -83,8 +97,6 @@ ASKED: dict[str, Callable[[Any], Any]] = {
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Any]]:
     """A service, and a client's session of it."""
-    import polars as pl
-
     folder = tmp_path_factory.mktemp("both")
     pl.DataFrame(
         {"person": [0, 1], "region": ["north", "south"], "codes": [["a"], ["a", "b"]]}
@@ -157,6 +169,29 @@ def test_a_release_has_the_same_face(both: tuple[Served, Any]) -> None:
     assert session.jobs()[0]["state"] == "done"
 
 
+def test_questions_are_compared_where_they_are_asked(both: tuple[Served, Any]) -> None:
+    """What several would reach follows from public facts: nothing is sent."""
+    hospital, session = both
+
+    def found(one: Any) -> str:
+        asked = one.table("visits").infer(1)
+        return str(asked.compare({"mean": asked.mean("cost"), "median": asked.median("cost")}))
+
+    assert found(session) == found(hospital.desk.session.asked_by("ann"))
+
+
+def test_a_synthetic_table_that_was_sent_is_measured(both: tuple[Served, Any]) -> None:
+    """Only the columns that are asked about travel, and no list of jobs is full of them."""
+    hospital, session = both
+    asked = session.table("visits").compare(SYNTHETIC, [["region", "beds"]], 1)
+    assert "unasked" not in str(asked._recipe.calls)
+    made = asked.release(token="distances")
+    assert made.frame.height == 1
+    (job,) = [one for one in session.jobs() if "compare" in str(one["ask"])]
+    assert len(str(job["ask"])) < 500
+    assert dt.verify(made.certificate, hospital.desk.session.ledger).ok
+
+
 def test_what_a_service_does_not_offer_is_refused_where_it_is_asked(
     both: tuple[Served, Any],
 ) -> None:
@@ -164,7 +199,7 @@ def test_what_a_service_does_not_offer_is_refused_where_it_is_asked(
     hospital, session = both
     rows = session.table("visits")
     with pytest.raises(UnsupportedError):
-        rows.compare()
+        rows.measure()
     with pytest.raises(AttributeError):
         rows.nothing_like_this()
     with pytest.raises(ArgumentError, match="of this session"):

@@ -18,6 +18,7 @@ from typing import Any, Self
 from dither.blocks._sets import BlockSet
 from dither.engines import Engine
 from dither.errors import ArgumentError, EngineError, QueryError, UnsupportedError
+from dither.lab._frames import released
 from dither.ledger import Entry
 from dither.ledger._accounts import Balances
 from dither.ledger._block_budget import Budget
@@ -153,6 +154,8 @@ class RemotePolicy(OpenedPolicy):
         self._calls, self._told = calls, told
         self.purpose: str | None = None
         self.wait: float | None = None
+        self.reserves: QuestionRecipe | None = None
+        """The question whose blocks are being reserved."""
         self.elsewhere = self.released
 
     def close(self) -> None:
@@ -171,12 +174,14 @@ class RemotePolicy(OpenedPolicy):
     def reserve(
         self, amount: Charge, promise: Promise, until: datetime, blocks: BlockSet | None
     ) -> Any:
-        """Keep an amount; the service's answer has the id that uses it."""
-        if blocks is not None:
-            raise UnsupportedError("a reservation of some blocks is made where the ledger is")
+        """Keep an amount; the service's answer has the id that uses it.
+
+        What blocks it is kept of follows from the question, there as here.
+        """
         found = self._calls.post(
             "/reservations",
             {
+                "ask": None if self.reserves is None else self.reserves.to_list(),
                 "epsilon": str(amount.epsilon),
                 "delta": str(amount.delta),
                 "until": until.isoformat(),
@@ -190,7 +195,7 @@ class RemotePolicy(OpenedPolicy):
     def published(self, promise: Promise, request: str) -> list[tuple[Entry, str]]:
         """Earlier answers to one request that this asker may see, oldest first."""
         found = self._calls.post("/published", {"digest": request})["answers"]
-        return [(_entry_at(one["time"]), json.dumps(one["content"])) for one in found]
+        return [(_entry_of(one), json.dumps(one["content"])) for one in found]
 
     def seen(self, promise: Promise) -> list[tuple[Entry, str]]:
         """Answers to other requests stay at the service."""
@@ -250,9 +255,10 @@ class RemotePolicy(OpenedPolicy):
         raise QueryError(f"the question was {job['state']}; nothing was spent")
 
 
-def _entry_at(time: str) -> Entry:
-    when = datetime.fromisoformat(time)
-    return Entry(0, when, "charge", (), None, None, {}, None, None, None, None, None, "")
+def _entry_of(found: Mapping[str, Any]) -> Entry:
+    when, number = datetime.fromisoformat(found["time"]), int(found["entry"])
+    nothing = (None, None, None, None, None)
+    return Entry(number, when, "charge", (), None, None, {}, *nothing, str(found["hash"]))
 
 
 def _answered(found: Mapping[str, Any], replayed: bool) -> AnsweredRequest:
@@ -298,7 +304,8 @@ class RemoteSession(Session):
             None,
             purpose,
         )
-        self._opened, self._calls = opened, calls
+        self._opened: RemotePolicy = opened
+        self._calls = calls
         self._take(told["facts"])
 
     def _take(self, facts: Sequence[Mapping[str, Any]]) -> None:
@@ -329,6 +336,15 @@ class RemoteSession(Session):
             With the methods of what a local session gives.
         """
         return RemoteTable(super().table(name), QuestionRecipe(()).then("table", (name,), {}))
+
+    def reserve(self, *args: Any, question: Any = None, **named: Any) -> Any:
+        """As of a local session: of the blocks that a question reads, where one is given."""
+        if question is not None:
+            self._opened.reserves = getattr(question, "_as_asked", None)
+        try:
+            return super().reserve(*args, question=question, **named)
+        finally:
+            self._opened.reserves = None
 
     def jobs(self, last: int = 20) -> list[dict[str, Any]]:
         """The questions that you asked, newest first, as the service says them."""
@@ -369,6 +385,16 @@ class RemoteTable:
             return RemoteTable(made, recipe)
 
         return called
+
+    def compare(self, first: Any, *args: Any, **named: Any) -> Any:
+        """As of a local session: how far a synthetic table is, or what questions would reach."""
+        if not isinstance(self._made, TableQuery):
+            return self._made.compare(first, *args, **named)  # it follows from public facts
+        frame = released(first, "synthetic")
+        made = self._made.compare(frame, *args, **named)
+        sent = (frame.select(made.domain.names), *args)
+        made._recipe = self._recipe.then("compare", sent, named)
+        return made
 
     def synthesize(self, *args: Any, **named: Any) -> Any:
         """As of a local session: a synthesis that is released at once."""

@@ -141,12 +141,15 @@ def published(asked: Asked) -> dict[str, Any]:
 
 def reserve(asked: Asked) -> dict[str, Any]:
     """Keep budget until an hour."""
-    session = asked.desk.session_of(asked.who, asked.body.get("purpose"))
+    session, question = asked.desk.session_of(asked.who, asked.body.get("purpose")), None
+    if "sql" in asked.body or "ask" in asked.body:
+        question, session = asked.desk.question(asked.who, asked.body)
     found = session.reserve(
         asked.body["epsilon"],
         until=asked.body["until"],
         delta=asked.body.get("delta", 0),
         unit=asked.body.get("unit"),
+        question=question,
     )
     return {"id": found.id, "text": str(found)}
 
@@ -223,12 +226,12 @@ ENDPOINTS = [
         ASKERS,
         reserve,
         "Keep budget for whoever has the answer's id.",
-        {
+        WORDS
+        | {
             "epsilon": Field("number", "what is kept", True),
             "delta": Field("number", "what is kept of delta"),
             "until": Field("text", "a date and hour, in UTC", True, 40),
             "unit": Field("text", "of whose accounts", most=200),
-            "purpose": WORDS["purpose"],
         },
         status=201,
     ),

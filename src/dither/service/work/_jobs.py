@@ -110,7 +110,7 @@ class ReleaseJob:
             "person": self.person,
             "purpose": self.purpose,
             "question": self.draft.title,
-            "ask": self.draft.ask,
+            "ask": _without_tables(self.draft.ask),
             "requested": dict(self.draft.requested),
             "digest": self.draft.digest,
             "tables": list(self.draft.tables),
@@ -430,6 +430,17 @@ LOST = {
     "message": "the process that ran the question ended without an answer, several times; what was "
     "charged stays charged",
 }
+
+
+def _without_tables(asked: Any) -> Any:
+    """How it was asked, without the public tables that were sent with it: they may be large."""
+    if isinstance(asked, list):
+        return [_without_tables(one) for one in asked]
+    if isinstance(asked, dict):
+        if asked.keys() == {"frame"}:
+            return {"frame": f"{len(str(asked['frame'])):,} characters"}
+        return {name: _without_tables(one) for name, one in asked.items()}
+    return asked
 
 
 def _job(row: Any) -> ReleaseJob:
