@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dither._depth import deep
 from dither.errors import ArgumentError, LedgerError
 from dither.ledger import Entry
 from dither.policy._canonical import AROUND
@@ -27,13 +27,14 @@ from dither.service._tables import SERVICE
 from dither.service.access._oidc import Provider
 from dither.service.access._people import Identity, People
 from dither.service.access._roles import Role
+from dither.service.work._drafts import DRAFTS, answers_named, asked_of, question_made
 from dither.service.work._jobs import Draft, Jobs, ReleaseJob
 from dither.service.work._pool import Order
-from dither.session._recipe import QuestionRecipe
-from dither.session._request import Request, request_of
 from dither.session._session import Session, open_for_all
 
 __all__ = ["Desk"]
+
+UNSEEN = "the ledger has no such answer that you may see: name one that you were given"
 
 
 class Desk:
@@ -210,26 +211,29 @@ class Desk:
             It cannot be asked.
         """
         session = self.session_of(who, body.get("purpose"))
-        with deep():
-            return QuestionRecipe.from_list(asked_of(body)).made(session), session
+        return question_made(session, body), session
 
-    def request(self, who: Identity, body: Mapping[str, Any]) -> Request:
-        """What a release of it would ask for.
+    def worked_out(self, what: str, who: Identity, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A draft's explanation, preview, price or what a job keeps of it, found here.
 
         Raises
         ------
         DitherError
             It cannot be asked, or has no price.
         """
-        question, session = self.question(who, body)
-        with deep():
-            return request_of(
-                question,
-                session._opened,
-                body.get("epsilon"),
-                body.get("delta"),
-                body.get("confidence") or 0.95,
-            )
+        return DRAFTS[what](self.session_of(who, body.get("purpose")), body)
+
+    def check_answers(self, who: Identity, body: Mapping[str, Any]) -> None:
+        """Refuse what rests on an answer that somebody may not see.
+
+        Raises
+        ------
+        ArgumentError
+            It is another's, or there is none.
+        """
+        for request, entry in answers_named(asked_of(body)):
+            if entry not in {one.hash for one, _ in self._published(who, request)}:
+                raise ArgumentError(UNSEEN)
 
     def ask(self, who: Identity, body: Mapping[str, Any]) -> ReleaseJob:
         """Take a request for a release, as a job.
@@ -239,13 +243,22 @@ class Desk:
         DitherError
             It cannot be asked, a table is paused, or the token was used for something else.
         """
-        request = self.request(who, body)
-        if body.get("digest") not in (None, request.data.digest):
+        return self.take(who, body, self.worked_out("draft", who, body))
+
+    def take(self, who: Identity, body: Mapping[str, Any], found: Mapping[str, Any]) -> ReleaseJob:
+        """Take a request, as a job, once it is worked out what it asks for.
+
+        Raises
+        ------
+        DitherError
+            As `ask`.
+        """
+        if body.get("digest") not in (None, found["digest"]):
             raise ArgumentError(
                 "the service understands this question otherwise than the program that asks: see "
                 "that both have one version of dither, and connect again"
             )
-        self.check_pauses(request.tables)
+        self.check_pauses(found["tables"])
         reuse, token = body.get("reuse"), body.get("token")
         if reuse is None:
             reuse = token is None and self.session.policy.releases.reuse
@@ -253,18 +266,18 @@ class Desk:
             raise ArgumentError(
                 "give a token or reuse, not both: a token names an answer of its own"
             )
-        earlier = self._published(who, request.data.digest) if reuse else []
+        earlier = self._published(who, found["digest"]) if reuse else []
         draft = Draft(
             ask=asked_of(body),
-            title=_title(request),
+            title=found["title"],
             requested={
                 "epsilon": body.get("epsilon"),
                 "delta": body.get("delta"),
                 "confidence": body.get("confidence") or 0.95,
             },
-            digest=request.data.digest,
-            tables=tuple(request.tables),
-            price=price_data(request),
+            digest=found["digest"],
+            tables=tuple(found["tables"]),
+            price=found["price"],
         )
         return self.jobs.add(
             who.name,
@@ -272,19 +285,19 @@ class Desk:
             draft,
             purpose=body.get("purpose"),
             reservation=body.get("reservation"),
-            waits=self._waits(who, request),
+            waits=self.waits(who, found["price"]),
             # Looked for here: the ledger alone does not tell who of those with one account asked.
             answered=earlier[-1][0].number if earlier else None,
         )
 
-    def _waits(self, who: Identity, request: Request) -> bool:
+    def waits(self, who: Identity, price: Mapping[str, Any]) -> bool:
+        """Whether a question of this price waits for an owner."""
         limit = self.settings.approve_above
         if limit is None or who.role is Role.OWNER:
             return False
-        epsilon = request.price.epsilon
-        return epsilon is None or epsilon > limit
+        return price["epsilon"] is None or Fraction(price["epsilon"]) > limit
 
-    def check_pauses(self, tables: Mapping[str, str]) -> None:
+    def check_pauses(self, tables: Collection[str]) -> None:
         """Refuse what reads a table that is paused.
 
         Raises
@@ -300,9 +313,13 @@ class Desk:
         """A job as a process runs it."""
         role = self.role_of(job.person)
         timeout = self.settings.timeouts.get(role, min(self.settings.timeouts.values()))
-        with self._lock:
-            text, digest = self.text, self.session.policy.digest
+        text, digest = self.served()
         return Order(job, text, digest, timeout, role is Role.OWNER)
+
+    def served(self) -> tuple[PolicyText, str]:
+        """The policy that is served, as text, and its digest."""
+        with self._lock:
+            return self.text, self.session.policy.digest
 
     def role_of(self, person: str) -> Role:
         """What somebody is; an analyst where nobody knows them any more."""
@@ -361,36 +378,3 @@ class Desk:
         except LedgerError:
             return False
         return True
-
-
-def asked_of(body: Mapping[str, Any]) -> list[Any]:
-    """How it is asked; SQL by itself is one call.
-
-    Raises
-    ------
-    ArgumentError
-        Neither or both are given.
-    """
-    sql, ask = body.get("sql"), body.get("ask")
-    if (sql is None) == (ask is None):
-        raise ArgumentError("give sql, a question in SQL, or ask, the calls that make one")
-    return [["sql", [sql], {}]] if ask is None else list(ask)
-
-
-def price_data(request: Request) -> dict[str, Any]:
-    """What a release would be charged, as plain data."""
-    charge, calendar = request.price, request.opened.calendar(request.promise.unit)
-    amounts = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
-    found: dict[str, Any] = {
-        name: None if held is None else str(held) for name, held in amounts.items()
-    }
-    found["protects"] = request.promise.describe()
-    found["accounts"] = list(request.opened.accounts(request.promise.unit))
-    if calendar is not None and request.blocks is not None:
-        found["blocks"] = calendar.reading(request.blocks)
-    return found
-
-
-def _title(request: Request) -> str:
-    noted = request.note()
-    return str(noted.get("query", "a question"))[:10_000]

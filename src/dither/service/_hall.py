@@ -13,7 +13,8 @@ from dither.errors import ArgumentError
 from dither.service._desk import Desk
 from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
-from dither.service.work._pool import Pool, sweep
+from dither.service.work._pool import IDLE, Pool, sweep
+from dither.service.work._thinking import Thinkers
 from dither.session._factories import factory
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Hall:
         limits = [one.memory for one in settings if one.memory is not None]
         number = workers or max((one.workers for one in settings), default=1)
         self.pool = Pool(number, min(limits) if len(limits) == len(settings) and limits else None)
+        self.thinkers = Thinkers()
         self.ready = False
         self._new = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -101,6 +103,7 @@ class Hall:
     async def stop(self, patience: float = 30.0) -> None:
         """Let what runs end, for so many seconds, and close everything."""
         self.leave()
+        await self.thinkers.close()
         await self.pool.close(patience)
         if self._runs:
             await asyncio.wait(self._runs, timeout=WRITTEN)
@@ -181,6 +184,7 @@ class Hall:
         while True:
             await asyncio.sleep(BEAT)
             await self.pool.tidy()
+            await self.thinkers.tidy(IDLE)
             for desk in self.desks.values():
                 try:
                     async with self._turn:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from anyio import to_thread
 from starlette.responses import Response
 
-from dither._depth import deep
 from dither.errors import ArgumentError
 from dither.plan.schema import Kind
-from dither.service._desk import price_data
+from dither.policy._policy import PolicyText
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
-from dither.service._shared import balance_data, fact_data, reply, schema_data
+from dither.service._shared import balance_data, fact_data, schema_data
+from dither.service.access._roles import Role
 from dither.service.routes.jobs import as_table
+from dither.service.work._drafts import SHORT, is_short
 
 __all__ = ["ENDPOINTS", "QUESTION"]
 
@@ -48,43 +50,39 @@ def policy(asked: Asked) -> dict[str, Any]:
     }
 
 
-def explain(asked: Asked) -> dict[str, Any]:
+async def worked_out(what: str, asked: Asked) -> dict[str, Any]:
+    """A draft's explanation, preview, price, or what a job keeps of it.
+
+    Short questions in SQL are worked out here, all others where they hold up nobody.
+    """
+    desk, who, body = asked.desk, asked.who, asked.body
+    if is_short(body):
+        return await to_thread.run_sync(desk.worked_out, what, who, body)
+
+    def checked() -> tuple[PolicyText, str]:
+        desk.session_of(who, body.get("purpose"))
+        desk.check_answers(who, body)
+        return desk.served()
+
+    text, digest = await to_thread.run_sync(checked)
+    owner = who.role is Role.OWNER
+    return await asked.hall.thinkers.think(what, text, digest, (desk.name, who.name), owner, body)
+
+
+async def explain(asked: Asked) -> dict[str, Any]:
     """Who is protected, what is measured, and what it costs."""
-    question, _ = asked.desk.question(asked.who, asked.body)
-    named = {n: asked.body[n] for n in ("epsilon", "delta") if n in asked.body}
-    with deep():
-        found = question.explain(**named) if hasattr(question, "_asked_at") else question.explain()
-    return {"text": str(found), "tree": found.to_dict()}
+    return await worked_out("explain", asked)
 
 
-def preview(asked: Asked) -> dict[str, Any]:
+async def preview(asked: Asked) -> dict[str, Any]:
     """How far off answers will be."""
-    question, _ = asked.desk.question(asked.who, asked.body)
-    named: dict[str, Any] = {}
-    if "sizes" in asked.body:
-        named["sizes"] = asked.body["sizes"]
-    if "confidence" in asked.body:
-        named["confidence"] = asked.body["confidence"]
-    with deep():
-        if hasattr(question, "_asked_at"):
-            if "epsilon" not in asked.body:
-                raise ArgumentError("epsilon is missing")
-            found = question.preview(asked.body["epsilon"], asked.body.get("delta"), **named)
-        else:
-            found = question.preview(**named)
-    return {"text": str(found), "rows": reply(found)}
+    return await worked_out("preview", asked)
 
 
-def price(asked: Asked) -> dict[str, Any]:
+async def price(asked: Asked) -> dict[str, Any]:
     """What a release would be charged, and how many more like it can be paid."""
-    request = asked.desk.request(asked.who, asked.body)
-    affordable = request.affordable()
-    return {
-        "price": price_data(request),
-        "digest": request.data.digest,
-        "affordable": str(affordable),
-        "waits": asked.desk._waits(asked.who, request),
-    }
+    found = await worked_out("price", asked)
+    return found | {"waits": asked.desk.waits(asked.who, found["price"])}
 
 
 def balance(asked: Asked) -> dict[str, Any]:
@@ -124,25 +122,30 @@ def dummy(asked: Asked) -> Response:
     return response
 
 
-def release(asked: Asked) -> dict[str, Any]:
+async def release(asked: Asked) -> dict[str, Any]:
     """Ask for a release: charged first, then run; its job says how it goes."""
-    job = asked.desk.ask(asked.who, asked.body)
+    found = await worked_out("draft", asked)
+    job = await to_thread.run_sync(asked.desk.take, asked.who, asked.body, found)
     asked.hall.announce()
     return job.to_dict()
 
 
-def published(asked: Asked) -> dict[str, Any]:
+async def published(asked: Asked) -> dict[str, Any]:
     """Earlier answers to the same request, free of charge."""
     digest = asked.body.get("digest")
     if digest is None:
-        digest = asked.desk.request(asked.who, asked.body).data.digest
-    return {"answers": asked.desk.published(asked.who, digest)}
+        digest = (await worked_out("draft", asked))["digest"]
+    return {"answers": await to_thread.run_sync(asked.desk.published, asked.who, digest)}
 
 
 def reserve(asked: Asked) -> dict[str, Any]:
     """Keep budget until an hour."""
     session, question = asked.desk.session_of(asked.who, asked.body.get("purpose")), None
     if "sql" in asked.body or "ask" in asked.body:
+        if not is_short(asked.body):
+            raise ArgumentError(
+                f"a reservation is made for a question in SQL of at most {SHORT:,} characters"
+            )
         question, session = asked.desk.question(asked.who, asked.body)
     found = session.reserve(
         asked.body["epsilon"],

@@ -24,7 +24,7 @@ from typing import Any
 from dither.policy._policy import PolicyText
 from dither.service.work._jobs import Jobs, ReleaseJob, State
 
-__all__ = ["Order", "Pool", "sweep"]
+__all__ = ["Order", "Pool", "WorkProcess", "start_process", "sweep"]
 
 PREFIX = "dither-work-"
 """Of the folders of processes, where temporary files are."""
@@ -87,9 +87,9 @@ class Order:
         return json.dumps(body).encode() + b"\n"
 
 
-@dataclass
-class _Process:
-    """One of them."""
+@dataclass(eq=False)
+class WorkProcess:
+    """A process that works out what it is told, line by line."""
 
     process: asyncio.subprocess.Process
     folder: str
@@ -118,8 +118,8 @@ class Pool:
     def __init__(self, workers: int, memory: int | None = None) -> None:
         self._memory = memory
         self._room = asyncio.Semaphore(workers)
-        self._free: list[_Process] = []
-        self._running: dict[str, _Process] = {}
+        self._free: list[WorkProcess] = []
+        self._running: dict[str, WorkProcess] = {}
         self._cut: set[str] = set()
         self._closed = False
 
@@ -156,7 +156,7 @@ class Pool:
             said(job_id, "state", state.value)
             return state
 
-    async def _told(self, jobs: Jobs, order: Order, process: _Process, said: Said) -> State:
+    async def _told(self, jobs: Jobs, order: Order, process: WorkProcess, said: Said) -> State:
         job_id, ended = order.job.id, time.monotonic() + order.timeout
         assert process.process.stdin is not None
         assert process.process.stdout is not None
@@ -208,33 +208,13 @@ class Pool:
         await process.end()
         return True
 
-    async def _process(self) -> _Process:
+    async def _process(self) -> WorkProcess:
         while self._free:
             found = self._free.pop()
             if found.process.returncode is None:
                 return found
             await found.end()
-        folder = tempfile.mkdtemp(prefix=PREFIX)  # for this user alone
-        held = os.open(folder, os.O_RDONLY)
-        # For as long as the process lives, whoever started it.
-        fcntl.flock(held, fcntl.LOCK_EX)
-        limit = [] if self._memory is None else [str(self._memory)]
-        try:
-            started = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "dither.service.work._run",
-                *limit,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                env={**os.environ, "TMPDIR": folder},
-                start_new_session=True,
-                pass_fds=(held,),
-            )
-        finally:
-            os.close(held)
-        return _Process(started, folder)
+        return await start_process(self._memory)
 
     async def tidy(self, idle: float = IDLE) -> None:
         """End processes that have had nothing to run for so many seconds."""
@@ -256,6 +236,43 @@ class Pool:
         for one in [*self._running.values(), *self._free]:
             await one.end()
         self._free.clear()
+
+
+async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int = 0) -> WorkProcess:
+    """Start a process that waits for lines (`dither.service.work._run`).
+
+    Parameters
+    ----------
+    memory : int or None
+        Bytes of address space that it may take.
+    limit : int
+        Bytes of a line that it says.
+    seconds : int
+        Of a processor's time that each draft may take; 0 of a process that runs what is paid for.
+        Others go before one that works out drafts.
+    """
+    folder = tempfile.mkdtemp(prefix=PREFIX)  # for this user alone
+    held = os.open(folder, os.O_RDONLY)
+    # For as long as the process lives, whoever started it.
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        started = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "dither.service.work._run",
+            str(memory or 0),
+            str(seconds),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": folder},
+            start_new_session=True,
+            pass_fds=(held,),
+            limit=limit,
+        )
+    finally:
+        os.close(held)
+    return WorkProcess(started, folder)
 
 
 def sweep(older: float = 60.0) -> None:

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 from dither._depth import deep
 from dither.errors import DitherError, EngineError, PolicyError, TokenError
 from dither.policy._policy import PolicyText
+from dither.service.work._drafts import DRAFTS
 from dither.session._opened import UNSTORED
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
@@ -87,15 +88,20 @@ class Runner:
     ----------
     tell : callable
         Is told what becomes of a job: a word, and what goes with it.
+    seconds : int
+        Of a processor's time for each draft, after which the process ends.
     """
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, tell: Tell, seconds: int = 0) -> None:
+        self._tell, self._seconds = tell, seconds
         self._opened: dict[Path, tuple[PolicyText, Session]] = {}
         self._last = -1.0
 
     def run(self, job: dict[str, Any]) -> None:
         """Run a job, and tell how it ended; whatever is raised is told by its kind alone."""
+        if "think" in job:
+            self._think(job)
+            return
         charged: list[int] = []
 
         def tell(what: str, value: Any) -> None:
@@ -115,6 +121,23 @@ class Runner:
             self._tell("failed", _FAILED if charged else _BROKEN)
         else:
             self._tell("done", {"entry": entry, "replayed": before})
+
+    def _think(self, job: dict[str, Any]) -> None:
+        """Work a draft out, and tell it whole."""
+        body = job["body"]
+        try:
+            text = PolicyText(Path(job["policy"]), job["policy_text"])
+            whole = self._session(text, job["policy_digest"])
+            session = whole.asked_by(job["person"], body.get("purpose"), owner=job["owner"])
+            _limit_time(self._seconds)
+            found = DRAFTS[job["think"]](session, body)
+            self._tell("thought", found)
+        except DitherError as error:
+            self._tell("failed", {"kind": type(error).__name__, "message": str(error)})
+        except MemoryError:
+            self._tell("failed", {"kind": MemoryError.__name__, "message": ""})
+        except Exception:
+            self._tell("failed", _BROKEN)
 
     def _run(self, job: dict[str, Any], tell: Tell) -> tuple[int, bool]:
         text = PolicyText(Path(job["policy"]), job["policy_text"])
@@ -174,14 +197,17 @@ def main(lines: TextIO | None = None) -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    if len(sys.argv) > 1:
-        _limit_memory(int(sys.argv[1]))
+    memory, seconds = map(int, sys.argv[1:3]) if len(sys.argv) > 2 else (0, 0)
+    if memory:
+        _limit_memory(memory)
+    if seconds:
+        os.nice(5)
 
     def tell(what: str, value: Any) -> None:
         out.write(json.dumps([what, value]) + "\n")
         out.flush()
 
-    runner = Runner(tell)
+    runner = Runner(tell, seconds)
     try:
         for line in lines or sys.stdin:
             runner._last = -1.0
@@ -192,6 +218,16 @@ def main(lines: TextIO | None = None) -> None:
         runner.close()
         if lines is None:
             shutil.rmtree(os.environ.get("TMPDIR", ""), ignore_errors=True)
+
+
+def _limit_time(seconds: int) -> None:
+    """End this process once it has used so much more of a processor's time."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (until, most))
 
 
 def _limit_memory(most: int) -> None:

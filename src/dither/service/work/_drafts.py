@@ -1,0 +1,166 @@
+"""What is worked out of a draft before anything is spent: from public facts, and what is left.
+
+It runs in the service for short questions in SQL, and in a process of its own for all others, of
+which some would take minutes or fill the memory (`dither.service.work._thinking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dither._depth import deep
+from dither.errors import ArgumentError
+from dither.service._shared import reply
+from dither.session._recipe import QuestionRecipe
+from dither.session._request import Request, request_of
+from dither.session._session import Session
+
+__all__ = ["DRAFTS", "answers_named", "asked_of", "is_short", "price_data", "request_made"]
+
+SHORT = 5_000
+"""Characters of a question in SQL that takes some hundredths of a second at most."""
+
+OF_SQL = frozenset({"sql", "within", "having", "order_by", "limit", "topping_up"})
+
+
+def asked_of(body: Mapping[str, Any]) -> list[Any]:
+    """How it is asked; SQL by itself is one call.
+
+    Raises
+    ------
+    ArgumentError
+        Neither or both are given.
+    """
+    sql, ask = body.get("sql"), body.get("ask")
+    if (sql is None) == (ask is None):
+        raise ArgumentError("give sql, a question in SQL, or ask, the calls that make one")
+    return [["sql", [sql], {}]] if ask is None else list(ask)
+
+
+def is_short(body: Mapping[str, Any]) -> bool:
+    """Whether it is a short question in SQL, whatever it asks for."""
+    calls = asked_of(body)
+    names = {one[0] if isinstance(one, list) and one else None for one in calls}
+    first = {str(name) for name in names} <= OF_SQL
+    return first and len(str(calls)) <= SHORT
+
+
+def answers_named(asked: Any) -> Iterator[tuple[str, str]]:
+    """The earlier answers that a draft names: request, and hash of the entry."""
+    left = [asked]
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left += one
+        elif isinstance(one, dict):
+            if one.keys() == {"answer"}:
+                match one["answer"]:
+                    case [str(request), str(entry)]:
+                        yield request, entry
+            left += one.values()
+
+
+def question_made(session: Session, body: Mapping[str, Any]) -> Any:
+    """The question that a body asks.
+
+    Raises
+    ------
+    DitherError
+        It cannot be asked.
+    """
+    with deep():
+        return QuestionRecipe.from_list(asked_of(body)).made(session)
+
+
+def request_made(session: Session, body: Mapping[str, Any]) -> Request:
+    """What a release of it would ask for.
+
+    Raises
+    ------
+    DitherError
+        It cannot be asked, or has no price.
+    """
+    question = question_made(session, body)
+    with deep():
+        return request_of(
+            question,
+            session._opened,
+            body.get("epsilon"),
+            body.get("delta"),
+            body.get("confidence") or 0.95,
+        )
+
+
+def explain(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Who is protected, what is measured, and what it costs."""
+    question = question_made(session, body)
+    named = {n: body[n] for n in ("epsilon", "delta") if n in body}
+    with deep():
+        found = question.explain(**named) if hasattr(question, "_asked_at") else question.explain()
+    return {"text": str(found), "tree": found.to_dict()}
+
+
+def preview(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+    """How far off answers will be."""
+    question = question_made(session, body)
+    named: dict[str, Any] = {}
+    if "sizes" in body:
+        named["sizes"] = body["sizes"]
+    if "confidence" in body:
+        named["confidence"] = body["confidence"]
+    with deep():
+        if hasattr(question, "_asked_at"):
+            if "epsilon" not in body:
+                raise ArgumentError("epsilon is missing")
+            found = question.preview(body["epsilon"], body.get("delta"), **named)
+        else:
+            found = question.preview(**named)
+    return {"text": str(found), "rows": reply(found)}
+
+
+def price(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a release would be charged, and how many more like it can be paid."""
+    request = request_made(session, body)
+    with deep():
+        affordable = request.affordable()
+        return {
+            "price": price_data(request),
+            "digest": request.data.digest,
+            "affordable": str(affordable),
+        }
+
+
+def draft(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a job keeps of what is asked."""
+    request = request_made(session, body)
+    with deep():
+        return {
+            "title": str(request.note().get("query", "a question"))[:10_000],
+            "digest": request.data.digest,
+            "tables": list(request.tables),
+            "price": price_data(request),
+        }
+
+
+def price_data(request: Request) -> dict[str, Any]:
+    """What a release would be charged, as plain data."""
+    charge, calendar = request.price, request.opened.calendar(request.promise.unit)
+    amounts = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+    found: dict[str, Any] = {
+        name: None if held is None else str(held) for name, held in amounts.items()
+    }
+    found["protects"] = request.promise.describe()
+    found["accounts"] = list(request.opened.accounts(request.promise.unit))
+    if calendar is not None and request.blocks is not None:
+        found["blocks"] = calendar.reading(request.blocks)
+    return found
+
+
+DRAFTS: Mapping[str, Callable[[Session, Mapping[str, Any]], dict[str, Any]]] = {
+    "explain": explain,
+    "preview": preview,
+    "price": price,
+    "draft": draft,
+}
+"""By name: what can be worked out."""

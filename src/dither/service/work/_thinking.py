@@ -1,0 +1,205 @@
+"""Drafts that may take long are worked out in processes of their own, which are ended in time.
+
+A number that an analyst writes decides how many columns, levels, bins or values a question has, and
+so how long its price takes to find. Nothing of it reads data, and nothing is charged; but a server
+that found it itself would stand still for everybody. So each person has one such draft at a time,
+for so many seconds and so much memory, and short questions in SQL wait for none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dither import errors
+from dither.errors import ArgumentError, DitherError, QueryError
+from dither.service.work._pool import WorkProcess, start_process
+
+if TYPE_CHECKING:
+    from dither.policy._policy import PolicyText
+
+__all__ = ["Thinkers"]
+
+SECONDS = 15
+"""Of a processor's time, for one draft. What others use of the machine does not count."""
+
+PATIENCE = 4
+"""So many times as long by the clock, then a draft is ended in any case."""
+
+MEMORY = 4 * 2**30
+"""Bytes of address space of a process: libraries alone reserve more than one in four of it."""
+
+PROCESSES = 2
+
+MOST_WAITING = 4
+"""Drafts of one person that wait for the one before."""
+
+LONGEST_LINE = 2**26
+"""Bytes of what is worked out."""
+
+TOO_MUCH = (
+    "to work this question out takes more time or memory than a service gives to a draft: ask for "
+    "less at once, such as fewer columns, levels, bins or values. Nothing was charged"
+)
+
+
+class Thinkers:
+    """The processes that work out drafts.
+
+    Parameters
+    ----------
+    processes : int
+    seconds : int
+        Of a processor's time, for one draft.
+    memory : int
+        Bytes of address space for each process.
+    """
+
+    def __init__(
+        self, processes: int = PROCESSES, seconds: int = SECONDS, memory: int = MEMORY
+    ) -> None:
+        self.seconds, self._memory = seconds, memory
+        self._room = asyncio.Semaphore(processes)
+        self._free: list[WorkProcess] = []
+        self._all: set[WorkProcess] = set()
+        self._turns: dict[tuple[str, str], _Turn] = {}
+        self._closed = False
+
+    async def think(
+        self,
+        what: str,
+        text: PolicyText,
+        digest: str,
+        person: tuple[str, str],
+        owner: bool,
+        body: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Work a draft out.
+
+        Parameters
+        ----------
+        what : str
+            One of `dither.service.work._drafts.DRAFTS`.
+        text, digest
+            The policy that is served.
+        person : (str, str)
+            The policy's name, and who asks.
+        owner : bool
+        body : mapping
+
+        Raises
+        ------
+        QueryError
+            It takes too much.
+        ArgumentError
+            The person has too many drafts that wait.
+        DitherError
+            As the draft itself.
+        """
+        job = {
+            "think": what,
+            "policy": str(text.path),
+            "policy_text": text.text,
+            "policy_digest": digest,
+            "person": person[1],
+            "owner": owner,
+            "body": dict(body),
+        }
+        line = json.dumps(job).encode() + b"\n"
+        turn = self._turns.setdefault(person, _Turn())
+        if turn.waiting > MOST_WAITING:
+            raise ArgumentError(
+                f"{turn.waiting} of your drafts are being worked out: wait for them"
+            )
+        turn.waiting += 1
+        try:
+            async with turn.lock, self._room:
+                return await self._thought(line)
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                self._turns.pop(person, None)
+
+    async def _thought(self, line: bytes) -> dict[str, Any]:
+        if self._closed:
+            raise QueryError("the service ends; nothing was charged")
+        process = await self._process()
+        whole = False
+        try:
+            async with asyncio.timeout(PATIENCE * self.seconds):
+                assert process.process.stdin is not None
+                assert process.process.stdout is not None
+                process.process.stdin.write(line)
+                await process.process.stdin.drain()
+                while True:
+                    said = await process.process.stdout.readline()
+                    if not said:
+                        raise QueryError(TOO_MUCH)
+                    what, value = json.loads(said)
+                    if what == "thought":
+                        whole = True
+                        found: dict[str, Any] = value
+                        return found
+                    if what == "failed":
+                        whole = value["kind"] != MemoryError.__name__
+                        raise _refused(value)
+        except (TimeoutError, BrokenPipeError, ConnectionResetError, ValueError) as error:
+            if isinstance(error, DitherError):
+                raise
+            raise QueryError(TOO_MUCH) from None
+        finally:
+            if whole and not self._closed:
+                process.used = time.monotonic()
+                self._free.append(process)
+            else:
+                await self._ended(process)
+
+    async def _process(self) -> WorkProcess:
+        while self._free:
+            found = self._free.pop()
+            if found.process.returncode is None:
+                return found
+            await self._ended(found)
+        made = await start_process(self._memory, limit=LONGEST_LINE, seconds=self.seconds)
+        self._all.add(made)
+        return made
+
+    async def _ended(self, process: WorkProcess) -> None:
+        self._all.discard(process)
+        await asyncio.shield(process.end())
+
+    async def tidy(self, idle: float) -> None:
+        """End processes that have had nothing to do for so many seconds."""
+        now = time.monotonic()
+        old = [one for one in self._free if now - one.used >= idle]
+        self._free = [one for one in self._free if one not in old]
+        for one in old:
+            await self._ended(one)
+
+    async def close(self) -> None:
+        """End all of them."""
+        self._closed = True
+        for one in list(self._all):
+            await self._ended(one)
+        self._free.clear()
+
+
+class _Turn:
+    """The drafts of one person."""
+
+    def __init__(self) -> None:
+        self.lock, self.waiting = asyncio.Lock(), 0
+
+
+def _refused(said: Mapping[str, str]) -> DitherError:
+    """The error of a draft, as it was raised in its process."""
+    if said["kind"] == MemoryError.__name__:
+        return QueryError(TOO_MUCH)
+    known = getattr(errors, said["kind"], None)
+    if isinstance(known, type) and issubclass(known, DitherError):
+        found: DitherError = known(said["message"])
+        return found
+    return ArgumentError(said["message"])
