@@ -14,8 +14,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from dither.engines import FAILED
 from dither.policy._policy import PolicyText
-from dither.service.work import _pool
+from dither.service.work import _pool, _run
+from dither.service.work._jobs import LOST
 from dither.service.work._pool import PREFIX, sweep
 from service.hospital import COUNT, Served, served, written
 
@@ -50,6 +52,8 @@ codes = { bounds = [0, 100], type = "integer", max_items = 1000 }
     with served(written(tmp_path, ledger=ledger, service=service, more=more)) as found:
         yield found
 
+
+SECRET_CODE = 73
 
 LONG = """
 SELECT COUNT(*) AS n, SUM(c) AS s
@@ -177,3 +181,54 @@ def test_scheduled_questions_are_those_of_the_policy_that_is_served(
     found = CliRunner().invoke(main, [*asked, "--served"], input=text)
     assert "not valid TOML" not in found.output
     assert "schedule.daily" in found.output
+
+
+FILLS = """
+SELECT QUANTILE_CONT(c, 0.5) AS q
+FROM codes, UNNEST(codes.codes) AS u(c)
+"""
+
+
+@pytest.mark.slow
+def test_a_question_that_needs_more_memory_than_it_may_is_ended(
+    tmp_path: Path, temporary: Path, ledger: str
+) -> None:
+    """After the charge, which stays; only the class of the failure is told, and others run."""
+    more = """
+[tables.codes]
+source = "codes.parquet"
+unit = "person"
+max_rows = 3
+max_groups = 1
+[tables.codes.columns]
+codes = { bounds = [0, 100], type = "integer", max_items = 1000 }
+"""
+    one = [SECRET_CODE] * 1000
+    pl.DataFrame({"person": range(20_000), "codes": [one] * 20_000}).write_parquet(
+        tmp_path / "codes.parquet"
+    )
+    file = written(tmp_path, ledger=ledger, more=more, service="workers = 1")
+    with served(file) as found:
+        # What a process reserves before it is asked anything differs from machine to machine.
+        assert found.released("ann", epsilon="0.25")["state"] == "done"
+        pool = found.http.app.app.state.hall.pool  # type: ignore[attr-defined]
+        told = Path(f"/proc/{pool._free[0].process.pid}/status").read_text()
+        reserved = 1024 * int(told.partition("VmPeak:")[2].split()[0])
+        assert found.released("ann", sql=FILLS, epsilon=1, token="free")["state"] == "done"
+    text = file.read_text()
+    file.write_text(text.replace("workers = 1", f"workers = 1\nmemory = {reserved + 2**26}"))
+    with served(file) as found:
+        before = found.desk.session.balance()[0].spent.epsilon
+        job = found.released("ann", sql=FILLS, epsilon=1, token="fills")
+        assert job["state"] in ("failed", "given up"), job
+        assert job["failure"]["kind"] == "EngineError"
+        known = (_run._FAILED["message"], FAILED, LOST["message"])
+        assert job["failure"]["message"] in known, job["failure"]
+        assert job["entry"] is not None
+        assert str(SECRET_CODE) not in str(job["failure"])
+        after = found.desk.session.balance()[0].spent.epsilon
+        assert after - before == 1
+        again = found.post("ann", "/releases", {"sql": FILLS, "epsilon": 1, "token": "fills"})
+        assert again.json()["id"] == job["id"]
+        assert found.released("ann", epsilon="0.125")["state"] == "done"
+        assert found.desk.session.ledger.verify().ok

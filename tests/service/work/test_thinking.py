@@ -119,6 +119,7 @@ def test_what_is_short_is_sql(house: Served) -> None:
     assert is_short({"sql": COUNT})
     assert is_short({"ask": [["sql", [COUNT], {}], ["limit", [3], {}]]})
     assert not is_short({"sql": COUNT + " " * 5000})
+    assert not is_short({"sql": COUNT, "sizes": list(range(1, 50))})
     for calls in ([["table", ["visits"], {}]], [["sql", [COUNT], {}], ["learn", [], {}]], [7], []):
         assert not is_short({"ask": calls}) or not calls
     named = [["a", [{"answer": ["r", "e"]}], {"x": {"rows": [[{"answer": ["s", "f"]}]]}}]]

@@ -18,8 +18,11 @@ from dither.session._session import Session
 
 __all__ = ["DRAFTS", "answers_named", "asked_of", "is_short", "price_data", "request_made"]
 
-SHORT = 5_000
-"""Characters of a question in SQL that takes some hundredths of a second at most."""
+SHORT = 1_500
+"""Characters of a question in SQL that takes a tenth of a second or two at most."""
+
+FEW_SIZES = 10
+"""Sizes for which such a question is previewed."""
 
 OF_SQL = frozenset({"sql", "within", "having", "order_by", "limit", "topping_up"})
 
@@ -42,8 +45,8 @@ def is_short(body: Mapping[str, Any]) -> bool:
     """Whether it is a short question in SQL, whatever it asks for."""
     calls = asked_of(body)
     names = {one[0] if isinstance(one, list) and one else None for one in calls}
-    first = {str(name) for name in names} <= OF_SQL
-    return first and len(str(calls)) <= SHORT
+    of_sql = {str(name) for name in names} <= OF_SQL
+    return of_sql and len(str(calls)) <= SHORT and len(body.get("sizes", ())) <= FEW_SIZES
 
 
 def answers_named(asked: Any) -> Iterator[tuple[str, str]]:
