@@ -138,10 +138,12 @@ async def previews(keys: list[str], number: int) -> list[float]:
     return times
 
 
-async def many(keys: list[str], seconds: float) -> tuple[Counter[str], set[int]]:
-    """What so many clients were answered, and the entries that they were told of."""
+async def many(keys: list[str], seconds: float) -> tuple[Counter[str], set[int], float]:
+    """What so many clients were answered, the entries that they were told of, and the seconds after
+    which all that they had asked for was answered, once they ask no more."""
     seen: Counter[str] = Counter()
     told: set[int] = set()
+    asked: list[tuple[str, dict[str, str]]] = []
     until = time.monotonic() + seconds
 
     async def one(key: str, number: int) -> None:
@@ -156,13 +158,14 @@ async def many(keys: list[str], seconds: float) -> tuple[Counter[str], set[int]]
                         body = {"sql": SQL, "epsilon": "0.5", "token": f"{turn}"}
                         answer = await http.post(f"{ADDRESS}/v1/visits/releases", json=body)
                         seen[f"release {answer.status_code}"] += 1
+                        if answer.status_code == 202:
+                            asked.append((answer.json()["id"], headers))
                         left = until - time.monotonic()
                         if answer.status_code == 202 and left > 1:
                             place = f"{ADDRESS}/v1/visits/jobs/{answer.json()['id']}"
                             wait = {"wait": int(min(left, 5))}
                             answer = await http.get(place, params=wait)
                             job = answer.json()
-                            seen[f"job {answer.status_code} {job.get('state')}"] += 1
                             if job.get("entry") is not None:
                                 told.add(job["entry"])
                     else:
@@ -172,8 +175,23 @@ async def many(keys: list[str], seconds: float) -> tuple[Counter[str], set[int]]
                 except httpx.TransportError as error:
                     seen[type(error).__name__] += 1
 
+    async def ended(http: httpx.AsyncClient, job: str, headers: dict[str, str]) -> None:
+        state = "queued"
+        while state in ("queued", "running"):
+            place = f"{ADDRESS}/v1/visits/jobs/{job}"
+            found = (await http.get(place, params={"wait": 30}, headers=headers)).json()
+            state = found["state"]
+            if found.get("entry") is not None:
+                told.add(found["entry"])
+        kind = (found["failure"] or {}).get("kind", "")
+        seen[f"  of which {state} {kind}".rstrip()] += 1
+
     await asyncio.gather(*(one(key, i) for i, key in enumerate(keys)))
-    return seen, told
+    begun = time.monotonic()
+    async with httpx.AsyncClient(timeout=120) as http:
+        for job, headers in asked:
+            await ended(http, job, headers)
+    return seen, told, time.monotonic() - begun
 
 
 def releases(policy: Path, key: str, number: int) -> tuple[list[float], list[float]]:
@@ -245,10 +263,11 @@ def main() -> None:
             print(f"  in Python          {1000 * here:8.0f} ms")
             print(f"  difference         {1000 * (away - here):8.0f} ms      target 60")
             print(f"after questions      {resident(service.pid):8.0f} MB")
-            seen, told = asyncio.run(many(keys[: given.many], given.seconds))
+            seen, told, after = asyncio.run(many(keys[: given.many], given.seconds))
             print(f"{given.many} clients for {given.seconds:.0f} s:")
             for what, number in sorted(seen.items()):
-                print(f"  {what:24} {number:6}")
+                print(f"  {what:32} {number:6}")
+            print(f"  all are answered after {after:.0f} s more")
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from dither.service.work._pool import Order
 from dither.session._session import Session, open_for_all
 
 __all__ = ["Desk"]
+
+MOST_ANSWERS = 8
+"""Earlier answers that one question may name."""
 
 UNSEEN = "the ledger has no such answer that you may see: name one that you were given"
 
@@ -231,7 +235,10 @@ class Desk:
         ArgumentError
             It is another's, or there is none.
         """
-        for request, entry in answers_named(asked_of(body)):
+        named = list(islice(answers_named(asked_of(body)), MOST_ANSWERS + 1))
+        if len(named) > MOST_ANSWERS:
+            raise ArgumentError(f"ask: a question rests on at most {MOST_ANSWERS} earlier answers")
+        for request, entry in named:
             if entry not in {one.hash for one, _ in self._published(who, request)}:
                 raise ArgumentError(UNSEEN)
 

@@ -226,3 +226,33 @@ def test_names_are_no_sql(jobs: Jobs) -> None:
         jobs.pause(text, text, text)
         assert jobs.paused()[text] == text
         jobs.go_on(text)
+
+
+def test_nobody_waits_for_all_that_another_asked(jobs: Jobs) -> None:
+    """By turns: somebody with many questions holds others up by one, and each keeps its order."""
+    mine = [jobs.add("ann", f"{i}", draft()).id for i in range(4)]
+    theirs = [jobs.add("bob", f"{i}", draft()).id for i in range(2)]
+    late = jobs.add("eve", "x", draft()).id
+    order = []
+    while (taken := jobs.claim()) is not None:
+        order.append(taken.id)
+        # Whoever asks one question after the other does not go before who waits.
+        if taken.id == late:
+            late = jobs.add("eve", "y", draft()).id
+    assert order[:3] == [mine[0], theirs[0], order[2]]
+    assert order[3:] == [mine[1], theirs[1], late, mine[2], mine[3]]
+
+
+def test_a_table_that_is_paused_holds_up_nobody_else(jobs: Jobs) -> None:
+    """Whoever asked about it only is passed over, and loses no turn by it."""
+    waits = jobs.add("ann", "a", draft(tables=("visits",))).id
+    other = jobs.add("bob", "b", draft(tables=("stays",))).id
+    jobs.pause("visits", "olga", "x")
+    taken = jobs.claim()
+    assert taken is not None
+    assert taken.id == other
+    assert jobs.claim() is None
+    jobs.go_on("visits")
+    taken = jobs.claim()
+    assert taken is not None
+    assert taken.id == waits

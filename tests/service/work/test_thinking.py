@@ -134,6 +134,10 @@ def test_an_answer_of_somebody_else_is_not_named_there_either(house: Served) -> 
     body = {"ask": [["table", ["visits"], {}], ["agg", [], {"n": {"aggregate": ["count"]}}], call]}
     found = house.post("bob", "/explain", body)
     assert (found.status_code, "you may see" in found.text) == (400, True)
+    # One's own as often as one likes does not hide another's behind it.
+    call[1] = [[{"answer": call[1][0]["answer"]}] * 9]
+    many = house.post("bob", "/explain", body)
+    assert (many.status_code, "at most 8 earlier answers" in many.text) == (400, True)
 
 
 def test_nothing_is_left_when_the_service_ends(house: Served) -> None:

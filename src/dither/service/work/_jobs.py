@@ -15,6 +15,7 @@ when the process that ran it is gone (`Request.resume`). Only what the ledger ho
 
 from __future__ import annotations
 
+import itertools
 import json
 import secrets
 import time
@@ -136,6 +137,9 @@ class Jobs:
     def __init__(self, database: Database, server: str | None = None) -> None:
         self._database = database
         self.server = server or secrets.token_hex(8)
+        self._turn = itertools.count()
+        self._turns: dict[str, int] = {}
+        """By person: when this server took one of their jobs last."""
 
     def add(
         self,
@@ -278,36 +282,58 @@ class Jobs:
         )
 
     def claim(self) -> ReleaseJob | None:
-        """Take the oldest job that is queued.
+        """Take a job that is queued: the oldest of whoever was not served for the longest time.
 
-        With several servers each is taken once: whoever writes waits for the others.
+        So somebody with fifty questions holds nobody up by more than one of them for each process.
+        With several servers each job is taken once: whoever writes waits for the others.
         """
         with self._database.writing() as connection:
-            query = (
-                sa.select(jobs.c.id, jobs.c.tables)
-                .where(jobs.c.state == State.QUEUED.value)
-                .order_by(jobs.c.created, jobs.c.id)
-            )
             paused = set(connection.execute(sa.select(pauses.c.table)).scalars())
-            if not paused:
-                query = query.limit(1)
-            found = connection.execute(query)
-            # What reads a table that is paused waits until it goes on.
-            ready = (row.id for row in found if paused.isdisjoint(json.loads(row.tables)))
-            job_id = next(ready, None)
-            if job_id is None:
-                return None
-            connection.execute(
-                jobs.update()
-                .where(jobs.c.id == job_id)
-                .values(
-                    state=State.RUNNING.value,
-                    attempts=jobs.c.attempts + 1,
-                    server=self.server,
-                    beat=time.time(),
+            for person in self._by_turn(connection):
+                job_id = self._oldest(connection, person, paused)
+                if job_id is None:
+                    continue
+                self._turns[person] = next(self._turn)
+                connection.execute(
+                    jobs.update()
+                    .where(jobs.c.id == job_id)
+                    .values(
+                        state=State.RUNNING.value,
+                        attempts=jobs.c.attempts + 1,
+                        server=self.server,
+                        beat=time.time(),
+                    )
                 )
-            )
-            return _job(connection.execute(sa.select(jobs).where(jobs.c.id == job_id)).one())
+                return _job(connection.execute(sa.select(jobs).where(jobs.c.id == job_id)).one())
+        return None
+
+    def _by_turn(self, connection: sa.Connection) -> list[str]:
+        """Who has something queued: whom this server has never served first, by age."""
+        oldest = sa.func.min(jobs.c.created)
+        query = (
+            sa.select(jobs.c.person)
+            .where(jobs.c.state == State.QUEUED.value)
+            .group_by(jobs.c.person)
+            .order_by(oldest)
+        )
+        found = list(connection.execute(query).scalars())
+        return sorted(found, key=lambda one: self._turns.get(one, -1))
+
+    def _oldest(
+        self, connection: sa.Connection, person: str, paused: Collection[str]
+    ) -> str | None:
+        """The oldest job of a person that may begin."""
+        query = (
+            sa.select(jobs.c.id, jobs.c.tables)
+            .where(jobs.c.state == State.QUEUED.value, jobs.c.person == person)
+            .order_by(jobs.c.created, jobs.c.id)
+        )
+        if not paused:
+            query = query.limit(1)
+        found = connection.execute(query)
+        # What reads a table that is paused waits until it goes on.
+        ready = (row.id for row in found if set(paused).isdisjoint(json.loads(row.tables)))
+        return next(ready, None)
 
     def finish(
         self,
