@@ -184,7 +184,7 @@ async def many(keys: list[str], seconds: float) -> tuple[Counter[str], set[int],
             if found.get("entry") is not None:
                 told.add(found["entry"])
         kind = (found["failure"] or {}).get("kind", "")
-        seen[f"  of which {state} {kind}".rstrip()] += 1
+        seen[f"release 202, {state} {kind}".rstrip()] += 1
 
     await asyncio.gather(*(one(key, i) for i, key in enumerate(keys)))
     begun = time.monotonic()

@@ -17,7 +17,15 @@ from dither.service.page.forms import KINDS
 from dither.service.page.forms._fields import FormField, read_fields
 from dither.service.page.forms._kinds import IN_PYTHON_ALONE, PRICE
 from dither.service.page.views.forms import FIELDS
+from dither.service.routes import asking
 from service.hospital import Served
+
+
+@pytest.fixture(autouse=True)
+def _drafts_are_worked_out_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a process for each test's service: `service.work.test_thinking` is about these."""
+    monkeypatch.setattr(asking, "is_short", lambda _: True)
+
 
 FILLED: dict[str, dict[str, str]] = {
     "mean": {"x": "cost"},

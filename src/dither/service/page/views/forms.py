@@ -63,7 +63,7 @@ def form(asked: Asked) -> Shown:
     )
 
 
-def draft(asked: Asked) -> Shown:
+async def draft(asked: Asked) -> Shown:
     """What the question that a form asks protects and costs, and how far off it will be."""
     kind = kind_of(asked.path["kind"])
     values: dict[str, Any] = {"refused": None, "ask": None}
@@ -71,9 +71,9 @@ def draft(asked: Asked) -> Shown:
         body = _body(kind.name, asked.body)
         free = replace(asked, body=body)
         values |= {
-            "explained": asking.explain(free)["text"],
-            "preview": asking.preview(free)["text"],
-            "cost": asking.price(free),
+            "explained": (await asking.explain(free))["text"],
+            "preview": (await asking.preview(free))["text"],
+            "cost": await asking.price(free),
             "ask": json.dumps(body["ask"]),
         }
     except DitherError as error:
