@@ -431,7 +431,7 @@ def same_caps(
 
 def same_rule(one: str, other: str) -> bool:
     """Whether two caps, as JSON, differ in amounts alone: not in blocks, windows or parts."""
-    return _without_amounts(json.loads(one)) == _without_amounts(json.loads(other))
+    return bool(_without_amounts(json.loads(one)) == _without_amounts(json.loads(other)))
 
 
 def _without_amounts(caps: Any) -> Any:

@@ -122,7 +122,7 @@ def test_refusals_are_those_of_the_library(loopback: OnLoopback, ann: Any) -> No
     with loopback.connect("eve") as eve, pytest.raises(BudgetError, match="fits with epsilon"):
         eve.sql(COUNTS).release(6)
     with pytest.raises(UnsupportedError, match="does not offer"):
-        ann.table("visits").compare(None, 1, 1)
+        ann.table("visits").measure()
     with pytest.raises(ArgumentError, match="cannot be sent"):
         QuestionRecipe(()).then("table", (object(),), {}).to_list()
 

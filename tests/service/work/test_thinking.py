@@ -130,12 +130,13 @@ def test_an_answer_of_somebody_else_is_not_named_there_either(house: Served) -> 
     """A draft that is worked out elsewhere rests on one's own answers alone."""
     job = house.released("ann")
     content = job["answer"]["content"]["certificate"]
-    call = ["topping_up", [{"answer": [content["request"], content["ledger"]["hash"]]}], {}]
+    named = {"answer": [content["request"], content["ledger"]["hash"]]}
+    call: list[Any] = ["topping_up", [named], {}]
     body = {"ask": [["table", ["visits"], {}], ["agg", [], {"n": {"aggregate": ["count"]}}], call]}
     found = house.post("bob", "/explain", body)
     assert (found.status_code, "you may see" in found.text) == (400, True)
     # One's own as often as one likes does not hide another's behind it.
-    call[1] = [[{"answer": call[1][0]["answer"]}] * 9]
+    call[1] = [[named] * 9]
     many = house.post("bob", "/explain", body)
     assert (many.status_code, "at most 8 earlier answers" in many.text) == (400, True)
 
