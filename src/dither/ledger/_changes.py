@@ -116,9 +116,17 @@ class ChangedLedger(ShownLedger):
         self.open_accounts({name: budget}, promise, key=key)
 
     def open_accounts(
-        self, caps: Mapping[str, Budget], promise: Promise, *, key: OwnerKey | None = None
+        self,
+        caps: Mapping[str, Budget],
+        promise: Promise,
+        *,
+        key: OwnerKey | None = None,
+        policy: str | None = None,
     ) -> list[str]:
-        """Open accounts of one promise, all or none, as `ensure_account` does; the new ones."""
+        """Open accounts of one promise, all or none, as `ensure_account` does; the new ones.
+
+        ``policy`` is as for `Ledger.charge`.
+        """
         check_promise(promise)
         texts = caps_json(caps)
 
@@ -127,7 +135,7 @@ class ChangedLedger(ShownLedger):
             return [
                 name
                 for name, account in accounts.items()
-                if not same_caps(account, texts[name], promise)
+                if not same_caps(account, texts[name], promise, policy)
             ]
 
         with self._reading() as (connection, _):

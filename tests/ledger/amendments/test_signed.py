@@ -196,6 +196,9 @@ def test_the_policy_that_it_names_charges_under_the_new_caps(owned: Ledger) -> N
         with pytest.raises(LedgerError, match="was asked for"):
             owned.check(PATIENT, accounts=caps, policy=policy)
     owned.check(PATIENT, accounts=caps, policy=POLICY)
+    assert owned.open_accounts(caps, PATIENT, key=KEY, policy=POLICY) == []
+    with pytest.raises(LedgerError, match="was asked for"):
+        owned.open_accounts(caps, PATIENT, key=KEY)
     spend(owned, "a", accounts=caps, policy=POLICY)
     in_blocks = {"visits": BlockBudget(Calendar("month"), ONE, None)}
     with pytest.raises(LedgerError, match="blocks cannot change unnoticed"):

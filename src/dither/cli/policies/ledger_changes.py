@@ -211,7 +211,8 @@ def open_accounts(policy: Path, key: Path | None, password: str | None) -> None:
             book.set_owner(signs)
             click.echo(f"{book.name}: {_say_owner(book)}")
         for promise, accounts in accounts_of(read).items():
-            for name in book.open_accounts(accounts, promise, key=signs):
+            new = book.open_accounts(accounts, promise, key=signs, policy=read.digest)
+            for name in new:
                 click.echo(f"{name}: {book.balance(name).describe()}")
 
 
