@@ -120,8 +120,11 @@ def test_what_is_short_is_sql(house: Served) -> None:
     assert is_short({"ask": [["sql", [COUNT], {}], ["limit", [3], {}]]})
     assert not is_short({"sql": COUNT + " " * 5000})
     assert not is_short({"sql": COUNT, "sizes": list(range(1, 50))})
-    for calls in ([["table", ["visits"], {}]], [["sql", [COUNT], {}], ["learn", [], {}]], [7], []):
-        assert not is_short({"ask": calls}) or not calls
+    for calls in ([["table", ["visits"], {}]], [["sql", [COUNT], {}], ["learn", [], {}]]):
+        assert not is_short({"ask": calls})
+    # What is no list of calls is refused at once, and takes no process.
+    for wrong in ([7], [], [[{"a": 1}, [], {}]], [["close", [], {}]], [["table", "visits", {}]]):
+        assert is_short({"ask": wrong})
     named = [["a", [{"answer": ["r", "e"]}], {"x": {"rows": [[{"answer": ["s", "f"]}]]}}]]
     assert sorted(answers_named(named)) == [("r", "e"), ("s", "f")]
 

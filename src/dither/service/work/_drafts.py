@@ -44,8 +44,16 @@ def asked_of(body: Mapping[str, Any]) -> list[Any]:
 def is_short(body: Mapping[str, Any]) -> bool:
     """Whether it is a short question in SQL, whatever it asks for."""
     calls = asked_of(body)
-    names = {one[0] if isinstance(one, list) and one else None for one in calls}
-    of_sql = {str(name) for name in names} <= OF_SQL
+    names = []
+    for one in calls:
+        match one:
+            case [str(name), list(), dict()]:
+                names.append(name)
+            case _:
+                return True  # it is refused before anything is made of it
+    if not names or names[0] not in Session._asks:
+        return True
+    of_sql = OF_SQL.issuperset(names)
     return of_sql and len(str(calls)) <= SHORT and len(body.get("sizes", ())) <= FEW_SIZES
 
 
