@@ -12,11 +12,11 @@ from dither.errors import DitherError
 from dither.ledger import Balance
 from dither.query._explain import protected
 from dither.query._release import _unit
-from dither.service._desk import price_data
 from dither.service._endpoints import Asked
 from dither.service.page.asked._bodies import body_of, size_of
 from dither.service.page.asked._curve import ErrorCurves, drawn
 from dither.service.page.asked._faults import places_of
+from dither.service.work._drafts import price_data
 from dither.session._pricing import MOST
 from dither.session._request import Request, request_of
 
@@ -81,7 +81,7 @@ def costs(asked: Asked, request: Request) -> dict[str, Any]:
         "fits": affordable.times > 0,
         "instead": request.fits() if affordable.times == 0 else None,
         "tightest": account_key(affordable.tightest),
-        "waits": asked.desk._waits(asked.who, request),
+        "waits": asked.desk.waits(asked.who, price),
         "limit": asked.desk.settings.approve_above,
         "tables": list(request.tables),
         "paused": [one for one in asked.desk.jobs.paused() if one in request.tables],
