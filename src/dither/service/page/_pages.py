@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from dither import errors
 from dither.service._endpoints import Asked, Endpoint, every, read_body
 from dither.service.access._entry import NOBODY
-from dither.service.page._shown import Shown, render
+from dither.service.page._shown import PageView, render
 from dither.service.page._static import static
 from dither.service.page.views import (
     answers,
@@ -76,7 +76,7 @@ class Pages(Service):
     def said(self, request: Request, status: int, kind: str, message: str) -> Response:
         """A refusal, as a part of the view that asked or as a view of its own."""
         part = "hx-request" in request.headers
-        shown = Shown(
+        shown = PageView(
             "_refused.html" if part else "refused.html",
             {"kind": kind, "message": message},
             status,
@@ -98,7 +98,7 @@ class Pages(Service):
             return RedirectResponse(f"{way_in}?then={quote(request.url.path)}", 303)
         failed = request.method == "POST"
         wanted = request.query_params.get("then", "")
-        shown = Shown(
+        shown = PageView(
             "sign_in.html",
             way_in_values(failed, place_after(policy, wanted)),
             401 if failed else 200,
@@ -137,7 +137,7 @@ class Pages(Service):
         """What is said of an address where there is nothing: in HTML where people look."""
         status = getattr(error, "status_code", 404)
         if request.url.path.startswith("/p/") and status == 404:
-            return render(Shown("nothing.html", {}, 404), request, "dither", None, self.secure)
+            return render(PageView("nothing.html", {}, 404), request, "dither", None, self.secure)
         return said(status, "NotFound", "there is nothing at this address")
 
     def root(self, request: Request) -> Response:
@@ -145,7 +145,7 @@ class Pages(Service):
         wanted = request.query_params.get("policy", "").strip()[:100]
         if wanted:
             return RedirectResponse(f"/p/{quote(wanted, safe='')}/", 303)
-        return render(Shown("root.html"), request, "dither", None, self.secure)
+        return render(PageView("root.html"), request, "dither", None, self.secure)
 
     def routes(self) -> list[BaseRoute]:
         """Every view, and what views load."""

@@ -12,7 +12,7 @@ __all__ = ["PLACES", "Place", "first_of", "places"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePlace:
     """A place that people go to.
 
     Parameters
@@ -31,16 +31,16 @@ class Place:
 
 
 PLACES = (
-    Place("ask", roles(ANALYST, OWNER), "a"),
-    Place("answers", roles(ANALYST, OWNER, PUBLIC), "r"),
-    Place("budget", roles(ANALYST, OWNER, AUDITOR), "b"),
-    Place("ledger", roles(OWNER, AUDITOR), "l"),
-    Place("check", roles(ANALYST, OWNER, AUDITOR), "c"),
-    Place("policy", roles(OWNER), "p"),
-    Place("people", roles(OWNER), "m"),
-    Place("collect", roles(OWNER, ANALYST), "d"),
-    Place("attack", roles(OWNER), "t"),
-    Place("learn", roles(ANALYST, OWNER, AUDITOR), "e"),
+    PagePlace("ask", roles(ANALYST, OWNER), "a"),
+    PagePlace("answers", roles(ANALYST, OWNER, PUBLIC), "r"),
+    PagePlace("budget", roles(ANALYST, OWNER, AUDITOR), "b"),
+    PagePlace("ledger", roles(OWNER, AUDITOR), "l"),
+    PagePlace("check", roles(ANALYST, OWNER, AUDITOR), "c"),
+    PagePlace("policy", roles(OWNER), "p"),
+    PagePlace("people", roles(OWNER), "m"),
+    PagePlace("collect", roles(OWNER, ANALYST), "d"),
+    PagePlace("attack", roles(OWNER), "t"),
+    PagePlace("learn", roles(ANALYST, OWNER, AUDITOR), "e"),
 )
 
 

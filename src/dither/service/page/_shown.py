@@ -18,9 +18,9 @@ from dither.service.access._entry import NOBODY, cookie_name
 from dither.service.access._people import Identity
 from dither.service.page._places import places
 from dither.service.page._static import address_of
-from dither.service.page._texts import LANGUAGES, Words, chosen, words
+from dither.service.page._texts import LANGUAGES, PageWords, chosen, words
 
-__all__ = ["Shown", "language", "render"]
+__all__ = ["PageView", "language", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -32,7 +32,7 @@ THEMES = ("light", "dark")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageView:
     """What a view shows.
 
     Parameters
@@ -66,7 +66,7 @@ def _environment() -> Environment:
     return made
 
 
-def language(request: Request) -> Words:
+def language(request: Request) -> PageWords:
     """The words in which whoever asks is answered."""
     given = request.cookies.get(LANGUAGE_COOKIE)
     return words(chosen(given, request.headers.get("accept-language")))
@@ -107,13 +107,13 @@ def fraction(text: str | None) -> str:
 
 
 def render(
-    shown: Shown, request: Request, policy: str, who: Identity | None, secure: bool
+    shown: PageView, request: Request, policy: str, who: Identity | None, secure: bool
 ) -> Response:
     """A view as HTML, for whoever asks and in their language.
 
     Parameters
     ----------
-    shown : Shown
+    shown : PageView
     request : Request
     policy : str
         Its name in addresses.

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LANGUAGES", "Words", "chosen", "words"]
+__all__ = ["LANGUAGES", "PageWords", "chosen", "words"]
 
 FOLDER = Path(__file__).parent / "texts"
 
@@ -19,7 +19,7 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
-class Words:
+class PageWords:
     """The words of one language.
 
     Parameters
@@ -65,9 +65,9 @@ def _flat(read: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]
 
 
 @cache
-def words(code: str) -> Words:
+def words(code: str) -> PageWords:
     """The words of a language, read once."""
-    return Words(code)
+    return PageWords(code)
 
 
 def chosen(cookie: str | None, accepted: str | None) -> str:

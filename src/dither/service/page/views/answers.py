@@ -21,7 +21,7 @@ from dither.service._endpoints import (
     roles,
 )
 from dither.service.access._roles import Role
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.page.asked._python import code, expression
 from dither.service.page.asked._results import FORMS, JobAnswer, file_of
 from dither.service.page.asked._whiskers import panels
@@ -61,7 +61,7 @@ def seen(asked: Asked, job_id: str) -> tuple[ReleaseJob, bool]:
     return found, False
 
 
-def answers(asked: Asked) -> Shown:
+def answers(asked: Asked) -> PageView:
     """Somebody's own questions, and released answers that they may see."""
     desk, who = asked.desk, asked.who
     asks = who.role in ASKERS
@@ -70,7 +70,7 @@ def answers(asked: Asked) -> Shown:
     held = {one.id for one in own}
     done = desk.jobs.listed(state=State.DONE, last=LOOKED)
     others = [one for one in filter(desk.shown(who), done) if one.id not in held][:LISTED]
-    return Shown(
+    return PageView(
         "answers/answers.html",
         {
             "asks": asks,
@@ -169,17 +169,17 @@ def _origin(asked: Asked) -> str:
     return f"{'https' if secure(asked) else url.scheme}://{url.netloc}"
 
 
-def answer(asked: Asked) -> Shown:
+def answer(asked: Asked) -> PageView:
     """One question: how it goes, or what it was answered."""
-    return Shown("answers/answer.html", _values(asked, *seen(asked, asked.path["id"])))
+    return PageView("answers/answer.html", _values(asked, *seen(asked, asked.path["id"])))
 
 
-def state(asked: Asked) -> Shown:
+def state(asked: Asked) -> PageView:
     """The same, as a part of its view."""
-    return Shown("answers/_state.html", _values(asked, *seen(asked, asked.path["id"])))
+    return PageView("answers/_state.html", _values(asked, *seen(asked, asked.path["id"])))
 
 
-def cancel(asked: Asked) -> Shown | Response:
+def cancel(asked: Asked) -> PageView | Response:
     """Take a question back; what was charged stays charged."""
     routes.stop(asked)
     if asked.body.get("listed"):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from dither.errors import DitherError
 from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, Field, roles
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.page.asked import _public
 from dither.service.page.asked._bodies import DRAFT, SIZES, body_of, token_of
 from dither.service.page.asked._priced import costs, priced, requested
@@ -26,12 +26,12 @@ LOOKED = 1000
 """Jobs among which an earlier answer to the same question is looked for."""
 
 
-def ask(asked: Asked) -> Shown:
+def ask(asked: Asked) -> PageView:
     """The place where questions are written."""
     session = asked.desk.session
     listed = _public.tables(session)
     budget = session.policy.budget
-    return Shown(
+    return PageView(
         "ask/ask.html",
         {
             "tables": listed,
@@ -88,19 +88,19 @@ def _first(listed: list[dict[str, Any]]) -> str:
     return f"SELECT {key}, COUNT(*) AS n\nFROM {table['sql']}\nGROUP BY {key}"
 
 
-def price(asked: Asked) -> Shown:
+def price(asked: Asked) -> PageView:
     """What a question would protect, cost and be worth, as it is written."""
-    return Shown("ask/_price.html", priced(asked))
+    return PageView("ask/_price.html", priced(asked))
 
 
-def stop(asked: Asked) -> Shown:
+def stop(asked: Asked) -> PageView:
     """What is spent if one goes on: nothing is spent here."""
     try:
         body = body_of(asked.body)
         _, request = requested(asked, body)
         found = costs(asked, request)
     except DitherError as error:
-        return Shown("ask/_release.html", {"fault": str(error)})
+        return PageView("ask/_release.html", {"fault": str(error)})
     digest = found["digest"]
     shown = asked.desk.shown(asked.who)
     done = asked.desk.jobs.listed(state=State.DONE, last=LOOKED)
@@ -108,7 +108,7 @@ def stop(asked: Asked) -> Shown:
     sent = {name: asked.body[name] for name in DRAFT if name in asked.body}
     token = token_of(asked.body.get("draft", secrets.token_hex(16)), digest)
     values = found | {"earlier": earlier[:3], "sent": sent, "token": token, "fault": None}
-    return Shown("ask/_release.html", values)
+    return PageView("ask/_release.html", values)
 
 
 def release(asked: Asked) -> Response:

@@ -20,7 +20,7 @@ from dither.privacy.accounts._budget import BudgetFilter
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service.access._roles import Role
 from dither.service.page._heat import heat_of
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.page._spending import outlook, spending_of
 from dither.service.routes import owning
 from dither.service.work._jobs import ReleaseJob, State
@@ -60,7 +60,7 @@ def question_of(entry: Entry) -> str:
     return ", ".join(f"{name}: {value}" for name, value in kept.items())
 
 
-def budget(asked: Asked) -> Shown:
+def budget(asked: Asked) -> PageView:
     """Everything that whoever asks may see of it."""
     balances = _balances(asked)
     whole = [one for one in balances if not one.quota]
@@ -77,12 +77,12 @@ def budget(asked: Asked) -> Shown:
         **_ahead(asked, balances, 30),
         **_waiting(asked),
     }
-    return Shown("budget/budget.html", values)
+    return PageView("budget/budget.html", values)
 
 
-def ahead(asked: Asked) -> Shown:
+def ahead(asked: Asked) -> PageView:
     """The forecast, at the rate of so many days."""
-    return Shown(
+    return PageView(
         "budget/_ahead.html", _ahead(asked, _balances(asked), asked.body.get("days") or 30)
     )
 
@@ -310,16 +310,16 @@ def _asked_for(job: ReleaseJob) -> dict[str, Any]:
     }
 
 
-def approvals(asked: Asked) -> Shown:
+def approvals(asked: Asked) -> PageView:
     """What waits, as a part of the view."""
-    return Shown("budget/_waiting.html", {"decided": None, **_waiting(asked)})
+    return PageView("budget/_waiting.html", {"decided": None, **_waiting(asked)})
 
 
-def decide(asked: Asked) -> Shown:
+def decide(asked: Asked) -> PageView:
     """Approve a question or decline it, by the digest that was shown."""
     found = owning.decide(asked)
     decided = {"who": found["person"], "what": found["question"], "yes": asked.body["approve"]}
-    return Shown("budget/_waiting.html", {"decided": decided, **_waiting(asked)})
+    return PageView("budget/_waiting.html", {"decided": decided, **_waiting(asked)})
 
 
 VIEWS = [

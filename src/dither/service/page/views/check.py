@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import ArgumentError, CertificateError, DitherError, LedgerError
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service.page._reading import UnreadableError, table_in
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.publish._checking import verify_against_ledger, verify_table
 from dither.service.publish._target import CERTIFICATES
 from dither.service.web._service import parsed
@@ -27,14 +27,14 @@ MOST_FILES = 3
 KINDS = ("json", "csv", "parquet")
 
 
-def check(asked: Asked) -> Shown:
+def check(asked: Asked) -> PageView:
     """Where files are dropped, or chosen."""
     # As base64 three bytes become four characters, and names and brackets stand around them.
     most = max(asked.desk.settings.body * 3 // 4 - 4096, 0)
-    return Shown("check/check.html", {"most": most, "files": MOST_FILES})
+    return PageView("check/check.html", {"most": most, "files": MOST_FILES})
 
 
-def checked(asked: Asked) -> Shown:
+def checked(asked: Asked) -> PageView:
     """The verdict on what was handed in; nothing of it is kept."""
     try:
         found = _verdict(asked)
@@ -47,13 +47,15 @@ def checked(asked: Asked) -> Shown:
     return found
 
 
-def _said(verdict: str, text: str, lines: tuple[str, ...] = (), what: str = "certificate") -> Shown:
-    return Shown(
+def _said(
+    verdict: str, text: str, lines: tuple[str, ...] = (), what: str = "certificate"
+) -> PageView:
+    return PageView(
         "check/_verdict.html", {"verdict": verdict, "text": text, "lines": lines, "what": what}
     )
 
 
-def _verdict(asked: Asked) -> Shown:
+def _verdict(asked: Asked) -> PageView:
     bodies, tables, beside = _files(asked.body["files"])
     book = asked.desk.session.ledger
     if len(bodies) > 1 or len(tables) > 1 or not (bodies or tables):

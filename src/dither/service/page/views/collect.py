@@ -19,7 +19,7 @@ from dither.service.collect import Collector
 from dither.service.collect._publishing import newest
 from dither.service.collect._settings import SurveySettings
 from dither.service.collect._store import PUBLISHED, WAITING
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.page._svg import Scale
 
 __all__ = ["VIEWS"]
@@ -32,7 +32,7 @@ VALUES = 30
 """Shares that are shown: the largest."""
 
 
-def collect(asked: Asked) -> Shown:
+def collect(asked: Asked) -> PageView:
     """Every survey: to the owner as it stands, to others as it was published."""
     collector = asked.hall.collector_of(asked.desk)
     owner = asked.who.role is Role.OWNER
@@ -43,7 +43,7 @@ def collect(asked: Asked) -> Shown:
                 surveys.append(_whole(collector, name, survey))
             elif survey.public:
                 surveys.append(_published(collector, name, survey))
-    return Shown("collect/collect.html", {"surveys": surveys, "owner": owner})
+    return PageView("collect/collect.html", {"surveys": surveys, "owner": owner})
 
 
 def _whole(collector: Collector, name: str, survey: SurveySettings) -> dict[str, Any]:

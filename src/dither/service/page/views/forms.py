@@ -11,7 +11,7 @@ from typing import Any
 from dither.errors import DitherError
 from dither.plan.schema import Table
 from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, Field, roles
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.page.asked._bodies import DRAFT
 from dither.service.page.forms import KINDS, kind_of
 from dither.service.routes import asking
@@ -44,26 +44,26 @@ def _tables(asked: Asked) -> list[Table]:
     return [one for one in session.schema.tables.values() if one.private]
 
 
-def chooser(asked: Asked) -> Shown:
+def chooser(asked: Asked) -> PageView:
     """The kinds of question that have a form."""
     groups: dict[str, list[str]] = {}
     for kind in KINDS.values():
         groups.setdefault(kind.group, []).append(kind.name)
-    return Shown("forms/kinds.html", {"groups": groups})
+    return PageView("forms/kinds.html", {"groups": groups})
 
 
-def form(asked: Asked) -> Shown:
+def form(asked: Asked) -> PageView:
     """The form of a kind, for a table."""
     kind, tables = kind_of(asked.path["kind"]), _tables(asked)
     wanted = asked.body.get("table")
     table = next((one for one in tables if one.name == wanted), tables[0] if tables else None)
-    return Shown(
+    return PageView(
         "forms/form.html",
         {"kind": kind, "tables": tables, "table": table, "draft": secrets.token_hex(16)},
     )
 
 
-async def draft(asked: Asked) -> Shown:
+async def draft(asked: Asked) -> PageView:
     """What the question that a form asks protects and costs, and how far off it will be."""
     kind = kind_of(asked.path["kind"])
     values: dict[str, Any] = {"refused": None, "ask": None}
@@ -81,7 +81,7 @@ async def draft(asked: Asked) -> Shown:
         values["refused"] = str(error)
     draft_of = asked.body.get("draft") or secrets.token_hex(16)
     body_of_form = dict(asked.body) | {"draft": draft_of}
-    return Shown("forms/_draft.html", values | {"kind": kind, "body": body_of_form})
+    return PageView("forms/_draft.html", values | {"kind": kind, "body": body_of_form})
 
 
 def _body(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

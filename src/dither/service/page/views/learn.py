@@ -10,7 +10,7 @@ from dither.errors import ArgumentError
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service.access._roles import Role
 from dither.service.page._odds import FIRST, curves, promised, steps
-from dither.service.page._shown import Shown, language
+from dither.service.page._shown import PageView, language
 from dither.service.page._texts import LANGUAGES, words
 from dither.service.page._trial import TrialTable, tables_for, tried
 from dither.session._opened import accounts_of
@@ -32,12 +32,12 @@ def _tables(asked: Asked) -> list[TrialTable]:
     return tables_for(asked.desk.session_of(asked.who))
 
 
-def learn(asked: Asked) -> Shown:
+def learn(asked: Asked) -> PageView:
     """The slider, and the attack's form."""
     found = _tables(asked)
     wanted = asked.body.get("table")
     table = next((one for one in found if one.name == wanted), found[0] if found else None)
-    return Shown(
+    return PageView(
         "learn/learn.html",
         {
             "steps": steps(),
@@ -59,7 +59,7 @@ def _promises(asked: Asked) -> list[dict[str, Any]]:
     return found
 
 
-def attack(asked: Asked) -> Shown:
+def attack(asked: Asked) -> PageView:
     """Try it: nothing is spent, and nobody real is in it."""
     table = next((one for one in _tables(asked) if one.name == asked.body["table"]), None)
     if table is None:
@@ -69,7 +69,7 @@ def attack(asked: Asked) -> Shown:
     epsilon = check.exact("epsilon", asked.body["epsilon"], least=Fraction(1, 100), most=10)
     secret = table.secrets[asked.body["secret"]]
     found = tried(table, secret, asked.body["target"], epsilon)
-    return Shown(
+    return PageView(
         "learn/_tried.html",
         {
             **found,
@@ -81,11 +81,11 @@ def attack(asked: Asked) -> Shown:
     )
 
 
-def participants(asked: Asked) -> Shown:
+def participants(asked: Asked) -> PageView:
     """What is told to people whose answers are in the data, in either language."""
     wanted = asked.body.get("in")
     say = words(wanted) if wanted in LANGUAGES else language(asked.http)
-    return Shown(
+    return PageView(
         "learn/participants.html",
         {"say": say, "policies": _promises(asked), "name": asked.desk.name},
     )

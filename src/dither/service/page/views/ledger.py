@@ -10,7 +10,7 @@ from dither.errors import ArgumentError, LedgerError
 from dither.ledger import Entry
 from dither.ledger.verification._walk import KINDS as EVERY_KIND
 from dither.service._endpoints import AUDITOR, OWNER, Asked, Endpoint, Field, NotFoundError, roles
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.page.views.budget import charge_text, question_of
 from dither.service.routes.auditing import entry_data
 
@@ -33,11 +33,11 @@ FILTER = {
 }
 
 
-def ledger(asked: Asked) -> Shown:
+def ledger(asked: Asked) -> PageView:
     """The newest entries, and what finds others."""
     book = asked.desk.session.ledger
     (last,) = book.entries(limit=1)
-    return Shown(
+    return PageView(
         "ledger/ledger.html",
         {
             "accounts": book.accounts(),
@@ -49,9 +49,9 @@ def ledger(asked: Asked) -> Shown:
     )
 
 
-def part(asked: Asked) -> Shown:
+def part(asked: Asked) -> PageView:
     """A hundred more, and what asks for the next when it comes into sight."""
-    return Shown("ledger/_part.html", _part(asked))
+    return PageView("ledger/_part.html", _part(asked))
 
 
 def _part(asked: Asked) -> dict[str, Any]:
@@ -88,7 +88,7 @@ SHORT = 140
 """Characters of a question in the list; all of it is in the entry."""
 
 
-def entry(asked: Asked) -> Shown:
+def entry(asked: Asked) -> PageView:
     """One entry in full, without its answer, which is for whom it was released to."""
     number = asked.path["number"]
     book = asked.desk.session.ledger
@@ -101,7 +101,7 @@ def entry(asked: Asked) -> Shown:
     data = entry_data(found)
     # In full, as it was noted; whatever stands in it is text.
     note = json.dumps(data["note"], indent=2, ensure_ascii=False, default=str)
-    return Shown(
+    return PageView(
         "ledger/_entry.html",
         {
             "one": data,
@@ -117,13 +117,13 @@ def entry(asked: Asked) -> Shown:
     )
 
 
-def verify(asked: Asked) -> Shown:
+def verify(asked: Asked) -> PageView:
     """Check every hash, total and cap."""
     found = asked.desk.session.ledger.verify()
-    return Shown("ledger/_verified.html", {"ok": found.ok, "text": found.describe()})
+    return PageView("ledger/_verified.html", {"ok": found.ok, "text": found.describe()})
 
 
-def compare(asked: Asked) -> Shown:
+def compare(asked: Asked) -> PageView:
     """Hold a hash that somebody wrote down against the entry of its number."""
     written = asked.body["hash"].strip().lower()
     if not HASH.fullmatch(written):
@@ -134,9 +134,9 @@ def compare(asked: Asked) -> Shown:
         held = book.entry(number).hash
     except LedgerError:
         # Damage is no answer to which hash it has: `verify` says what is wrong.
-        return Shown("ledger/_compared.html", {"ok": False, "gone": True, "number": number})
+        return PageView("ledger/_compared.html", {"ok": False, "gone": True, "number": number})
     same = held.startswith(written)
-    return Shown("ledger/_compared.html", {"ok": same, "gone": False, "number": number})
+    return PageView("ledger/_compared.html", {"ok": same, "gone": False, "number": number})
 
 
 VIEWS = [

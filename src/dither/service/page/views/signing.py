@@ -26,7 +26,7 @@ from dither.service.access._entry import (
 )
 from dither.service.access._people import SESSION_SECONDS
 from dither.service.page._places import first_of
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.routes.signing import secure
 
 __all__ = ["VIEWS", "place_after", "way_in_values"]
@@ -53,21 +53,21 @@ def way_in_values(failed: bool, then: str, provider: bool = False) -> dict[str, 
     return {"then": then, "provider": provider, "failed": failed}
 
 
-def _form(asked: Asked, failed: bool) -> Shown:
+def _form(asked: Asked, failed: bool) -> PageView:
     values = way_in_values(
         failed,
         place_after(asked.desk.name, asked.body.get("then", "")),
         asked.desk.provider is not None,
     )
-    return Shown("sign_in.html", values, 401 if failed else 200)
+    return PageView("sign_in.html", values, 401 if failed else 200)
 
 
-def way_in(asked: Asked) -> Shown:
+def way_in(asked: Asked) -> PageView:
     """The form that takes a key."""
     return _form(asked, failed=False)
 
 
-def come_in(asked: Asked) -> Response | Shown:
+def come_in(asked: Asked) -> Response | PageView:
     """Begin a session."""
     if asked.http.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise ArgumentError("sign in by the page of this service")

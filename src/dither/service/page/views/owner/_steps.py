@@ -15,7 +15,7 @@ from dither.policy._policy import Policy
 from dither.policy.steps import QUESTIONS, STEPS, asked
 from dither.policy.steps._questions import ROW, kinds_for, words
 from dither.service._desk import Desk
-from dither.service.page._texts import Words
+from dither.service.page._texts import PageWords
 from dither.service.policies import PolicyDraft, biases_of, files_of
 from dither.session._opened import DATASET, accounts_of
 
@@ -25,7 +25,7 @@ MOST_COLUMNS = 80
 """Columns of a table that stand as fields; of more, the text has all."""
 
 
-def step_shown(desk: Desk, draft: PolicyDraft, step: str, say: Words) -> dict[str, Any]:
+def step_shown(desk: Desk, draft: PolicyDraft, step: str, say: PageWords) -> dict[str, Any]:
     """What a step shows of a draft.
 
     Parameters
@@ -34,7 +34,7 @@ def step_shown(desk: Desk, draft: PolicyDraft, step: str, say: Words) -> dict[st
     draft : PolicyDraft
     step : str
         One of `STEPS`.
-    say : Words
+    say : PageWords
     """
     said = words(say.code)
     found: dict[str, Any] = {
@@ -63,7 +63,7 @@ def _asked(
     draft: PolicyDraft,
     key: str,
     named: Sequence[str],
-    say: Words,
+    say: PageWords,
     at: str = "",
     options: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _asked(
     }
 
 
-def _schema(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
+def _schema(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
     assert draft.held is not None
     tables, used = [], set()
     for i, name in enumerate(draft.tables):
@@ -122,7 +122,7 @@ def _schema(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
     return {"tables": tables, "files": files, "source": said}
 
 
-def _unit(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
+def _unit(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
     assert draft.held is not None
     tables = []
     for i, name in enumerate(draft.tables):
@@ -145,7 +145,7 @@ def _whom(policy: Policy | None, table: str) -> str | None:
     return None if policy is None or unit is None else policy.promise(unit.name).describe()
 
 
-def _columns(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
+def _columns(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
     assert draft.held is not None
     tables = []
     for i, name in enumerate(draft.tables):
@@ -172,7 +172,7 @@ def _columns(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
     return {"tables": tables, "meanings": meanings}
 
 
-def _column_told(draft: PolicyDraft, table: str, column: str, kind: Kind, say: Words) -> str:
+def _column_told(draft: PolicyDraft, table: str, column: str, kind: Kind, say: PageWords) -> str:
     """What is declared of a column, as what becomes of its values."""
     assert draft.held is not None
     said = words(say.code)
@@ -189,7 +189,7 @@ def _column_told(draft: PolicyDraft, table: str, column: str, kind: Kind, say: W
     return said["values" if kind is Kind.TEXT else "bounds"]["left_out"]
 
 
-def _limits(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
+def _limits(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
     assert draft.held is not None
     tables = []
     for i, name in enumerate(draft.tables):
@@ -207,7 +207,7 @@ def _limits(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
     return {"tables": tables}
 
 
-def _budget(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
+def _budget(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
     assert draft.held is not None
     fields = [_asked(draft, key, (), say) for key in ("epsilon", "delta")]
     tables: list[dict[str, Any]] = []
@@ -235,7 +235,7 @@ def _budget(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
     }
 
 
-def _costs(policy: Policy | None, say: Words) -> list[str]:
+def _costs(policy: Policy | None, say: PageWords) -> list[str]:
     """The budget in words: what a stretch of time, or all of it, costs one of whom it protects."""
     if policy is None:
         return []
@@ -313,7 +313,7 @@ def _amended(desk: Desk) -> list[dict[str, str]]:
     return found
 
 
-def _people(desk: Desk, draft: PolicyDraft, say: Words) -> dict[str, Any]:
+def _people(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
     assert draft.held is not None
     quotas: list[str] = []
     for path in (("quotas", "analysts"), ("analysts",)):

@@ -9,7 +9,7 @@ from dither.errors import ArgumentError, DitherError
 from dither.service._endpoints import OWNER, Asked, Endpoint, Field, roles
 from dither.service.access._people import NewKey
 from dither.service.access._roles import Role
-from dither.service.page._shown import Shown
+from dither.service.page._shown import PageView
 from dither.service.routes import owning
 
 __all__ = ["VIEWS"]
@@ -21,7 +21,7 @@ ROLES = ("analyst", "auditor", "owner")
 LAST = 200
 
 
-def _shown(asked: Asked, *, whole: bool = False, **told: Any) -> Shown:
+def _shown(asked: Asked, *, whole: bool = False, **told: Any) -> PageView:
     desk, now = asked.desk, time.time()
     people = [_person(one, now, asked.who.name) for one in desk.people.listed()]
     policy = desk.session.policy
@@ -43,7 +43,7 @@ def _shown(asked: Asked, *, whole: bool = False, **told: Any) -> Shown:
         "filled": {"name": "", "role": "analyst", "days": 90} | told.get("filled", {}),
     }
     template = "people/people.html" if whole else "people/_people.html"
-    return Shown(template, values, 400 if values["refusal"] else 200)
+    return PageView(template, values, 400 if values["refusal"] else 200)
 
 
 def _person(row: dict[str, Any], now: float, me: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _person(row: dict[str, Any], now: float, me: str) -> dict[str, Any]:
     return {**row, "keys": live, "gone": len(keys) - len(live), "me": row["name"] == me}
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: Asked) -> PageView:
     """Everybody."""
     return _shown(asked, whole=True)
 
@@ -65,7 +65,7 @@ def _days(asked: Asked) -> int | None:
     return days or None
 
 
-def add(asked: Asked) -> Shown:
+def add(asked: Asked) -> PageView:
     """Add somebody, or give them another role, and make a key."""
     name = asked.body.get("name", "").strip()
     try:
@@ -81,7 +81,7 @@ def add(asked: Asked) -> Shown:
     return _shown(asked, made=made)
 
 
-def new_key(asked: Asked) -> Shown:
+def new_key(asked: Asked) -> PageView:
     """Another key of somebody."""
     name = asked.body.get("name", "")
     try:
@@ -96,7 +96,7 @@ def new_key(asked: Asked) -> Shown:
     return _shown(asked, made=made)
 
 
-def revoke(asked: Asked) -> Shown:
+def revoke(asked: Asked) -> PageView:
     """End a key."""
     try:
         asked.desk.people.revoke(asked.body.get("id", ""), asked.who.name)
@@ -105,7 +105,7 @@ def revoke(asked: Asked) -> Shown:
     return _shown(asked, done="revoked", about=asked.body.get("id", ""))
 
 
-def disable(asked: Asked) -> Shown:
+def disable(asked: Asked) -> PageView:
     """Take every key from somebody."""
     name = asked.body.get("name", "")
     try:
@@ -119,7 +119,7 @@ def disable(asked: Asked) -> Shown:
     return _shown(asked, done="disabled", about=name, role_before=was)
 
 
-def pause(asked: Asked) -> Shown:
+def pause(asked: Asked) -> PageView:
     """Pause a table, or let it go on."""
     try:
         owning.pause(asked)

@@ -9,7 +9,7 @@ from dither.errors import ArgumentError, DitherError
 from dither.policy.steps import QUESTIONS, STEPS, answered
 from dither.policy.steps._questions import kinds_for
 from dither.service._endpoints import OWNER, Asked, Endpoint, Field, roles
-from dither.service.page._shown import Shown, language
+from dither.service.page._shown import PageView, language
 from dither.service.page.views.owner._steps import step_shown
 from dither.service.policies import PolicyDraft, before, save, text_of, undo
 from dither.service.policies._draft import MOST_TEXT
@@ -20,7 +20,7 @@ __all__ = ["VIEWS"]
 ONLY = roles(OWNER)
 
 
-def _shown(asked: Asked, text: str, *, whole: bool = False, **told: Any) -> Shown:
+def _shown(asked: Asked, text: str, *, whole: bool = False, **told: Any) -> PageView:
     """The work on a text: the step, what was found, and what can be done with it."""
     desk, say = asked.desk, language(asked.http)
     served = text_of(desk)
@@ -42,20 +42,20 @@ def _shown(asked: Asked, text: str, *, whole: bool = False, **told: Any) -> Show
         **told,
     }
     status = 400 if values["refusal"] else 200
-    return Shown("policy/policy.html" if whole else "policy/_work.html", values, status)
+    return PageView("policy/policy.html" if whole else "policy/_work.html", values, status)
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: Asked) -> PageView:
     """The policy that is served, at a step."""
     return _shown(asked, text_of(asked.desk), whole=True)
 
 
-def check(asked: Asked) -> Shown:
+def check(asked: Asked) -> PageView:
     """What is found in a text that was written by hand, or its next step."""
     return _shown(asked, asked.body.get("toml", ""), rewritten=False)
 
 
-def answer(asked: Asked) -> Shown:
+def answer(asked: Asked) -> PageView:
     """An answer to one question, written into the text."""
     text = asked.body.get("toml", "")
     draft = PolicyDraft(asked.desk, text, before(asked.desk))
@@ -85,7 +85,7 @@ def _names(text: str) -> list[str]:
     return found[:2]
 
 
-def quota(asked: Asked) -> Shown:
+def quota(asked: Asked) -> PageView:
     """A quota of somebody who is named here."""
     text = asked.body.get("toml", "")
     draft = PolicyDraft(asked.desk, text, before(asked.desk))
@@ -100,7 +100,7 @@ def quota(asked: Asked) -> Shown:
         return _shown(asked, text, refusal=str(error), rewritten=False)
 
 
-def add_table(asked: Asked) -> Shown:
+def add_table(asked: Asked) -> PageView:
     """One more table, of a file in the policy's folder."""
     text = asked.body.get("toml", "")
     try:
@@ -110,7 +110,7 @@ def add_table(asked: Asked) -> Shown:
     return _shown(asked, found)
 
 
-def drop_table(asked: Asked) -> Shown:
+def drop_table(asked: Asked) -> PageView:
     """Take a table out of the text."""
     text = asked.body.get("toml", "")
     try:
@@ -121,7 +121,7 @@ def drop_table(asked: Asked) -> Shown:
     return _shown(asked, found)
 
 
-def keep(asked: Asked) -> Shown:
+def keep(asked: Asked) -> PageView:
     """Save the text, and serve it; or change nothing."""
     text = asked.body.get("toml", "")
     try:
@@ -132,7 +132,7 @@ def keep(asked: Asked) -> Shown:
     return _shown(asked, served, saved=True, base_mark=mark_of(served))
 
 
-def go_back(asked: Asked) -> Shown:
+def go_back(asked: Asked) -> PageView:
     """Serve what was served before the last change."""
     text = asked.body.get("toml", "")
     try:
