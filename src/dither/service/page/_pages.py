@@ -26,7 +26,6 @@ from dither.service.page.views import (
     ledger,
     owner,
     signing,
-    unbuilt,
 )
 from dither.service.page.views.signing import place_after, way_in_values
 from dither.service.web._refusals import said
@@ -46,7 +45,6 @@ VIEWS: list[Endpoint] = every(
         collect.VIEWS,
         forms.VIEWS,
         owner.VIEWS,
-        unbuilt.VIEWS,
     ]
 )
 """Every view. What one shows is below ``/p/POLICY``; what it takes comes as a form."""

@@ -8,7 +8,7 @@ from dither.service._endpoints import ANALYST, AUDITOR, OWNER, PUBLIC, roles
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
 
-__all__ = ["PLACES", "Place", "first_of", "places"]
+__all__ = ["PLACES", "PagePlace", "first_of", "places"]
 
 
 @dataclass(frozen=True, slots=True)

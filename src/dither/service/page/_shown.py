@@ -62,7 +62,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals.update(asset=address_of, languages=LANGUAGES)
-    made.filters.update(num=number, fraction=fraction)
+    made.filters.update(num=number, fraction=fraction, percent=percent)
     return made
 
 
@@ -95,6 +95,15 @@ def number(value: Any, digits: int = 4) -> str:
 def _signed(text: str) -> str:
     """With the sign that is as wide as a digit."""
     return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def percent(share: float | None) -> str:
+    """A share in hundredths.
+
+    >>> percent(0.1234), percent(-0.01), percent(None)
+    ('12.3 %', '−1.0 %', '–')
+    """
+    return "–" if share is None else _signed(f"{100 * share:.1f} %")
 
 
 def fraction(text: str | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dither.service.page.views.owner import people, policy
+from dither.service.page.views.owner import attack, people, policy
 
 __all__ = ["VIEWS"]
 
-VIEWS = [*policy.VIEWS, *people.VIEWS]
+VIEWS = [*policy.VIEWS, *people.VIEWS, *attack.VIEWS]
