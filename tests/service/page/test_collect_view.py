@@ -16,7 +16,7 @@ from dither.service.collect import Collector, new_survey, publish_due, read_coll
 from dither.service.collect._survey import read_token_key
 from service.collect.conftest import Surveyed
 from service.loopback import POLICY, OnLoopback, serving, write
-from service.page.spent import HOSTILE
+from service.page.accounts.spent import HOSTILE
 from service.page.visitor import Visitor
 
 CHANNEL = local.GRR([HOSTILE, "cold", "none"], epsilon=1)

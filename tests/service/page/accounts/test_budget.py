@@ -12,7 +12,7 @@ pytest.importorskip("playwright", reason="the browser extra is not installed")
 
 from dither.ledger.verification._walk import KINDS
 from service.loopback import OnLoopback, serving
-from service.page.spent import HOSTILE, spent
+from service.page.accounts.spent import HOSTILE, spent
 from service.page.visitor import Visitor
 
 ASKED = f"SELECT COUNT(*) AS n FROM visits WHERE \"group\" = '{HOSTILE}' AND day < '2026-02-01'"

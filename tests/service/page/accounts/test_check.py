@@ -19,7 +19,7 @@ from dither.query._release import Release
 from dither.service.page._reading import UnreadableError, table_in
 from dither.service.publish import publish
 from service.hospital import Served, served, written
-from service.page.spent import HOSTILE
+from service.page.accounts.spent import HOSTILE
 from service.page.visitor import Visitor
 
 GROUPED = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"

@@ -16,7 +16,7 @@ from dither.privacy import Promise, pure
 from dither.privacy.accounts._budget import BudgetFilter
 from service.hospital import COUNT, Served
 from service.loopback import OnLoopback, serving, write
-from service.page.spent import HOSTILE, long_ledger
+from service.page.accounts.spent import HOSTILE, long_ledger
 from service.page.visitor import Visitor
 
 ENTRIES = 230
