@@ -42,7 +42,7 @@ def charge_text(charge: Charge) -> str:
     """What was charged, rounded up, by what it is stated in.
 
     >>> charge_text(Charge.approximate(Fraction(1, 2), Fraction(1, 10**6)))
-    'ε 0.5, δ 1e-06'
+    'ε 0.5, δ 1e-6'
     """
     if charge.epsilon is not None:
         main, delta = f"ε {loss_text(charge.epsilon)}", charge.delta
