@@ -9,6 +9,7 @@ SECTIONS = {
     "Start": [
         "tutorial",
         "install",
+        "deploy",
         "coming-from",
         "learn/coming-from-opacus",
         "commands",
@@ -35,7 +36,6 @@ SECTIONS = {
         "published",
         "service",
         "page",
-        "deploy",
     ],
     "Estimates and tests": [
         "inference/difference",

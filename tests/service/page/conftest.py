@@ -81,14 +81,15 @@ IMAGES = Path(__file__).resolve().parents[3] / "docs" / "images" / "page"
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Callable[[Page, str], Path]:
+def picture(tmp_path: Path) -> Callable[..., Path]:
     """Take a picture of a view: for the docs where DITHER_PICTURES is set, else for nobody."""
 
-    def taken(page: Page, name: str) -> Path:
+    def taken(page: Page, name: str, whole: bool = True) -> Path:
         folder = IMAGES if os.environ.get("DITHER_PICTURES") else tmp_path
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{name}.png"
-        page.screenshot(path=file, full_page=True)
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=file, full_page=whole)
         if folder == IMAGES:
             from PIL import Image
 

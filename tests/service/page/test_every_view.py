@@ -34,7 +34,6 @@ def serious(page: Any) -> list[str]:
 @pytest.mark.parametrize("who", ["olive", "ann", "audrey"])
 def test_views_can_be_used_by_everybody(
     visit: Callable[..., Visitor],
-    picture: Callable[..., Any],
     who: str,
     theme: str,
     width: int,
@@ -54,14 +53,38 @@ def test_views_can_be_used_by_everybody(
         assert not serious(page), where
         current = page.locator(".places a[aria-current=page]")
         assert current.count() == 1, where
-        picture(page, f"{place['key']}-{who}-{theme}-{width}-{language}")
 
 
-def test_the_way_in_can_be_used_by_everybody(visit: Callable[..., Visitor]) -> None:
+@pytest.mark.parametrize(("theme", "width", "language"), LOOKS)
+def test_forms_can_be_used_by_everybody(
+    visit: Callable[..., Visitor],
+    picture: Callable[..., Any],
+    theme: str,
+    width: int,
+    language: str,
+) -> None:
+    """The list of them, one that is filled in, and one of many fields."""
+    visitor = visit("ann", theme=theme, width=width, language=language)
+    for view in ("", "/mean", "/hierarchy"):
+        page = visitor.go(f"ask/forms{view}")
+        if view == "/mean":
+            page.select_option("#f-x", "cost")
+            page.wait_for_selector("#draft pre")
+        page.wait_for_load_state("networkidle")
+        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, view
+        assert not serious(page), view
+        picture(page, f"forms{view.replace('/', '-')}-{theme}-{width}-{language}")
+
+
+def test_the_way_in_can_be_used_by_everybody(
+    visit: Callable[..., Visitor], picture: Callable[..., Any]
+) -> None:
     """It is the first thing that anybody sees."""
     for theme, width, language in LOOKS:
         page = visit(theme=theme, width=width, language=language).go("sign-in")
         assert not serious(page)
+        picture(page, f"sign-in-{theme}-{width}-{language}")
 
 
 def test_an_address_for_programs_leads_people_to_the_page(visit: Callable[..., Visitor]) -> None:

@@ -84,6 +84,7 @@ def test_blocks_and_time_are_a_picture_and_a_table(
     page.locator(".heat summary").first.click()
     page.evaluate("scrollTo(0, 0)")
     picture(page, "budget-months-light-1280-en")
+    picture(page, "budget", whole=False)
     phone = visit("olive", width=390, theme="dark", language="zh", service=months).go("budget")
     assert phone.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     picture(phone, "budget-months-dark-390-zh")

@@ -28,10 +28,11 @@ def _folder(asked: Asked) -> Path:
 
 def _values(asked: Asked, **more: Any) -> dict[str, Any]:
     files = [one for one in files_of(_folder(asked)) if one.lower().endswith(ENDINGS)]
-    own = [t.source for t in asked.desk.session.policy.tables.values() if isinstance(t.source, str)]
+    sources = [table.source.source for table in asked.desk.session.policy.tables.values()]
+    own = {Path(one).name for one in sources if isinstance(one, str)}
     return {
         "files": files,
-        "own": next((one for one in own if one in files), ""),
+        "own": next((one for one in files if one in own), ""),
         "runs": runs_of(str(asked.desk.path)),
         "run": None,
         "marks": MARKS,
