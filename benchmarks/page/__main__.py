@@ -29,6 +29,7 @@ from benchmarks.service import ADDRESS, started, written
 from dither.policy._policy import read_policy
 from dither.service._database import Database
 from dither.service._settings import read_settings
+from dither.service._tables import SERVICE
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 
@@ -161,7 +162,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         policy = written(Path(folder), given.rows)
         read = read_policy(policy)
-        database = Database(read_settings(read).database)
+        database = Database(read_settings(read).database, SERVICE)
         people = People(database)
         people.add("ann", Role.ANALYST)
         key = people.new_key("ann", 1).key

@@ -176,8 +176,9 @@ def stage(folder: Path) -> dict[str, str]:
         assert name is not None
         pages[name] = page(path, source)
     prose = {name.removesuffix(".md"): text for name, text in pages.items()}
-    for path in (ROOT / "docs" / "images").glob("*.png"):
-        source.write(f"images/{path.name}", path.read_bytes())
+    pictures = ROOT / "docs" / "images"
+    for path in pictures.rglob("*.png"):
+        source.write(f"images/{path.relative_to(pictures).as_posix()}", path.read_bytes())
     pages["decisions/index.md"] = decisions_page(pages)
     pages["reference/index.rst"] = reference_page()
     for package in packages():

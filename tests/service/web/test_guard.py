@@ -179,10 +179,12 @@ def test_every_kind_of_answer_has_every_header(tmp_path: Path) -> None:
             found.http.get("/health"),
             found.http.get("/metrics"),
             found.http.get("/openapi.json"),
-            found.http.get("/"),
         ):
             assert HEADERS.items() <= dict(one.headers).items(), one.url
             assert "html" not in one.headers["content-type"]
+        for address in ("/", "/p/visits/sign-in", "/p/nowhere/sign-in", "/p/visits/nothing"):
+            page = found.http.get(address)
+            assert HEADERS.items() <= dict(page.headers).items(), address
 
 
 def test_what_fails_says_so_as_json_and_nothing_else(
