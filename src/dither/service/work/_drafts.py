@@ -12,11 +12,12 @@ from typing import Any
 from dither._depth import deep
 from dither.errors import ArgumentError
 from dither.service._shared import reply
+from dither.service.work._costs import costs_of, price_data
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
 from dither.session._session import Session
 
-__all__ = ["DRAFTS", "answers_named", "asked_of", "is_short", "price_data", "request_made"]
+__all__ = ["DRAFTS", "answers_named", "asked_of", "is_short", "request_made"]
 
 SHORT = 1_500
 """Characters of a question in SQL that takes a tenth of a second or two at most."""
@@ -154,24 +155,18 @@ def draft(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
         }
 
 
-def price_data(request: Request) -> dict[str, Any]:
-    """What a release would be charged, as plain data."""
-    charge, calendar = request.price, request.opened.calendar(request.promise.unit)
-    amounts = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
-    found: dict[str, Any] = {
-        name: None if held is None else str(held) for name, held in amounts.items()
-    }
-    found["protects"] = request.promise.describe()
-    found["accounts"] = list(request.opened.accounts(request.promise.unit))
-    if calendar is not None and request.blocks is not None:
-        found["blocks"] = calendar.reading(request.blocks)
-    return found
+def costs(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What it costs in words, and what would be left."""
+    request = request_made(session, body)
+    with deep():
+        return costs_of(request)
 
 
 DRAFTS: Mapping[str, Callable[[Session, Mapping[str, Any]], dict[str, Any]]] = {
     "explain": explain,
     "preview": preview,
     "price": price,
+    "costs": costs,
     "draft": draft,
 }
 """By name: what can be worked out."""

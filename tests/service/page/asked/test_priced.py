@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from dither.errors import QueryError
 from dither.service.page.asked._curve import EPSILONS, ErrorCurves, drawn
 from dither.service.page.asked._faults import places_of
 from dither.service.page.asked._python import code, text
+from dither.service.work._thinking import Thinkers
 from service.hospital import COUNT, Served
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"
@@ -179,3 +181,29 @@ def test_every_argument_is_written_as_a_program_writes_it() -> None:
     assert 'dt.sum("x").where("y > 1")' in made
     assert 'dt.bins("age", ["0", "50"])' in made
     assert 'confidence="0.9"' in made
+
+
+def test_what_may_take_long_is_worked_out_where_it_holds_up_nobody(
+    hospital: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls and long texts, at the price, at the stop and at the release: refused in time."""
+    asked = []
+
+    async def think(self: Thinkers, what: str, *_: Any) -> Any:
+        asked.append(what)
+        raise QueryError("it takes too much")
+
+    monkeypatch.setattr(Thinkers, "think", think)
+    calls = json.dumps(
+        [["table", ["visits"], {}], ["ranges", ["cost"], {"epsilon": 1, "bins": 2**20}]]
+    )
+    long = COUNT + " WHERE " + " OR ".join(["cost > 1"] * 300)
+    for given in ({"calls": calls}, {"sql": long}):
+        assert "it takes too much" in part(hospital, "ann", **given)
+        assert "it takes too much" in part(hospital, "ann", "/ask/stop", **given)
+        form = given | {"epsilon": "0.5", "token": "t", "digest": "d"}
+        headers = {"authorization": f"Bearer {hospital.keys['ann']}"}
+        found = hospital.http.post("/p/visits/ask/release", data=form, headers=headers)
+        assert found.status_code == 400
+    assert asked == ["costs", "costs", "draft"] * 2
+    assert not hospital.desk.jobs.listed("ann")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace
 from typing import Any
 
+from anyio import to_thread
 from starlette.responses import Response
 
 from dither.errors import DitherError
@@ -13,10 +15,11 @@ from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, Field, ro
 from dither.service.page._shown import PageView
 from dither.service.page.asked import _public
 from dither.service.page.asked._bodies import DRAFT, SIZES, body_of, token_of
-from dither.service.page.asked._priced import costs, priced, requested
+from dither.service.page.asked._priced import costs, priced
 from dither.service.page.asked._python import decimal, expression
 from dither.service.page.views.answers import seen
-from dither.service.work._jobs import State
+from dither.service.routes import asking
+from dither.service.work._jobs import ReleaseJob, State
 
 __all__ = ["VIEWS"]
 
@@ -88,35 +91,38 @@ def _first(listed: list[dict[str, Any]]) -> str:
     return f"SELECT {key}, COUNT(*) AS n\nFROM {table['sql']}\nGROUP BY {key}"
 
 
-def price(asked: Asked) -> PageView:
+async def price(asked: Asked) -> PageView:
     """What a question would protect, cost and be worth, as it is written."""
-    return PageView("ask/_price.html", priced(asked))
+    return PageView("ask/_price.html", await priced(asked))
 
 
-def stop(asked: Asked) -> PageView:
+async def stop(asked: Asked) -> PageView:
     """What is spent if one goes on: nothing is spent here."""
     try:
         body = body_of(asked.body)
-        _, request = requested(asked, body)
-        found = costs(asked, request)
+        found = await costs(asked, body)
     except DitherError as error:
         return PageView("ask/_release.html", {"fault": str(error)})
     digest = found["digest"]
-    shown = asked.desk.shown(asked.who)
-    done = asked.desk.jobs.listed(state=State.DONE, last=LOOKED)
-    earlier = [one for one in done if one.draft.digest == digest and shown(one)]
+    earlier = await to_thread.run_sync(_earlier, asked, digest)
     sent = {name: asked.body[name] for name in DRAFT if name in asked.body}
     token = token_of(asked.body.get("draft", secrets.token_hex(16)), digest)
     values = found | {"earlier": earlier[:3], "sent": sent, "token": token, "fault": None}
     return PageView("ask/_release.html", values)
 
 
-def release(asked: Asked) -> Response:
+def _earlier(asked: Asked, digest: str) -> list[ReleaseJob]:
+    """Answers to the same request that somebody may see."""
+    shown = asked.desk.shown(asked.who)
+    done = asked.desk.jobs.listed(state=State.DONE, last=LOOKED)
+    return [one for one in done if one.draft.digest == digest and shown(one)]
+
+
+async def release(asked: Asked) -> Response:
     """Ask for the release that the stop showed, and lead to its answer."""
     named = {name: asked.body[name] for name in ("token", "digest")}
-    job = asked.desk.ask(asked.who, body_of(asked.body) | named)
-    asked.hall.announce()
-    return Response("", 200, {"hx-redirect": f"/p/{asked.desk.name}/answers/{job.id}"})
+    job = await asking.release(replace(asked, body=body_of(asked.body) | named))
+    return Response("", 200, {"hx-redirect": f"/p/{asked.desk.name}/answers/{job['id']}"})
 
 
 VIEWS = [
