@@ -54,6 +54,38 @@ def test_a_front_page_leads_to_the_repository() -> None:
         assert (ROOT / path).exists(), link
 
 
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("git@example.org:team/dither.git", "https://example.org/team/dither"),
+        ("https://me:secret@example.org/team/dither.git/", "https://example.org/team/dither"),
+        ("ssh://git@code.example.org:2222/a/b/c.git", "https://code.example.org/a/b/c"),
+        ("/srv/git/dither", ""),
+        ("file:///srv/git/dither", ""),
+        ("http://localhost:3000/team/dither", ""),
+        ("https://10.0.0.1/team/dither", ""),
+        ("https://example.org/", ""),
+        ("", ""),
+    ],
+)
+def test_the_address_is_where_a_checkout_was_cloned_from(
+    tmp_path: Path, remote: str, address: str
+) -> None:
+    """Where that is on the web, without names and passwords; a source archive keeps it."""
+    from metadata import addresses, cloned_from, web_address
+
+    assert web_address(remote) == address
+    assert cloned_from(tmp_path) == ""
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert cloned_from(tmp_path) == ""
+    subprocess.run([*git, "remote", "add", "origin", remote or "."], check=True)
+    assert cloned_from(tmp_path) == address
+    urls = "".join(f"Project-URL: {name}, {at}\n" for name, at in addresses(address).items())
+    (tmp_path / "PKG-INFO").write_text(f"Metadata-Version: 2.4\nName: dither\n{urls}\n# dither\n")
+    assert cloned_from(tmp_path) == address
+
+
 def test_the_bill_names_everything_that_is_installed(tmp_path: Path) -> None:
     """Each package that a plain install brings, with version, licence and what it needs."""
     for name in ("a.json", "b.json"):
