@@ -159,7 +159,7 @@ def listed_as_slow(took: Mapping[str, float]) -> list[str]:
 
     Examples
     --------
-    >>> listed_as_slow({"f[1]": 3.0, "f[2]": 4.0, "g": 3.0, "h[1]": 1.0, "h[2]": 9.0})
+    >>> listed_as_slow({"f[1]": 1.0, "f[2]": 4.0, "g": 3.0, "h[1]": 1.0, "h[2]": 9.0})
     ['f[2]', 'g', 'h[2]']
     """
     by_function: defaultdict[str, list[str]] = defaultdict(list)

@@ -14,6 +14,7 @@ from dither.session._factories import FACTORIES, PARTS, factory
 
 ROOT = Path(dt.__file__).parent
 FACES = ("session/_session.py", "session/_recipe.py", "query/_builder.py")
+ABOVE = ("service/_hall.py", "service/page/forms/_kinds.py")
 ALL = FACTORIES | PARTS
 
 
@@ -42,10 +43,14 @@ def test_every_factory_is_asked_for_by_a_method_that_says_what_it_gives() -> Non
 
 
 def test_factories_are_asked_for_by_the_faces_alone() -> None:
-    """Elsewhere a package imports what lies below it, where everybody sees it."""
+    """Elsewhere a package imports what lies below it, where everybody sees it.
+
+    The service is above all of them: it loads every kind once it answers, and reads the forms of
+    its page off the classes.
+    """
     asking = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
         if "factory(" in path.read_text(encoding="utf-8")
     }
-    assert asking == {"session/_factories.py", *FACES}
+    assert asking == {"session/_factories.py", *FACES, *ABOVE}

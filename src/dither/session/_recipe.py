@@ -11,18 +11,16 @@ import datetime as dt
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import polars as pl
-
 from dither import _checks as check
 from dither.errors import ArgumentError, DitherError, nearest
 from dither.session._factories import factory
-from dither.session._frames import frame_from, frame_to
 
 __all__ = ["QuestionRecipe", "RecipeCall", "from_plain", "to_plain"]
 
@@ -227,7 +225,10 @@ def to_plain(value: Any) -> Any:
         return {"mapping": [[to_plain(k), to_plain(v)] for k, v in value.items()]}
     if isinstance(value, QuestionRecipe):
         return {"rows": value.to_list()}
-    if isinstance(value, pl.DataFrame):
+    polars = sys.modules.get("polars")  # whoever has a frame has loaded it
+    if polars is not None and isinstance(value, polars.DataFrame):
+        from dither.session._frames import frame_to
+
         return {"frame": frame_to(value)}
     content = getattr(value, "_content", None)
     if isinstance(content, Mapping) and "certificate" in content:
@@ -293,6 +294,8 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
             raise ValueError
         return AnswerReference(request, entry)
     if tag == "frame":
+        from dither.session._frames import frame_from
+
         return frame_from(held)
     if tag == "aggregate":
         return factory("aggregate")(held)

@@ -68,14 +68,14 @@ async def ended(desk: Desk) -> list[State]:
 def cut_off(place: Path, monkeypatch: pytest.MonkeyPatch) -> int | None:
     """Two questions are left, one of them in the middle; how the process ended that ran it."""
 
-    async def never(*_: Any) -> _pool._Process:
+    async def never(*_: Any) -> _pool.WorkProcess:
         process = await asyncio.create_subprocess_exec(
             *("sleep", "600"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        return _pool._Process(process, str(place.with_name("of its own")))
+        return _pool.WorkProcess(process, str(place.with_name("of its own")))
 
     async def stopped(desk: Desk) -> int | None:
         hall = Hall([desk], 1)
@@ -84,8 +84,9 @@ def cut_off(place: Path, monkeypatch: pytest.MonkeyPatch) -> int | None:
         for token in ("t", "u"):
             desk.ask(OLGA, ASKED | {"epsilon": "1", "token": token})
         hall.announce()
-        while not hall.pool._running:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while not hall.pool._running:
+                await asyncio.sleep(0.01)
         (process,) = hall.pool._running.values()
         await hall.stop(0)
         return process.process.returncode

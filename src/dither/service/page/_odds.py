@@ -8,7 +8,6 @@ from typing import Any
 
 from dither._format import loss_text, percent
 from dither.errors import ArgumentError
-from dither.lab.attack._verdict import most_certain, most_right
 from dither.ledger._block_budget import BlockBudget
 from dither.privacy import Charge, Neighbours, Promise, approximate
 from dither.privacy.accounts._budget import BudgetFilter
@@ -35,6 +34,8 @@ BEYOND = 100
 
 def steps() -> list[dict[str, Any]]:
     """For each epsilon of the slider: by prior what an attacker may reach, and where it lies."""
+    from dither.lab.attack._verdict import most_certain
+
     found = []
     for epsilon in EPSILONS:
         reached = [most_certain(epsilon, float(prior)) for prior in PRIORS]
@@ -53,6 +54,8 @@ def steps() -> list[dict[str, Any]]:
 
 def curves() -> dict[str, Any]:
     """The picture: how sure an attacker may be, against epsilon, from each prior."""
+    from dither.lab.attack._verdict import most_certain
+
     lines = [
         " ".join(f"{ACROSS(e)},{UP(most_certain(e, float(prior)))}" for e in EPSILONS)
         for prior in PRIORS
@@ -76,6 +79,8 @@ def most_of_a_hundred(charge: Charge) -> int:
     >>> most_of_a_hundred(Charge.approximate(Fraction(1), Fraction(1, 10**6)))
     74
     """
+    from dither.lab.attack._verdict import most_right
+
     epsilon, delta = charge.epsilon, charge.delta
     if epsilon is None or epsilon >= BEYOND or delta >= 1:
         return 100

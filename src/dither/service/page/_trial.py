@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from dither._format import display_text, percent
 from dither.errors import ArgumentError
-from dither.lab.attack import differencing
-from dither.mechanisms import DiscreteLaplace
 from dither.plan.schema import ColumnFacts, Kind
 from dither.privacy import pure
 from dither.service.page._svg import Scale
@@ -136,6 +134,9 @@ def tried(table: TrialTable, secret: TrialSecret, target: int, epsilon: Fraction
     ArgumentError
         There is no such person.
     """
+    from dither.lab.attack import differencing
+    from dither.mechanisms import DiscreteLaplace
+
     if not 0 <= target < len(table.people):
         raise ArgumentError("target must be one of the people that are listed")
     noise = DiscreteLaplace.for_loss(epsilon, l1=1)

@@ -12,8 +12,6 @@ from anyio import to_thread
 from dither._depth import deep
 from dither._format import half_width, level
 from dither.errors import DitherError
-from dither.query._explain import protected
-from dither.query._release import _unit
 from dither.service._endpoints import Asked
 from dither.service.page.asked._bodies import body_of, size_of
 from dither.service.page.asked._curve import ErrorCurves, drawn
@@ -94,6 +92,9 @@ def _worth(
     asked: Asked, question: Any, request: Request, body: Mapping[str, Any]
 ) -> dict[str, Any]:
     """How far off its answers would be."""
+    from dither.query._explain import protected
+    from dither.query._release import _unit
+
     confidence = body.get("confidence") or "0.95"
     if not hasattr(question, "_asked_at"):
         with deep():

@@ -10,20 +10,21 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from dither._depth import deep
 from dither._format import display_text, interval
 from dither.errors import ArgumentError, DitherError
-from dither.query._release import Release
 from dither.service._desk import Desk
 from dither.service._endpoints import NotFoundError
-from dither.service.publish._forms import made_of
 from dither.service.work._jobs import ReleaseJob
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import AnsweredRequest
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither.query._release import Release
 
 __all__ = ["FORMS", "JobAnswer", "file_of"]
 
@@ -61,6 +62,8 @@ class JobAnswer:
     """
 
     def __init__(self, desk: Desk, job: ReleaseJob) -> None:
+        from dither.query._release import Release
+
         found = desk.answer(job)
         if found is None:
             raise NotFoundError("this question has no answer")
@@ -75,6 +78,8 @@ class JobAnswer:
 
     def _read(self, desk: Desk) -> Any:
         """What the release gave; None where it cannot be read any more."""
+        from dither.query._release import Release
+
         try:
             with deep():
                 question = QuestionRecipe.from_list(self.job.draft.ask).made(desk.session)
@@ -95,6 +100,7 @@ class JobAnswer:
 
     def table(self) -> dict[str, Any] | None:
         """Heads and rows of a table of keys, values and intervals; None where it is none."""
+
         if not self.is_table:
             return None
         release: Release = self.result
@@ -124,6 +130,8 @@ class JobAnswer:
 
     def tables(self) -> list[dict[str, Any]]:
         """Of another kind of answer: its tables, as those that are published have them."""
+        from dither.service.publish._forms import made_of
+
         if self.is_table or self.result is None:
             return []
         try:
@@ -163,6 +171,8 @@ class JobAnswer:
     @property
     def frame(self) -> pl.DataFrame | None:
         """The one table that a file holds."""
+        from dither.service.publish._forms import made_of
+
         if self.is_table:
             found: pl.DataFrame = self.result.frame
             return found

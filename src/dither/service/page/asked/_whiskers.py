@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dither._format import display_text, number_text
-from dither.query._release import Release
 from dither.service.page._svg import Scale, ticks
+
+if TYPE_CHECKING:
+    from dither.query._release import Release
 
 __all__ = ["WhiskerPanel", "panels"]
 
@@ -50,6 +52,7 @@ def panels(release: Release) -> list[WhiskerPanel]:
 
     Examples
     --------
+    >>> from dither.query._release import Release
     >>> made = panels(Release({
     ...     "columns": [{"name": n, "kind": "integer", "values": [v]}
     ...                 for n, v in (("n", 5), ("n_lower", 3), ("n_upper", 7))],

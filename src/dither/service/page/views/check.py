@@ -10,8 +10,6 @@ from dither.errors import ArgumentError, CertificateError, DitherError, LedgerEr
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service.page._reading import UnreadableError, table_in
 from dither.service.page._shown import PageView
-from dither.service.publish._checking import verify_against_ledger, verify_table
-from dither.service.publish._target import CERTIFICATES
 from dither.service.web._service import parsed
 from dither.session._verify import verify
 
@@ -56,6 +54,8 @@ def _said(
 
 
 def _verdict(asked: Asked) -> PageView:
+    from dither.service.publish._checking import verify_against_ledger, verify_table
+
     bodies, tables, beside = _files(asked.body["files"])
     book = asked.desk.session.ledger
     if len(bodies) > 1 or len(tables) > 1 or not (bodies or tables):
@@ -97,6 +97,8 @@ def _files(
     given: list[Any],
 ) -> tuple[list[dict[str, Any]], list[tuple[str, pl.DataFrame]], pl.DataFrame | None]:
     """What was handed in, by what it is: certificates, tables, and the table of certificates."""
+    from dither.service.publish._target import CERTIFICATES
+
     bodies: list[dict[str, Any]] = []
     tables: list[tuple[str, Any]] = []
     beside = None

@@ -6,21 +6,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
 from dither._format import display_text, loss_text, percent
 from dither.errors import DitherError
-from dither.lab.attack._verdict import most_certain
 from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, roles
 from dither.service.access._roles import Role
-from dither.service.collect import Collector
-from dither.service.collect._publishing import newest
-from dither.service.collect._settings import SurveySettings
-from dither.service.collect._store import PUBLISHED, WAITING
 from dither.service.page._shown import PageView
 from dither.service.page._svg import Scale
+
+if TYPE_CHECKING:
+    from dither.service.collect import Collector
+    from dither.service.collect._settings import SurveySettings
 
 __all__ = ["VIEWS"]
 
@@ -48,6 +47,8 @@ def collect(asked: Asked) -> PageView:
 
 def _whole(collector: Collector, name: str, survey: SurveySettings) -> dict[str, Any]:
     """A survey from its collector's own state: counts alone, no report and nobody's address."""
+    from dither.service.collect._store import PUBLISHED, WAITING
+
     counts = collector.counts(name)
     digest = survey.configuration.digest
     with collector.store.reading() as connection:
@@ -89,6 +90,8 @@ def _whole(collector: Collector, name: str, survey: SurveySettings) -> dict[str,
 
 def _published(collector: Collector, name: str, survey: SurveySettings) -> dict[str, Any]:
     """A survey as anybody may see it: what was published last."""
+    from dither.service.collect._publishing import newest
+
     found: Mapping[str, Any] = newest(collector, name) or {}
     return {
         "reports": found.get("reports", 0),
@@ -104,6 +107,8 @@ def _published(collector: Collector, name: str, survey: SurveySettings) -> dict[
 
 
 def _common(name: str, survey: SurveySettings, estimates: list[dict[str, Any]]) -> dict[str, Any]:
+    from dither.lab.attack._verdict import most_certain
+
     made = survey.configuration
     one = float(made.carrier.epsilon)
     guarantee = getattr(made.carrier, "guarantee", None)
