@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dither.errors import ArgumentError, LedgerError
+from dither.errors import ArgumentError, LedgerError, PolicyError
 from dither.ledger import Entry
 from dither.policy._canonical import AROUND
 from dither.policy._policy import PolicyText
@@ -199,6 +199,12 @@ class Desk:
         DitherError
             They have no quota under this policy.
         """
+        known = self.session.policy.quotas.known
+        if known and who.name not in known and who.role is not Role.OWNER:
+            # Who else has one is nobody's business.
+            raise PolicyError(
+                "you have no quota under this policy, and cannot ask: its owner can give you one"
+            )
         # Made anew, in some microseconds: under the role that they have now, with what the ledger
         # knows now.
         found = self.session.asked_by(who.name, purpose, owner=who.role is Role.OWNER)

@@ -84,7 +84,7 @@ class Field:
                 if not (whole or isinstance(value, float)) and not (
                     isinstance(value, str) and _NUMBER.fullmatch(value)
                 ):
-                    raise ArgumentError(f"{name} must be a number, or a text that is one")
+                    raise ArgumentError(f"{name} must be a number, such as 0.5")
                 return str(value)
             case "whole":
                 if not whole or not 0 <= value <= self.most:

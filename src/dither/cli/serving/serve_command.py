@@ -81,7 +81,7 @@ def serve(
                 for person, role in PEOPLE.items():
                     desk.people.add(person, Role(role))
                     made = desk.people.new_key(person, 1)
-                    click.echo(f"  {person}, {role:<8} {made.key}", err=True)
+                    click.echo(f"  {person + ',':<7} {role:<8} {made.key}", err=True)
             elif not desk.people.listed():
                 click.echo(
                     "nobody may ask yet: dither people add NAME --role owner "

@@ -45,6 +45,12 @@ def checked(asked: Asked) -> PageView:
     return found
 
 
+NAMELESS = (
+    "the table names no certificate, so nothing can be said of it: hand it in together with the "
+    "certificate that was downloaded beside it"
+)
+
+
 def _said(
     verdict: str, text: str, lines: tuple[str, ...] = (), what: str = "certificate"
 ) -> PageView:
@@ -70,6 +76,8 @@ def _verdict(asked: Asked) -> PageView:
             return _said("holds", "", (str(verify(inside, book, answer=body)),), "release")
         return _said("holds", "", (str(verify(body, book)),))
     name, table = tables[0]
+    if not bodies and "certificate" not in table.columns:
+        return _said("unknown", NAMELESS)
     if beside is not None:
         rows = _of_name(beside, table)
         return _said("holds", "", tuple(verify_table(table, rows, name, ledger=book)), "table")

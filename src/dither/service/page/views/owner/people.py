@@ -39,11 +39,21 @@ def _shown(asked: Asked, *, whole: bool = False, **told: Any) -> PageView:
         "done": None,
         "about": "",
         "role_before": "",
+        "address": f"{asked.http.base_url}{asked.desk.name}",
+        "lacks_quota": _lacks_quota(asked, told.get("made")),
         **told,
         "filled": {"name": "", "role": "analyst", "days": 90} | told.get("filled", {}),
     }
     template = "people/people.html" if whole else "people/_people.html"
     return PageView(template, values, 400 if values["refusal"] else 200)
+
+
+def _lacks_quota(asked: Asked, made: NewKey | None) -> bool:
+    """Whether somebody who has a new key cannot ask yet."""
+    known = asked.desk.session.policy.quotas.known
+    if made is None or not known or made.person in known:
+        return False
+    return asked.desk.role_of(made.person) is Role.ANALYST
 
 
 def _person(row: dict[str, Any], now: float, me: str) -> dict[str, Any]:
