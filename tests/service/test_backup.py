@@ -26,6 +26,7 @@ from dither.service._tables import SERVICE
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 from dither.service.schedule._state import BESIDE, ScheduleState
+from dither.service.work._drafts import request_made
 from dither.service.work._jobs import Jobs, State
 from dither.service.work._run import released
 
@@ -112,7 +113,8 @@ def test_an_answer_comes_with_its_charge(
         body = {"sql": "SELECT COUNT(*) FROM visits", "epsilon": "1", "reuse": False}
         job = desk.ask(who, body)
         assert desk.jobs.claim() is not None
-        number, _ = released(desk.request(who, body), job.token, lambda *_: None)
+        request = request_made(desk.session_of(who), body)
+        number, _ = released(request, job.token, lambda *_: None)
         desk.jobs.finish(job.id, State.DONE, entry=number)
 
     def interrupted(path: Path, to: Path) -> None:
