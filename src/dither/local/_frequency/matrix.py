@@ -415,7 +415,8 @@ def _see_triangles(values: list[Any], found: tuple[tuple[Fraction, ...], ...]) -
 @lru_cache(maxsize=16)
 def _metric_law(distances: tuple[tuple[Fraction, ...], ...], per_unit: Fraction) -> Weights:
     """Weights that keep the promise, the tighter law first."""
-    for law in (_tight(distances, per_unit * _SLACK), _halved(distances, per_unit * _SLACK)):
+    for made in (_tight, _halved):
+        law = made(distances, per_unit * _SLACK)
         if law is not None:
             total = [sum(row, Decimal(0)) for row in law]
             rows = [

@@ -17,7 +17,7 @@ from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
 from dither.session._session import Session
 
-__all__ = ["DRAFTS", "answers_named", "asked_of", "is_short", "request_made"]
+__all__ = ["DRAFTS", "answers_named", "asked_of", "is_short", "request_for", "request_made"]
 
 SHORT = 1_500
 """Characters of a question in SQL that takes a tenth of a second or two at most."""
@@ -95,13 +95,18 @@ def request_made(session: Session, body: Mapping[str, Any]) -> Request:
     """
     question = question_made(session, body)
     with deep():
-        return request_of(
-            question,
-            session._opened,
-            body.get("epsilon"),
-            body.get("delta"),
-            body.get("confidence") or 0.95,
-        )
+        return request_for(question, session, body)
+
+
+def request_for(question: Any, session: Session, body: Mapping[str, Any]) -> Request:
+    """What a release of a question that is made would ask for."""
+    return request_of(
+        question,
+        session._opened,
+        body.get("epsilon"),
+        body.get("delta"),
+        body.get("confidence") or 0.95,
+    )
 
 
 def explain(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from dither.service.page.asked._curve import ErrorCurves, drawn
 from dither.service.page.asked._faults import places_of
 from dither.service.routes.asking import worked_out
 from dither.service.work._costs import costs_of
-from dither.service.work._drafts import is_short
-from dither.session._request import Request, request_of
+from dither.service.work._drafts import is_short, request_for
+from dither.session._request import Request
 
 __all__ = ["costs", "priced"]
 
@@ -56,7 +56,8 @@ async def costs(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     DitherError
         It cannot be asked, or takes too much to work out.
     """
-    return _here(asked, await worked_out("costs", replace(asked, body=body)))
+    found = await worked_out("costs", replace(asked, body=body))
+    return await to_thread.run_sync(_here, asked, found)
 
 
 def _here(asked: Asked, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,13 +75,7 @@ def _drawn(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     """Costs of a short question in SQL, with the curve of its error."""
     question, session = asked.desk.question(asked.who, body)
     with deep():
-        request = request_of(
-            question,
-            session._opened,
-            body.get("epsilon"),
-            body.get("delta"),
-            body.get("confidence") or 0.95,
-        )
+        request = request_for(question, session, body)
         found = costs_of(request)
     return _here(asked, found) | _worth(asked, question, request, body)
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
+
 from dither.errors import ArgumentError, DitherError
 from dither.service._endpoints import OWNER, Asked, Endpoint, Field, roles
-from dither.service.page._assessing import run_of, runs_of, start
+from dither.service.page._assessing import AssessmentRun, run_of, runs_of, start
 from dither.service.page._shown import PageView
 from dither.service.policies._places import files_of, inside
 
@@ -26,7 +28,7 @@ def _folder(asked: Asked) -> Path:
     return asked.desk.path.parent
 
 
-def _values(asked: Asked, **more: Any) -> dict[str, Any]:
+def _values(asked: Asked, run: AssessmentRun | None = None) -> dict[str, Any]:
     files = [one for one in files_of(_folder(asked)) if one.lower().endswith(ENDINGS)]
     sources = [table.source.source for table in asked.desk.session.policy.tables.values()]
     own = {Path(one).name for one in sources if isinstance(one, str)}
@@ -34,12 +36,13 @@ def _values(asked: Asked, **more: Any) -> dict[str, Any]:
         "files": files,
         "own": next((one for one in files if one in own), ""),
         "runs": runs_of(str(asked.desk.path)),
-        "run": None,
-        "marks": MARKS,
-        "refusal": None,
-        "filled": {},
-        **more,
+        **_run(run),
     }
+
+
+def _run(run: AssessmentRun | None, refusal: str | None = None) -> dict[str, Any]:
+    """What the part shows that says how an assessment goes."""
+    return {"run": run, "refusal": refusal, "marks": MARKS}
 
 
 def show(asked: Asked) -> PageView:
@@ -50,11 +53,12 @@ def show(asked: Asked) -> PageView:
 async def begin(asked: Asked) -> PageView:
     """Begin an assessment."""
     try:
-        made = start(str(asked.desk.path), *_arguments(_folder(asked), asked.body))
+        # Files are looked at in a thread: the loop, which begins the process, is everybody's.
+        title, arguments = await to_thread.run_sync(_arguments, _folder(asked), asked.body)
+        made = start(str(asked.desk.path), title, arguments)
     except DitherError as error:
-        refused = _values(asked, refusal=str(error), filled=dict(asked.body))
-        return PageView("attack/_run.html", refused, 400)
-    return PageView("attack/_run.html", _values(asked, run=made))
+        return PageView("attack/_run.html", _run(None, str(error)), 400)
+    return PageView("attack/_run.html", _run(made))
 
 
 def _arguments(folder: Path, given: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -79,8 +83,9 @@ def _arguments(folder: Path, given: Mapping[str, Any]) -> tuple[str, list[str]]:
 def progress(asked: Asked) -> PageView:
     """How one goes, and what it found."""
     run = run_of(str(asked.desk.path), asked.path["id"])
-    whole = "hx-request" not in asked.http.headers
-    return PageView("attack/attack.html" if whole else "attack/_run.html", _values(asked, run=run))
+    if "hx-request" in asked.http.headers:
+        return PageView("attack/_run.html", _run(run))
+    return PageView("attack/attack.html", _values(asked, run))
 
 
 FILE = Field("text", "a data file in the policy's folder", most=1000)
