@@ -17,14 +17,13 @@ from dither.local._channel import Channel, DomainLike
 from dither.local._coins import exp_bounds
 from dither.local._domain import Domain, Value, bind, collection
 from dither.local._estimates.postprocess import no_rule
-from dither.local._estimates.results import Estimate, checked_options, sampled, shares_of
+from dither.local._estimates.results import Estimate, checked_options, shares_of
 from dither.local._frequency.grr import GRR
 from dither.local._limits import checked_epsilon
 from dither.local._structures.item_sets import (
     drawn_slots,
-    flattened,
-    scaled,
-    without_repeats,
+    item_codes,
+    of_slots,
 )
 from dither.local._structures.parts import (
     Maker,
@@ -62,9 +61,7 @@ class _Candidates(Structure):
 
     def held(self, records: Any) -> npt.NDArray[np.bool_]:
         """Whether each person holds each candidate whole, shape (n, candidates)."""
-        lengths, flat = flattened(records)
-        codes = self.items.encode(flat) if len(flat) else np.zeros(0, dtype=np.int64)
-        codes, lengths = without_repeats(codes, lengths, len(self.items))
+        codes, lengths = item_codes(self.items, records)
         places = [self.items.encode(list(one)) for one in self.sets]
         found = np.empty((lengths.size, len(self.sets)), dtype=bool)
         ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -209,10 +206,8 @@ class CandidateSets(_Candidates):
         """Shares of people who hold each candidate."""
         checked_options(options, (), "sets of items")
         no_rule(rule, "sets of items, whose shares need not sum to 1")
-        # Which slot was picked is chance as well: f(1-f)/n over people and picks.
-        one = sampled(shares_of(counts["set"], "none", confidence))
         note = f"Shares are too small where people hold more than {self.padding} candidates."
-        return scaled(one, self.padding, self.names, self.kind, note)
+        return of_slots(counts["set"], self.padding, self.names, self.kind, note, confidence)
 
 
 @dataclass(frozen=True, init=False)

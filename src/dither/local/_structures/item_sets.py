@@ -126,9 +126,7 @@ class ItemSets(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """One report per set, of a sequence of sets of items."""
-        lengths, flat = flattened(records)
-        codes = self.items.encode(flat) if len(flat) else np.zeros(0, dtype=np.int64)
-        codes, lengths = without_repeats(codes, lengths, len(self.items))
+        codes, lengths = item_codes(self.items, records)
         place, real = sampled_slots(lengths, self.padding, words)
         chosen = np.full(lengths.size, len(self.items), dtype=np.int64)
         chosen[real] = codes[place[real]]
@@ -140,10 +138,24 @@ class ItemSets(Structure):
         """Shares of people who hold each item."""
         checked_options(options, (), "item sets")
         no_rule(rule, "item sets, whose shares need not sum to 1")
-        # Which slot was picked is chance as well: f(1-f)/n over people and picks.
-        one = sampled(shares_of(counts["item"], "none", confidence))
         note = f"Shares are too small where people have more than {self.padding} items."
-        return scaled(one, self.padding, self.items.values, self.kind, note)
+        return of_slots(
+            counts["item"], self.padding, self.items.values, self.kind, note, confidence
+        )
+
+
+def of_slots(
+    counted: Aggregate,
+    padding: int,
+    values: tuple[Any, ...],
+    title: str,
+    note: str,
+    confidence: float,
+) -> Estimate:
+    """Shares of people, of reports of one slot of each person's padded set."""
+    # Which slot was picked is chance as well: f(1-f)/n over people and picks.
+    one = sampled(shares_of(counted, "none", confidence))
+    return scaled(one, padding, values, title, note)
 
 
 def scaled(
@@ -177,6 +189,13 @@ def flattened(records: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
         lengths.append(len(items))
         flat += items
     return np.array(lengths, dtype=np.int64), flat
+
+
+def item_codes(items: Domain, records: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The codes of all sets' items, each person's in turn and once each, and how many they are."""
+    lengths, flat = flattened(records)
+    codes = items.encode(flat) if len(flat) else np.zeros(0, dtype=np.int64)
+    return without_repeats(codes, lengths, len(items))
 
 
 def without_repeats(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOBODY",
     "cookie_name",
+    "from_here",
     "identity",
     "proves_its_page",
     "set_cookie",
@@ -50,10 +51,15 @@ def proves_its_page(request: Request, who: Identity) -> bool:
     """
     if who.csrf is None:
         return True
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not from_here(request):
         return False
     given = request.headers.get(CSRF_HEADER, "")
     return hmac.compare_digest(hashed_key(given), who.csrf)
+
+
+def from_here(request: Request) -> bool:
+    """Whether a browser says that no other site's page makes the request; programs say nothing."""
+    return request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
 
 def set_cookie(

@@ -27,7 +27,7 @@ from dither.service.page.views import (
     owner,
     signing,
 )
-from dither.service.page.views.signing import place_after, way_in_values
+from dither.service.page.views.signing import key_form
 from dither.service.web._refusals import said
 from dither.service.web._service import Service, of_texts, parsed
 
@@ -96,11 +96,7 @@ class Pages(Service):
             return RedirectResponse(f"{way_in}?then={quote(request.url.path)}", 303)
         failed = request.method == "POST"
         wanted = request.query_params.get("then", "")
-        shown = PageView(
-            "sign_in.html",
-            way_in_values(failed, place_after(policy, wanted)),
-            401 if failed else 200,
-        )
+        shown = key_form(policy, wanted, failed=failed)
         return render(shown, request, policy, None, self.secure)
 
     async def finish(self, endpoint: Endpoint, asked: Asked, found: Any) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
@@ -20,6 +19,7 @@ from dither.service._endpoints import (
 )
 from dither.service.access._entry import (
     cookie_name,
+    from_here,
     set_cookie,
     set_page_cookie,
     take_cookie,
@@ -29,7 +29,7 @@ from dither.service.page._places import first_of
 from dither.service.page._shown import PageView
 from dither.service.routes.signing import secure
 
-__all__ = ["VIEWS", "place_after", "way_in_values"]
+__all__ = ["VIEWS", "key_form", "place_after"]
 
 PEOPLE = roles(ANALYST, OWNER, AUDITOR)
 
@@ -48,18 +48,15 @@ def place_after(policy: str, wanted: str) -> str:
 _PLAIN = re.compile(r"[A-Za-z0-9/._~-]*")
 
 
-def way_in_values(failed: bool, then: str, provider: bool = False) -> dict[str, Any]:
-    """What the form that takes a key shows."""
-    return {"then": then, "provider": provider, "failed": failed}
+def key_form(policy: str, wanted: str, *, failed: bool, provider: bool = False) -> PageView:
+    """The form that takes a key, and then leads on to where somebody wanted to go."""
+    values = {"then": place_after(policy, wanted), "provider": provider, "failed": failed}
+    return PageView("sign_in.html", values, 401 if failed else 200)
 
 
 def _form(asked: Asked, failed: bool) -> PageView:
-    values = way_in_values(
-        failed,
-        place_after(asked.desk.name, asked.body.get("then", "")),
-        asked.desk.provider is not None,
-    )
-    return PageView("sign_in.html", values, 401 if failed else 200)
+    wanted, provider = asked.body.get("then", ""), asked.desk.provider is not None
+    return key_form(asked.desk.name, wanted, failed=failed, provider=provider)
 
 
 def way_in(asked: Asked) -> PageView:
@@ -69,7 +66,7 @@ def way_in(asked: Asked) -> PageView:
 
 def come_in(asked: Asked) -> Response | PageView:
     """Begin a session."""
-    if asked.http.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not from_here(asked.http):
         raise ArgumentError("sign in by the page of this service")
     found = asked.desk.people.by_key(asked.body.get("key", "").strip())
     if found is None:
