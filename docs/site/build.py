@@ -18,7 +18,7 @@ from finding import write as write_search
 from links import dead_links
 from names import plain
 from packages import LACKING, PUBLIC, Public, listed, of, others, packages
-from sections import order
+from sections import BUILT, order
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,14 +156,15 @@ def reference_page() -> str:
     return "\n".join(parts)
 
 
-def decisions_page(pages: dict[str, str]) -> str:
-    """All records of decisions."""
-    names = sorted(name for name in pages if name.startswith("decisions/"))
-    listed = "\n".join(Path(name).stem for name in names)
+def built_page(pages: dict[str, str]) -> str:
+    """How the library is built: the way of a query, how to add to it, and records of decisions."""
+    names = [name.removesuffix(".md") for name in pages if name.startswith(BUILT)]
+    listed = "\n".join(f"/{name}" for name in sorted(names, key=lambda n: (n not in BUILT, n)))
     about = (
-        "Short records of what a newcomer would question: what was decided, why, and at what cost."
+        "How a query becomes a release, how to add to the library, and short records of what a"
+        " newcomer would question: what was decided, why, and at what cost."
     )
-    return f"# Decisions\n\n{about}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    return f"# How it is built\n\n{about}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
 
 
 def stage(folder: Path) -> dict[str, str]:
@@ -179,7 +180,7 @@ def stage(folder: Path) -> dict[str, str]:
     pictures = ROOT / "docs" / "images"
     for path in pictures.rglob("*.png"):
         source.write(f"images/{path.relative_to(pictures).as_posix()}", path.read_bytes())
-    pages["decisions/index.md"] = decisions_page(pages)
+    pages["decisions/index.md"] = built_page(pages)
     pages["reference/index.rst"] = reference_page()
     for package in packages():
         pages[f"reference/{package.__name__}/index.rst"] = package_page(package)

@@ -9,11 +9,13 @@ SECTIONS = {
     "Start": [
         "tutorial",
         "install",
-        "deploy",
         "coming-from",
         "learn/coming-from-opacus",
         "commands",
         "glossary",
+        "contributing",
+        "decisions/index",
+        "changelog",
     ],
     "Data and policies": [
         "policy",
@@ -26,16 +28,24 @@ SECTIONS = {
         "engines/postgres",
         "engines/spark",
     ],
-    "Queries and tables": [
-        "sql",
-        "synth",
-        "marginals",
-        "hierarchy",
-        "anonymize",
-        "assess",
-        "published",
+    "Services and devices": [
         "service",
         "page",
+        "published",
+        "deploy",
+        "collect",
+        "local/survey",
+        "local/choosing",
+        "local/sdldp",
+        "local/wire",
+    ],
+    "Queries and tables": [
+        "sql",
+        "marginals",
+        "hierarchy",
+        "synth",
+        "anonymize",
+        "assess",
     ],
     "Estimates and tests": [
         "inference/difference",
@@ -55,13 +65,6 @@ SECTIONS = {
         "learn/search",
         "learn/epsilon",
         "attacks/training",
-    ],
-    "Local privacy on devices": [
-        "local/survey",
-        "local/choosing",
-        "local/sdldp",
-        "local/wire",
-        "collect",
     ],
     "Attacks and audits": [
         "attacks/tour",
@@ -84,22 +87,19 @@ SECTIONS = {
         "ideas/amplification",
         "ideas/mechanisms",
     ],
-    "Project": [
-        "contributing",
-        "ideas/road",
-        "ideas/inference",
-        "decisions/index",
-        "changelog",
-    ],
 }
 """Every page of the guide, each in one section. The reference has a link of its own."""
 
 
+BUILT = ("ideas/road", "ideas/inference", "decisions/")
+"""How the pages begin that one page lists: how the library is built, and why so."""
+
+
 def section_of(page: str) -> str:
-    """The section in which a page stands; pages of the reference and of decisions, too."""
+    """The section in which a page stands; pages of the reference and those in `BUILT`, too."""
     if page.startswith("reference/"):
         return "API reference"
-    page = "decisions/index" if page.startswith("decisions/") else page
+    page = "decisions/index" if page.startswith(BUILT) else page
     return next((caption for caption, pages in SECTIONS.items() if page in pages), "")
 
 

@@ -22,7 +22,7 @@ from links import dead_links
 from names import plain, prose, target
 from packages import PUBLIC, packages
 from packages import listed as packages_listed
-from sections import MOST, SECTIONS, section_of
+from sections import BUILT, MOST, SECTIONS, section_of
 
 import dither
 from dither.privacy import Loss
@@ -92,9 +92,9 @@ def test_sections_are_small(site: tuple[Path, dict[str, str]]) -> None:
     listed = [page for pages in SECTIONS.values() for page in pages]
     assert len(listed) == len(set(listed))
     prose = set(site[1]) - {"index"}
-    decisions = {page for page in prose if page.startswith("decisions/")}
-    assert set(listed) == prose - decisions | {"decisions/index"}
-    assert {section_of(page) for page in decisions} == {"Project"}
+    built = {page for page in prose if page.startswith(BUILT)}
+    assert set(listed) == prose - built | {"decisions/index"}
+    assert {section_of(page) for page in built} == {section_of("decisions/index")}
 
 
 def test_the_first_page_leads_each_role_to_its_tasks(site: tuple[Path, dict[str, str]]) -> None:
