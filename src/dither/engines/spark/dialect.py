@@ -23,7 +23,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dither.engines.writer.dialect import FIRST_DAY, LARGEST, Dialect, Seeds
-from dither.engines.writer.forms import binary, call, case, named
+from dither.engines.writer.forms import binary, call, case, identifier, named
 from dither.errors import UnsupportedError
 from dither.plan.functions.matchers import one_pass
 from dither.plan.functions.patterns import Pattern
@@ -35,6 +35,14 @@ __all__ = ["SPARK", "SparkDialect"]
 BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 REAL = {"float", "double"}
 WORDS = {"string", "char", "varchar"}
+FEW_ROWS = 64
+"""Of a unit in a group: with so many at most, its rows are brought together before they are counted.
+
+Counting those of each task first and then moving what is left takes two moves, of one by unit and
+group and of one by unit, and leaves out little where a unit has few rows that lie apart. Of a
+million rows, 2.5 in each group of a unit, one move took a fifth less of processors, and a sixteenth
+less where they lie side by side; with 25 rows it took a sixth more, and a half where side by side.
+"""
 LONGEST_HELD = 18
 """Every whole number of so many digits fits 64 bits."""
 
@@ -223,6 +231,13 @@ class SparkDialect(Dialect):
             exp.HexString(this=seed.to_bytes(8).hex()) for seed in (seeds.first, seeds.second)
         )
         return call("XXHASH64", second, call("XXHASH64", first, *(p.copy() for p in parts)))
+
+    def brought_together(self, rows: exp.Select, by: Sequence[str], most: int) -> exp.Select:
+        if most > FEW_ROWS:
+            return rows
+        moved = exp.Anonymous(this="REPARTITION", expressions=[identifier(name) for name in by])
+        rows.set("hint", exp.Hint(expressions=[moved]))
+        return rows
 
     def row_number(self, partition: Sequence[exp.Expression]) -> exp.Expression:
         """Spark numbers no rows without an order, and takes one that orders nothing."""

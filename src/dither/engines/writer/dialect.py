@@ -470,6 +470,12 @@ class Dialect(ABC):
         values are in the same."""
         raise UnsupportedError(f"units are not read in parts on {self.name}")
 
+    def brought_together(self, rows: exp.Select, by: Sequence[str], most: int) -> exp.Select:
+        """The same rows, of which a part by ``by`` is wanted next, and one by more columns, in
+        which it has about ``most`` rows at most: an engine of many machines may bring those of a
+        part together at once."""
+        return rows
+
     def row_number(self, partition: Sequence[exp.Expression]) -> exp.Expression:
         """The number of a row among those that are alike in all that is read of them: any order
         will do."""

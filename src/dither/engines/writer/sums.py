@@ -195,7 +195,10 @@ class SumsQuery(GroupedQuery):
                 columns[_sum_name(measurement, name)] = _sum_of(self._dialect, measurement, name)
         by = [identifier(UNIT), *self._key_columns()]
         made = [named(node, name) for name, node in columns.items()]
-        raw = selected([*by, *made], subquery(self._rows(wanted), "rows")).group_by(
+        rows = self._rows(wanted)
+        if self._chooses_groups:
+            rows = self._dialect.brought_together(rows, [UNIT], self._job.max_rows)
+        raw = selected([*by, *made], subquery(rows, "rows")).group_by(
             *(c.copy() for c in by), copy=False
         )
         shown = [named(share, name) for name, share in shares.items()]
