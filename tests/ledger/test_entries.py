@@ -147,3 +147,24 @@ def test_parts_are_the_whole(tmp_path: Path) -> None:
         assert book.entries(kind="nothing like it") == []
         # Of an account, with the answers to its charges.
         assert {one.kind for one in book.entries("a", after=1)} == {"charge", "answer"}
+
+
+def test_one_answer_is_found_by_the_number_of_its_charge(tmp_path: Path) -> None:
+    """Of a charge that has one; whatever else is asked for is nobody's answer."""
+    promise = Promise("patient")
+    with Ledger.open(tmp_path / "a.ledger") as book:
+        charged = [
+            book.charge(
+                {"a": BudgetFilter(Fraction(9))},
+                pure(Fraction(1)).promising(promise),
+                token=str(i),
+                request="ab" * 32,
+                note={},
+            ).entry
+            for i in range(3)
+        ]
+        for number in charged[:2]:
+            book.store_answer(number, f"of {number}")
+        assert [book.answer(n) for n in charged[:2]] == book.answers_to("ab" * 32)
+        answers = [one.number for one in book.entries(kind="answer")]
+        assert [book.answer(n) for n in (charged[2], *answers, 0, -1, 10**30)] == [None] * 6

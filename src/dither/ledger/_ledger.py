@@ -550,13 +550,21 @@ class Ledger(ReservingLedger):
             charges = charges.where(held.c["kind"] == "charge").order_by(held.c["number"])
             for row in connection.execute(charges).all():
                 record = chain.checked(row)
-                number = connection.execute(
-                    _ANSWER_TO, {"number": record.number}
-                ).scalar_one_or_none()
-                if number is not None:
-                    answer = chain.read_record(connection, number).answer
-                    found.append((record.entry(), str(answer)))
+                answer = _answer(connection, record.number)
+                if answer is not None:
+                    found.append((record.entry(), answer))
         return found
+
+    def answer(self, number: int) -> tuple[Entry, str] | None:
+        """One charge with its answer, each seen to agree with its own hash; ``None`` where there is
+        no such entry, or none was stored for it. Costs the same however long the ledger is."""
+        with self._reading() as (connection, at):
+            if not 0 <= number < at.count:
+                return None
+            answer = _answer(connection, number)
+            if answer is None:
+                return None
+            return chain.read_record(connection, number).entry(), answer
 
     def entry(self, number: int) -> Entry:
         """One entry, seen to agree with its own hash.
@@ -750,6 +758,12 @@ def _refused(
     if balance.blocks is None or blocks is None:
         return BudgetError(f"{said}What remains: {balance.remaining.describe()}")
     return BudgetError(said + balance.blocks.refusal(charge, blocks))
+
+
+def _answer(connection: Connection, charged: int) -> str | None:
+    """The answer to a charge, if it was stored."""
+    number = connection.execute(_ANSWER_TO, {"number": charged}).scalar_one_or_none()
+    return None if number is None else str(chain.read_record(connection, number).answer)
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:

@@ -346,10 +346,10 @@ class Desk:
 
     def answer_of(self, digest: str, number: int) -> dict[str, Any] | None:
         """The answer of an entry to a request."""
-        for entry, answer in self.session.ledger.answers_to(digest):
-            if entry.number == number:
-                return {"content": json.loads(answer), "time": entry.time.isoformat()}
-        return None
+        entry, answer = self.session.ledger.answer(number) or (None, "")
+        if entry is None or entry.request != digest:
+            return None
+        return {"content": json.loads(answer), "time": entry.time.isoformat()}
 
     def published(self, who: Identity, digest: str) -> list[dict[str, Any]]:
         """Earlier answers to a request that somebody may see, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -221,10 +222,13 @@ class Hall:
                     yield "state", last
                 if found.state not in (State.WAITING, State.QUEUED, State.RUNNING):
                     return
-                with suppress(TimeoutError):
-                    what, value = await asyncio.wait_for(queue.get(), 2 * LOOK)
-                    if what == "progress":
-                        yield what, value
+                # What goes on is told here; only where the job is stands in the database.
+                what, until = "", time.monotonic() + 2 * LOOK
+                while what != "state" and (left := until - time.monotonic()) > 0:
+                    with suppress(TimeoutError):
+                        what, value = await asyncio.wait_for(queue.get(), left)
+                        if what == "progress":
+                            yield what, value
         finally:
             self._listening[job].remove(queue)
             if not self._listening[job]:

@@ -36,12 +36,13 @@ BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 REAL = {"float", "double"}
 WORDS = {"string", "char", "varchar"}
 FEW_ROWS = 64
-"""Of a unit in a group: with so many at most, its rows are brought together before they are counted.
+"""Rows of a unit in a group: so few are brought together before they are counted.
 
-Counting those of each task first and then moving what is left takes two moves, of one by unit and
-group and of one by unit, and leaves out little where a unit has few rows that lie apart. Of a
-million rows, 2.5 in each group of a unit, one move took a fifth less of processors, and a sixteenth
-less where they lie side by side; with 25 rows it took a sixth more, and a half where side by side.
+To count those of each task first, and then move what is left, takes two moves, one by unit and
+group and one by unit, and leaves out little where a unit has few rows that lie apart. Of a million
+rows, 2.5 in each group of a unit, one move took a fifth less of the processors' time, and a
+sixteenth less where they lie side by side; with 25 rows it took a sixth more, and half as much more
+where they lie side by side.
 """
 LONGEST_HELD = 18
 """Every whole number of so many digits fits 64 bits."""

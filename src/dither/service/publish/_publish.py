@@ -248,10 +248,10 @@ def _stored(policy: Policy, entry: int, own: bool) -> dict[str, Any]:
                 f"entry {entry} was asked under another policy, whose answers may be for others: "
                 'say [publish] audience = "everybody" to publish it'
             )
-        found = [a for e, a in ledger.answers_to(charge.request) if e.number == entry]
-    if not found:
+        found = ledger.answer(entry)
+    if found is None:
         raise LedgerError(f"the ledger has no answer to entry {entry}")
-    content: dict[str, Any] = json.loads(found[0])
+    content: dict[str, Any] = json.loads(found[1])
     if "certificate" not in content:
         raise LedgerError(f"the answer to entry {entry} has no certificate")
     return content

@@ -129,10 +129,8 @@ def earlier(session: Session, token: str) -> Entry | None:
 
 def stored(session: Session, entry: Entry) -> dict[str, Any] | None:
     """What the ledger has as the answer of a charge; None where it has none."""
-    found = [
-        a for e, a in session.ledger.answers_to(str(entry.request)) if e.number == entry.number
-    ]
-    content: dict[str, Any] | None = json.loads(found[0]) if found else None
+    found = session.ledger.answer(entry.number)
+    content: dict[str, Any] | None = None if found is None else json.loads(found[1])
     return content
 
 
