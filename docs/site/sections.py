@@ -79,6 +79,7 @@ SECTIONS = {
     ],
     "Guarantee and theory": [
         "guarantee",
+        "regulators",
         "threats",
         "certificates",
         "ideas/attacker",

@@ -26,6 +26,7 @@ from dither.cli.policies.dummy_command import dummy
 from dither.cli.policies.init_command import init
 from dither.cli.policies.ledger_commands import ledger, verify
 from dither.cli.policies.owner_commands import owner
+from dither.cli.policies.policy_command import policy_group
 from dither.cli.policies.publish_command import publish
 from dither.cli.policies.registry_command import registry
 from dither.cli.policies.schedule_command import schedule
@@ -148,6 +149,7 @@ for command in (
     hierarchy,
     verify,
     registry,
+    policy_group,
     publish,
     schedule,
     ledger,

@@ -158,6 +158,6 @@ def test_participants_are_told_the_policys_own_numbers(tmp_path: Path) -> None:
         headers = {"authorization": f"Bearer {house.keys['olga']}"}
         text = house.http.get("/p/visits/learn/participants?in=en", headers=headers).text
         assert "person of visits" in text
-        assert "they guess right at most 74 times" in text
-        assert "Which of two answers you gave, they guess right at most 89 times" in text
+        assert "whether you are in the data at all at most 74 times" in text
+        assert "which of two answers you gave at most 89 times" in text
         assert "This is a weak protection" not in text

@@ -13,7 +13,7 @@ from dither.service._endpoints import Endpoint
 from dither.service.access._entry import cookie_name
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
-from dither.service.page import VIEWS
+from dither.service.page._pages import VIEWS
 from dither.service.web import _service
 from service.hospital import PEOPLE, SECRET, Served
 

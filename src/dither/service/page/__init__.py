@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from dither.service.page._pages import VIEWS
-
-__all__ = ["VIEWS"]
+__all__: list[str] = []

@@ -9,11 +9,11 @@ from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service.access._roles import Role
-from dither.service.page._odds import FIRST, curves, promised, steps
+from dither.service.page._odds import FIRST, curves, steps
+from dither.service.page._participants import promises, sheet
 from dither.service.page._shown import PageView, language
-from dither.service.page._texts import LANGUAGES, words
+from dither.service.page._texts import LANGUAGES
 from dither.service.page._trial import TrialTable, tables_for, tried
-from dither.session._opened import accounts_of
 
 __all__ = ["VIEWS"]
 
@@ -21,8 +21,6 @@ PEOPLE = roles(ANALYST, OWNER, AUDITOR)
 
 LEVELS = ("0.1", "0.5", "1", "3")
 """Of each count of the attack."""
-
-DATASET = "dataset:"
 
 
 def _tables(asked: Asked) -> list[TrialTable]:
@@ -43,20 +41,12 @@ def learn(asked: Asked) -> PageView:
             "steps": steps(),
             "first": FIRST,
             "curves": curves(),
-            "policies": _promises(asked),
+            "policies": promises(asked.desk.session.policy),
             "tables": [one.name for one in found],
             "table": table,
             "levels": LEVELS,
         },
     )
-
-
-def _promises(asked: Asked) -> list[dict[str, Any]]:
-    found = []
-    for promise, accounts in accounts_of(asked.desk.session.policy).items():
-        budget = next(caps for name, caps in accounts.items() if name.startswith(DATASET))
-        found.append(promised(promise, budget))  # type: ignore[arg-type]
-    return found
 
 
 def attack(asked: Asked) -> PageView:
@@ -84,11 +74,9 @@ def attack(asked: Asked) -> PageView:
 def participants(asked: Asked) -> PageView:
     """What is told to people whose answers are in the data, in either language."""
     wanted = asked.body.get("in")
-    say = words(wanted) if wanted in LANGUAGES else language(asked.http)
-    return PageView(
-        "learn/participants.html",
-        {"say": say, "policies": _promises(asked), "name": asked.desk.name},
-    )
+    code = wanted if wanted in LANGUAGES else language(asked.http).code
+    parts = sheet(asked.desk.session.policy, code, asked.desk.name)
+    return PageView("learn/participants.html", {"code": code, "parts": parts})
 
 
 VIEWS = [
