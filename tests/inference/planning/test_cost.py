@@ -88,3 +88,26 @@ def test_what_makes_no_sense_is_refused(arguments, said):
     """By the name of the argument."""
     with pytest.raises(ArgumentError, match=said):
         inference.cost_of_privacy(**({"problem": "mean", "n": 100} | arguments))
+
+
+def test_the_lower_bound_knows_delta_where_its_conditions_hold():
+    """log(1/δ) within them; without it at each of their ends, where it is not proved."""
+    asked = {"d": 50, "epsilon": "0.5", "delta": "1e-9"}
+    within = inference.cost_of_privacy("mean", 10_000, **asked)
+    assert within.lower.per_square == pytest.approx((50 / 0.5) ** 2 * np.log(1e9))
+    assert within.lower.formula == "d/n + d²·log(1/δ)/(nε)²"
+    assert "for n from 65 to 1/δ" in within.lower.constant
+    for one in within.methods:
+        assert one.per_square > within.lower.per_square
+    outside = [
+        {"epsilon": 1},  # ε below 1
+        {"delta": "1e-4"},  # δ below 1/n
+        {"delta": 0},
+        {"d": 20},  # d at least log(1/δ)
+        {"n": 64},  # n at least √(d log(1/δ))/ε
+        {"n": 100, "delta": "1e-40", "d": 100, "epsilon": "0.8"},  # δ above exp(-nε)/n
+    ]
+    for change in outside:
+        more = {"n": 10_000, **asked, **change}
+        found = inference.cost_of_privacy("mean", **more)
+        assert found.lower.formula == "d/n + d²/(nε)²", change
