@@ -110,11 +110,54 @@ def test_game_within_a_square_root_filter():
 
 
 def test_game_catches_an_uncharged_mechanism():
-    """A move that charges less than it leaks breaks the promise, visibly."""
+    """A move that charges less than it leaks is not played, or breaks the promise visibly."""
     cheat = Move(BOLD.p, BOLD.q, F(1, 100))
-    played = game(PureFilter(F(1, 10)), lambda view: cheat, rounds=10)
+    with pytest.raises(ArgumentError, match="more than it is charged"):
+        game(PureFilter(F(1, 10)), lambda view: cheat, rounds=10)
+    played = game(PureFilter(F(1, 10)), lambda view: cheat, rounds=10, trust=True)
     assert played.largest_loss() > 1
     assert played.delta(0.1) > 0.1
+
+
+def pair_of(chance, other):
+    """Laws of a yes with two chances."""
+    return (F(chance), 1 - F(chance)), (F(other), 1 - F(other))
+
+
+@pytest.mark.parametrize(
+    ("account", "laws", "enough"),
+    [
+        # The larger log-ratio, which is that of "no".
+        (PureFilter(F(9)), pair_of("3/4", "1/2"), math.log(2)),
+        (SqrtFilter(F(9), F(1, 4)), pair_of("1/2", "3/4"), math.log(2)),
+        # Rényi divergences over their orders, of which the largest is tried.
+        (ZcdpFilter(F(9)), pair_of("3/4", "1/4"), 0.55),
+        (RenyiFilter(F(9), order=F(2)), pair_of("3/4", "1/4"), math.log(7 / 3)),
+        # Guessing right in 75 of 100: mu is twice the quantile of that.
+        (GdpFilter(F(9)), pair_of("3/4", "1/4"), 2 * 0.6744898),
+    ],
+)
+def test_what_a_move_is_charged_is_held_against_its_laws(account, laws, enough):
+    """In what each filter counts, and in both directions; a charge that is just enough is played."""
+    for p, q in (laws, laws[::-1]):
+        for share, fits in ((F(102, 100), True), (F(97, 100), False)):
+            move = Move(p, q, F(enough) * share)
+            if fits:
+                assert game(account, lambda view, move=move: move, rounds=1).longest() == 1
+                continue
+            with pytest.raises(ArgumentError, match="more than it is charged"):
+                game(account, lambda view, move=move: move, rounds=1)
+
+
+def test_a_failure_is_held_against_delta():
+    """A law that tells everything with chance 1/8, by an account of epsilon and delta."""
+    p, q = (F(1, 8), F(7, 8)), (F(0), F(1))
+    account = SqrtFilter(F(9), F(1, 4), F(1, 2))
+    fits = Move(p, q, F(1, 2), F(1, 8))
+    assert game(account, lambda view: fits, rounds=1).longest() == 1
+    short = Move(p, q, F(1, 2), F(1, 9))
+    with pytest.raises(ArgumentError, match="more than it is charged"):
+        game(account, lambda view: short, rounds=1)
 
 
 def test_moves():
@@ -123,7 +166,7 @@ def test_moves():
     assert math.log(BOLD.p[0] / BOLD.q[0]) > 0.2499
     assert game(PureFilter(F(1)), lambda view: None, rounds=3).longest() == 0
     certain = Move((F(1), F(0)), (F(1, 2), F(1, 2)), F(0))
-    assert game(PureFilter(F(1)), lambda view: certain, rounds=1).largest_loss() == math.inf
+    assert game(PureFilter(F(1)), lambda view: certain, 1, trust=True).largest_loss() == math.inf
     with pytest.raises(ArgumentError, match="mass functions"):
         Move((F(1),), (F(1, 2),), F(0))
     with pytest.raises(ArgumentError, match="rounds"):

@@ -4,6 +4,10 @@ An adversary picks, round after round and from all earlier answers, a pair of ne
 and a mechanism; the same secret bit decides throughout which database is used. Its *view* is the
 sequence of answers. Privacy against it means that the two laws of the view, one for each bit, are
 close. Here every view is enumerated, so the divergence is a computed number and not an estimate.
+
+A filter adds up the charges that it is given, and its promise is worth what they are. So the laws
+of each move are held against its charge, in what the filter counts, and a charge that they refute
+ends the game.
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from fractions import Fraction
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.numeric import exp_lower
+from dither.numeric import exp_lower, exp_upper
+from dither.privacy._makers import gdp
 from dither.privacy.accounts._account import PrivacyFilter
+from dither.privacy.accounts._filters import GdpFilter, RenyiFilter, ZcdpFilter
 
 __all__ = ["GameResult", "Move", "game"]
 
@@ -24,6 +30,12 @@ __all__ = ["GameResult", "Move", "game"]
 View = tuple[int, ...]
 
 _VIEWS = 100_000
+
+_ORDERS = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 64.0, 256.0, 1024.0)
+"""At which a charge of zCDP is tried."""
+
+_ROUNDING = 1e-9
+"""What floats may miss of a divergence: a charge is refuted by more than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,8 @@ class Move:
     p, q : sequence of Fraction
         Masses of the answers 0, 1, ...; each sums to 1.
     amount, delta : Fraction
-        The charge. That it covers (p, q) is for whoever makes the move to see to.
+        The charge, in what the account counts: epsilon, rho, a Rényi divergence or mu. `game` holds
+        (p, q) against it.
 
     Raises
     ------
@@ -110,8 +123,62 @@ class GameResult:
         return max(len(view) for view, _, _ in self.views)
 
 
+def _refuted(account: PrivacyFilter, move: Move) -> bool:
+    """Whether the exact laws of a move show that it loses more than it is charged."""
+    return any(
+        _loses_more(account, one, other, move.amount, move.delta)
+        for one, other in ((move.p, move.q), (move.q, move.p))
+    )
+
+
+def _loses_more(
+    account: PrivacyFilter,
+    p: Sequence[Fraction],
+    q: Sequence[Fraction],
+    amount: Fraction,
+    delta: Fraction,
+) -> bool:
+    match account:
+        case ZcdpFilter():
+            return any(_renyi(p, q, a) > a * float(amount) + _ROUNDING for a in _ORDERS)
+        case RenyiFilter():
+            return _renyi(p, q, float(account.order)) > float(amount) + _ROUNDING
+        case GdpFilter():
+            # Gaussian noise of this mu gives every epsilon a delta.
+            noise = gdp(amount) if amount else None
+            tried = [Fraction(i, 20) for i in range(201)]
+            return any(
+                float(_beyond(p, q, one)) > (noise.delta(float(one)) if noise else 0) + _ROUNDING
+                for one in tried
+            )
+        case _:
+            return _beyond(p, q, amount) > delta
+
+
+def _beyond(p: Sequence[Fraction], q: Sequence[Fraction], epsilon: Fraction) -> Fraction:
+    """The hockey-stick divergence at an epsilon, from below."""
+    times = exp_upper(epsilon)
+    return sum((max(Fraction(0), a - times * b) for a, b in zip(p, q, strict=True)), Fraction(0))
+
+
+def _renyi(p: Sequence[Fraction], q: Sequence[Fraction], order: float) -> float:
+    """The Rényi divergence of an order."""
+    if any(a and not b for a, b in zip(p, q, strict=True)):
+        return math.inf
+    terms = [
+        order * math.log(a) + (1 - order) * math.log(b) for a, b in zip(p, q, strict=True) if a
+    ]
+    largest = max(terms)
+    total = math.fsum(math.exp(term - largest) for term in terms)
+    return (largest + math.log(total)) / (order - 1)
+
+
 def game(
-    account: PrivacyFilter, adversary: Callable[[View], Move | Sequence[Move] | None], rounds: int
+    account: PrivacyFilter,
+    adversary: Callable[[View], Move | Sequence[Move] | None],
+    rounds: int,
+    *,
+    trust: bool = False,
 ) -> GameResult:
     """Play the experiment to the end of every view.
 
@@ -124,6 +191,9 @@ def game(
         order, and the first that the filter admits is played.
     rounds : int
         The most rounds, at least 1.
+    trust : bool
+        Play moves whose laws show that they lose more than they are charged, to see what becomes of
+        the promise.
 
     Returns
     -------
@@ -132,7 +202,7 @@ def game(
     Raises
     ------
     ArgumentError
-        There are too many views to enumerate.
+        A move loses more than it is charged, or there are too many views to enumerate.
 
     Examples
     --------
@@ -151,7 +221,7 @@ def game(
     open_views: list[tuple[View, Fraction, Fraction, PrivacyFilter]] = [
         ((), Fraction(1), Fraction(1), account)
     ]
-    refused = 0
+    refused, held = 0, set[Move]()
     for _ in range(min(rounds, _VIEWS)):
         if not open_views:
             break
@@ -166,6 +236,13 @@ def game(
                 refused += bool(moves)
                 done.append((view, p, q))
                 continue
+            if not (trust or move in held):
+                if _refuted(spent, move):
+                    raise ArgumentError(
+                        "adversary plays a move whose laws differ by more than it is charged: "
+                        "charge what it loses, or pass trust=True to see what such a charge is worth"
+                    )
+                held.add(move)
             after = spent.charge(move.amount, move.delta)
             following += [
                 ((*view, answer), p * a, q * b, after)
