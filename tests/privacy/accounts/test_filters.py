@@ -138,7 +138,7 @@ def pair_of(chance, other):
     ],
 )
 def test_what_a_move_is_charged_is_held_against_its_laws(account, laws, enough):
-    """In what each filter counts, and in both directions; a charge that is just enough is played."""
+    """In what each filter counts, and both ways round; a charge that just suffices is played."""
     for p, q in (laws, laws[::-1]):
         for share, fits in ((F(102, 100), True), (F(97, 100), False)):
             move = Move(p, q, F(enough) * share)

@@ -1,4 +1,4 @@
-"""The command ``dither policy``: what is made of a policy's text alone, such as a sheet to hand out."""
+"""The command ``dither policy``: what is made of a policy alone, such as a sheet to hand out."""
 
 from __future__ import annotations
 

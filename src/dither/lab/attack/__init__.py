@@ -10,7 +10,8 @@ control that must succeed and one that must fail. Releases are black boxes.
   last by what is known roughly; `homogeneity`, `similarity`, `skewness` and `background` read their
   answers from classes in which they hide, and `snapshots` from two releases of a table.
 - `differencing` subtracts two counts that differ in one person.
-- `tracing` tells who was in the data of many published means.
+- `tracing` tells who was in the data of many published means, and `fingerprints` says in numbers
+  what no release of means escapes.
 - `membership` tells who was in the data of a statistic or of a model.
 - `gradient_inversion` and `label_leak` read a client's records and label from its update.
 - `synthetic` tells who was in the table that synthetic rows were made of.
@@ -46,6 +47,8 @@ from dither.lab.attack.disclosure._snapshots import Snapshots as Snapshots
 from dither.lab.attack.disclosure._snapshots import snapshots
 from dither.lab.attack.disclosure._uniqueness import Uniqueness as Uniqueness
 from dither.lab.attack.disclosure._uniqueness import uniqueness
+from dither.lab.attack.members._fingerprints import Fingerprints as Fingerprints
+from dither.lab.attack.members._fingerprints import fingerprints
 from dither.lab.attack.members._generators import drawn_again as drawn_again
 from dither.lab.attack.members._generators import pairs_kept as pairs_kept
 from dither.lab.attack.members._membership import Membership as Membership
@@ -82,6 +85,7 @@ __all__ = [
     "background",
     "census",
     "differencing",
+    "fingerprints",
     "gradient_inversion",
     "homogeneity",
     "inexact_linkage",

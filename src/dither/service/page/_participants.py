@@ -146,4 +146,5 @@ def sheet_html(parts: list[SheetPart], language: str) -> str:
         f"<title>{html.escape(parts[0].text)}</title><style>{STYLE}</style>"
     )
     text = "\n".join(body)
-    return f'<!doctype html>\n<html lang="{language}">\n<head>{head}</head>\n<body>\n{text}\n</body>\n</html>\n'
+    begins = f'<!doctype html>\n<html lang="{language}">\n<head>{head}</head>\n'
+    return f"{begins}<body>\n{text}\n</body>\n</html>\n"
