@@ -240,7 +240,7 @@ def game(
                 if _refuted(spent, move):
                     raise ArgumentError(
                         "adversary plays a move whose laws differ by more than it is charged: "
-                        "charge what it loses, or pass trust=True to see what becomes of the promise"
+                        "charge what it loses, or pass trust=True to see what that does"
                     )
                 held.add(move)
             after = spent.charge(move.amount, move.delta)
