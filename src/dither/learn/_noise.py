@@ -22,7 +22,7 @@ from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 __all__ = ["Noise", "PrivacyParameters", "RunNoise", "TableSensitivity", "left"]
 
@@ -55,7 +55,7 @@ class PrivacyParameters:
         return cls(
             check.positive("epsilon", epsilon),
             check.exact("delta", delta, below=1, **above),
-            as_neighbours(neighbours),
+            as_table_neighbours(neighbours),
         )
 
     @property

@@ -87,7 +87,7 @@ class Charge:
         if self.promise is not None and not isinstance(self.promise, Promise):
             raise ArgumentError("promise must be a Promise, such as Promise('patient')")
         if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
-            raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE")
+            raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or another of Neighbours")
         if self.promise is not None:
             if self.neighbours not in (None, self.promise.neighbours):
                 raise ArgumentError("neighbours must be those of the promise, or left out")

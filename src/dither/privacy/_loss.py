@@ -14,7 +14,7 @@ from dither.errors import ArgumentError
 from dither.numeric import float_up
 from dither.privacy._answers import Answers
 from dither.privacy._charge import Charge
-from dither.privacy._promise import Neighbours, Promise, as_neighbours
+from dither.privacy._promise import Neighbours, Promise, as_table_neighbours
 from dither.privacy.amplification._one_sample import described, excess, shared
 from dither.privacy.laws.either import either_way
 from dither.privacy.laws.gaussian import GaussianNoise
@@ -237,6 +237,62 @@ class Loss(Answers):
         self._added("to_group")
         return replace(self.group(size), unit=Promise(unit).unit)
 
+    def to_node(self, unit: str, degree: int) -> Loss:
+        """The loss for a node with all its edges, where no node can have more than so many.
+
+        Parameters
+        ----------
+        unit : str
+            Who a node is: ``"person"``.
+        degree : int
+            The most edges that a node can have, at least 1: a public bound of every graph that
+            there could be, and not what is seen in this one. It is the caller's to know, and part
+            of what is promised.
+
+        Raises
+        ------
+        ArgumentError
+            The loss is not stated for edges, the bound is below 1, or no group bound is known.
+
+        Notes
+        -----
+        Where the list of nodes is public, a node that has its edges or none differs by at most
+        ``degree`` edges, one after another: a group of so many.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> friendship = privacy.pure(0.5, neighbours="edge").promising("friendship")
+        >>> person = friendship.to_node("person", degree=5)
+        >>> person.promise.describe(), person.charge.epsilon
+        ('one person with all its edges, added or removed', Fraction(5, 2))
+        """
+        self._stated("to_node", Neighbours.EDGE, "one edge")
+        most = check.count("degree", degree)
+        return self._restated(self.group(most), Promise(unit, Neighbours.NODE))
+
+    def to_edge(self, unit: str) -> Loss:
+        """The loss for one edge of a loss for nodes: that of two steps, a node out and in again.
+
+        Parameters
+        ----------
+        unit : str
+            What an edge is: ``"friendship"``.
+
+        Raises
+        ------
+        ArgumentError
+            The loss is not stated for nodes, or no group bound is known.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> privacy.pure(0.5, neighbours="node").to_edge("friendship").charge.epsilon
+        Fraction(1, 1)
+        """
+        self._stated("to_edge", Neighbours.NODE, "a node with all its edges")
+        return self._restated(self.group(2), Promise(unit, Neighbours.EDGE))
+
     def __add__(self, other: Loss) -> Loss:
         """Both run on the same table."""
         if not isinstance(other, Loss):
@@ -315,7 +371,7 @@ class Loss(Answers):
                 "state that, and poisson(rate, neighbours='replace') for units that are replaced; "
                 "or use without_replacement(sample, population)"
             )
-        relation = as_neighbours(neighbours)
+        relation = as_table_neighbours(neighbours)
         part = shared(self.parts, "poisson")
         replace_one = relation is Neighbours.REPLACE
         share = check.exact("rate", rate)
@@ -369,6 +425,8 @@ class Loss(Answers):
         m = check.count("sample", sample)
         if m > n:
             raise ArgumentError("sample must be at most population")
+        if self.neighbours in Neighbours.of_graphs():
+            raise ArgumentError("without_replacement samples units of a table, not of a graph")
         part = shared(self.parts, "without_replacement")
         if self.neighbours is Neighbours.ADD_REMOVE:
             double = shared((part.group(2),), "without_replacement")
@@ -476,6 +534,16 @@ class Loss(Answers):
         # The distance is one of the whole, so that it goes with the sum of all parts.
         return ((_total(found).moved(Fraction(self.slack)), 1),) if self.slack else found
 
+    def _stated(self, what: str, relation: Neighbours, words: str) -> None:
+        if self.neighbours is not relation:
+            raise ArgumentError(
+                f"{what} converts a loss that is stated for {words}, added or removed: "
+                f"neighbours={relation.value!r}"
+            )
+
+    def _restated(self, loss: Loss, promise: Promise) -> Loss:
+        return replace(loss, neighbours=promise.neighbours, unit=promise.unit)
+
     def _added(self, what: str) -> None:
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise ArgumentError(
@@ -539,12 +607,18 @@ def _common(a: Loss, b: Loss) -> Loss:
     if a.neighbours is not b.neighbours:
         raise ArgumentError(
             f"losses for {a.neighbours.value!r} and {b.neighbours.value!r} neighbours "
-            "cannot be added; state both for one relation"
+            "cannot be added; state both for one relation" + _conversion(a, b)
         )
     raise ArgumentError(
         f"a loss stated for {_stated_for(a)} and one stated for {_stated_for(b)} cannot be added: "
         "state both for one unit (promising), or convert one (to_group)"
     )
+
+
+def _conversion(a: Loss, b: Loss) -> str:
+    if {a.neighbours, b.neighbours} == set(Neighbours.of_graphs()):
+        return ": to_edge converts one for nodes, to_node one for edges where degrees are bounded"
+    return ""
 
 
 def _stated_for(loss: Loss) -> str:

@@ -19,7 +19,7 @@ NONE = np.zeros(0)
 GRID = [-9.0, *np.linspace(-1, 1, 81), 9.0, np.nan]
 WAYS = [
     (neighbours, moves, gaussian)
-    for neighbours in Neighbours
+    for neighbours in Neighbours.of_tables()
     for moves in (False, True)
     for gaussian in (False, True)
     if neighbours is Neighbours.REPLACE or not moves

@@ -21,7 +21,7 @@ from dither.privacy import Neighbours
 BOUNDS = bounds_of("bounds", (-1, 1))
 DESIGNS = [
     MeanRelease(BOUNDS, Target(Fraction(1), Fraction(1, 10**6), neighbours), gaussian)
-    for neighbours in Neighbours
+    for neighbours in Neighbours.of_tables()
     for gaussian in (True, False)
 ]
 

@@ -19,7 +19,7 @@ from dither.inference.estimates._sparse import SparseRelease
 from dither.privacy import Neighbours
 
 DELTA = Fraction(1, 10**6)
-BOTH = list(Neighbours)
+BOTH = Neighbours.of_tables()
 
 
 def _worst(rows: list[np.ndarray[Any, Any]], neighbours: Neighbours) -> float:

@@ -18,7 +18,7 @@ from dither.privacy import Neighbours
 BOUNDS = bounds_of("bounds", (-1, 1))
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", Neighbours.of_tables())
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
 def test_no_row_moves_the_tree_further_than_paid_for(
     neighbours: Neighbours, delta: Fraction

@@ -19,7 +19,7 @@ from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", Neighbours.of_tables())
 def test_no_row_moves_more_cells_than_proved(neighbours: Neighbours) -> None:
     """A row that changes group and value at once moves two counts, one that comes moves one."""
     design = TableRelease((2, 3), Target(Fraction(1), Fraction(0), neighbours))

@@ -46,7 +46,7 @@ def _rows(kind: str) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", Neighbours.of_tables())
 @pytest.mark.parametrize("longest", [None, Fraction(3, 2)])
 def test_no_row_moves_the_moments_further_than_proved(
     kind: str, neighbours: Neighbours, longest: Fraction | None
@@ -110,7 +110,7 @@ def test_the_bound_of_many_terms_is_the_largest_of_random_pairs() -> None:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", Neighbours.of_tables())
 def test_no_row_moves_the_functional_mechanism_further(kind: str, neighbours: Neighbours) -> None:
     """Than its Laplace noise is made for; and that is less than the paper's bound, halved."""
     shape, asked = KINDS[kind], Target(Fraction(1), Fraction(1, 10**6), neighbours)
@@ -154,7 +154,7 @@ def _halved_coefficients(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("numbers", [1, 2, 3])
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", Neighbours.of_tables())
 def test_the_functional_mechanisms_sensitivity_by_exhaustion(
     numbers: int, neighbours: Neighbours
 ) -> None:

@@ -592,7 +592,7 @@ def test_votes_stand_the_audit_and_planted_bugs_do_not() -> None:
 
 def test_charges_of_either_relation() -> None:
     """The same amounts, stated for the neighbours that were named."""
-    for relation in Neighbours:
+    for relation in Neighbours.of_tables():
         votes = learn.Votes(**GOOD, neighbours=relation)
         votes.answer_votes([[0] * 60])
         assert votes.loss_.neighbours is relation

@@ -63,7 +63,7 @@ def test_weights_are_those_of_least_squares(layout):
         np.testing.assert_allclose(largest, weights.max(axis=1), atol=1e-12)
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", Neighbours.of_tables())
 @pytest.mark.parametrize("layout", [(4, 2, 2), (3, 2, 2), (4, 4, 1)])
 @pytest.mark.parametrize(("rows", "groups"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 def test_sensitivity_by_brute_force(neighbours, layout, rows, groups):

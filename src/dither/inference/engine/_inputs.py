@@ -25,7 +25,7 @@ from dither._columns import array_of, doubles, is_masked
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy import Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 __all__ = [
     "Bounds",
@@ -81,7 +81,7 @@ def target(epsilon: Number, delta: Number, neighbours: Neighbours | str) -> Targ
     return Target(
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
-        as_neighbours(neighbours),
+        as_table_neighbours(neighbours),
     )
 
 

@@ -156,7 +156,7 @@ class TableRelease:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: a row that leaves one cell and joins another."""
-        for neighbours in Neighbours:
+        for neighbours in Neighbours.of_tables():
             design = cls((2, 2), Target(Fraction(1), Fraction(0), neighbours))
             first = np.array([0, 1]), np.array([0, 1])
             second = np.array([1, 1]), np.array([0, 1])

@@ -99,7 +99,7 @@ class RejectionsRelease:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: a row that makes its block reject."""
-        for kind in Neighbours:
+        for kind in Neighbours.of_tables():
             design = cls(3, 0.1, target(1, 0, kind))
             first = [1.0] * 6
             second = [0.0, *first[1:]] if design.asked.replace else [0.0, *first]

@@ -26,7 +26,7 @@ from dither.errors import ArgumentError, CertificateError
 from dither.lab.assess._judged import Tally
 from dither.lab.audit._one_run import chance_of_guesses
 from dither.privacy import Loss, Neighbours, approximate, zcdp
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 __all__ = ["HeldClaim", "read_claim"]
 
@@ -119,7 +119,7 @@ def read_claim(
     CertificateError
         The certificate does not hold.
     """
-    relation = as_neighbours(neighbours)
+    relation = as_table_neighbours(neighbours)
     if certificate is None:
         for name, given in (("ledger", ledger), ("key", key), ("answer", answer)):
             if given is not None:
@@ -133,7 +133,7 @@ def read_claim(
         return HeldClaim(float(word[0]), float(word[1]), relation, None, "", False, losses)
     text, of_these, body = _verified(certificate, ledger, key, answer, release)
     promise, loss = body["promise"], body["loss"]
-    relation = as_neighbours(promise["neighbours"])
+    relation = as_table_neighbours(promise["neighbours"])
     eps, slack, rho, rest = (
         None if loss.get(name) is None else check.exact(name, loss[name])
         for name in ("epsilon", "delta", "rho", "rho_delta")

@@ -39,7 +39,7 @@ from dither.learn.deep.state._draws import Sources
 from dither.learn.deep.state._state import WatchedObjects
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
     from dither.ledger import Ledger
@@ -209,7 +209,7 @@ class PrivateOptimizer:
         self.centring = Centring.of(model, self._X, epsilon, delta)
         self.clip = as_clip(clip)
         self.exact = device.type == "cpu" if exact is None else check.flag("exact", exact)
-        relation = as_neighbours(neighbours)
+        relation = as_table_neighbours(neighbours)
         self._words: Source = words or (lambda purpose, step: None)
         self.optimizer, self.model, self.taken = optimizer, model, 0
         self._waiting: Iterator[torch.Tensor] | None = None

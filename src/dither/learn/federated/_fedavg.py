@@ -38,7 +38,7 @@ from dither.learn.federated._encoding import UpdateEncoding
 from dither.learn.federated._noise import DistributedNoise, NoiseShare, fewest_bits, gaussian_loss
 from dither.numeric import float_down
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 from dither.privacy.amplification._one_sample import excess
 
 __all__ = ["FedAvg"]
@@ -153,7 +153,7 @@ class FedAvg(Printable):
         if self.distributed is not None and not isinstance(self.distributed, DistributedNoise):
             raise ArgumentError("distributed must be a DistributedNoise, or left out")
         self._set("rate", rate)
-        self._set("neighbours", as_neighbours(self.neighbours))
+        self._set("neighbours", as_table_neighbours(self.neighbours))
         self._set("most", self._most())
         multiplier = self._given()
         self._set("encoding", self._encoded(multiplier))
@@ -226,7 +226,7 @@ class FedAvg(Printable):
 
     @property
     def _relation(self) -> Neighbours:
-        return as_neighbours(self.neighbours)
+        return as_table_neighbours(self.neighbours)
 
     def _most(self) -> int:
         """Shares that are published with a sum; 1 where the server adds the noise."""

@@ -42,7 +42,7 @@ from dither.learn.tabular._boosting import (
     residuals_of_numbers,
 )
 from dither.privacy import Loss, Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +82,7 @@ class AdditiveModel(Estimator):
             declared(table, self.bounds, self.categories),
             check.positive("epsilon", self.epsilon),
             check.exact("delta", self.delta, above=0, below=1),
-            as_neighbours(self.neighbours),
+            as_table_neighbours(self.neighbours),
             outputs,
             curvature,
             check.whole("bins", self.bins, 2, most=1024),

@@ -23,7 +23,7 @@ from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms._coins import exp_choice
 from dither.noise import below as uniform
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
     from dither.ledger import Ledger
@@ -171,7 +171,7 @@ class SampleAndAggregate:
         self.parts = check.whole("parts", parts, 2, most=1_000_000)
         self.epsilon = check.positive("epsilon", epsilon)
         self.delta = check.exact("delta", delta, least=0, below=1)
-        self.neighbours = as_neighbours(neighbours)
+        self.neighbours = as_table_neighbours(neighbours)
         self._low, self._high = _ends(bounds, shape)
         self._default = _default(default, self._low, self._high)
         self._aggregator = self._made()

@@ -26,7 +26,7 @@ from dither.learn.votes._preview import VotesPreview
 from dither.learn.votes._teachers import Poll, as_table, key_of, maker_of, tallied, trained, voted
 from dither.mechanisms.selection._selection import Selection
 from dither.privacy import Neighbours
-from dither.privacy._promise import as_neighbours
+from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
     from dither.ledger import Ledger
@@ -445,7 +445,7 @@ class Votes(Estimator):
 
     def _opened(self) -> Poll:
         """Read the parameters, and charge what is reserved."""
-        plan, relation = self._plan(), as_neighbours(self.neighbours)
+        plan, relation = self._plan(), as_table_neighbours(self.neighbours)
         spending: Spending | None = getattr(self, "_spending", None)
         reserved = getattr(self, "_reserve", True)
         if spending is not None and reserved:
@@ -457,7 +457,7 @@ class Votes(Estimator):
         self._labels = distinct(self.classes)
         alike = len({type(label) for label in self._labels}) == 1
         self.classes_ = np.array(self._labels, dtype=None if alike else object)
-        self.neighbours_ = as_neighbours(self.neighbours)
+        self.neighbours_ = as_table_neighbours(self.neighbours)
         self._poll, self._teachers = poll, teachers
         self._keep_loss(poll.plan.loss(self.neighbours_))
         return self
