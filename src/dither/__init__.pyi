@@ -2,6 +2,7 @@
 # ruff: noqa: A004 - dt.open, dt.sum, dt.min and dt.max are meant
 from dither import accounting as accounting
 from dither import errors as errors
+from dither import graph as graph
 from dither import inference as inference
 from dither import learn as learn
 from dither import ledger as ledger
