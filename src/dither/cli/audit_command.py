@@ -137,10 +137,10 @@ def _subjects(planted: bool) -> Iterator[Subject]:
 
         yield from planted_bugs()
         return
-    from dither import inference, learn, local, mechanisms, synth
+    from dither import graph, inference, learn, local, mechanisms, synth
     from dither._subjects import declared
 
-    yield from declared(mechanisms, local, inference, synth, learn)
+    yield from declared(mechanisms, local, graph, inference, synth, learn)
 
 
 def _table(

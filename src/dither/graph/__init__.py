@@ -43,5 +43,5 @@ __all__ = [
     "projection_bias",
 ]
 
-AUDITED = (Ladder, LocalTies)
+AUDITED = (DegreeDistribution, GraphCount, GraphModel, Ladder, LocalTies, NeighbourSums)
 """What touches data here, each with the neighbours that an audit calls it on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import Printable, interval, level, number_text
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.graph._cost import cost_of
 from dither.graph._graph import Graph
@@ -17,6 +19,7 @@ from dither.graph._ladder import Ladder
 from dither.graph._projection import projected
 from dither.graph._statistics import Shape, Stars, Triangles
 from dither.mechanisms import DiscreteLaplace, SmoothMedian
+from dither.mechanisms._base import Integers
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_graph_neighbours
 
@@ -101,6 +104,16 @@ class GraphCount(Printable):
     @property
     def _how(self) -> str:
         return "ladder" if isinstance(self.noise, Ladder) else "smooth sensitivity"
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: edges of a projection, of a node that has them or not."""
+        noise = DiscreteLaplace.for_loss(1, l1=2)
+
+        def run(edges: list[tuple[int, int]], size: int) -> Integers:
+            return len(projected(Graph(edges, nodes=6), 2).edges) + noise.draw(size)
+
+        yield Subject("edges, node privacy", run, [(1, 2)], [(1, 2), (0, 3), (0, 4), (0, 5)])
 
 
 def count_edges(

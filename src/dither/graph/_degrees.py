@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import Printable, count_text, number_text
+from dither._subjects import Subject
 from dither.graph._cost import cost_of
 from dither.graph._counted import check_graph, needs_degree, no_degree
 from dither.graph._graph import Codes, Graph
@@ -75,6 +77,23 @@ class DegreeDistribution(Printable):
     def half_width(self, confidence: float = 0.95) -> int:
         """How far the noise of each number of ``noisy`` reaches to either side."""
         return self.noise.half_width(check.confidence(confidence))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: the likelier of two vectors of counts, one node more."""
+        noise = DiscreteLaplace.for_loss(1, l1=4)
+        first = [(1, 2)]
+        second = [*first, (0, 3), (0, 4)]
+
+        def counts(edges: list[tuple[int, int]]) -> Codes:
+            return _at_least(projected(Graph(edges, nodes=5), 2).degrees, 2)
+
+        def run(edges: list[tuple[int, int]], size: int) -> Codes:
+            noisy = counts(edges) + noise.draw((size, 2))
+            near, far = np.abs(noisy - counts(first)), np.abs(noisy - counts(second))
+            return np.asarray((near - far).sum(axis=1), dtype=np.int64)
+
+        yield Subject("degrees, node privacy", run, first, second)
 
     def summary(self) -> str:
         """A few lines for people."""

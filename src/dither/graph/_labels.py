@@ -71,9 +71,7 @@ def read_nodes(nodes: Any) -> dict[bytes, Any]:
     """
     if isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
         if not 0 <= nodes <= _MOST_NODES:
-            raise ArgumentError(
-                f"nodes must be a list of labels, or a number up to {_MOST_NODES:,}"
-            )
+            raise ArgumentError(f"nodes must be labels, or a number up to {_MOST_NODES:,}")
         nodes = range(int(nodes))
     try:
         listed = list(nodes) if isinstance(nodes, range) else array_of(nodes).tolist()
@@ -142,9 +140,9 @@ def _columns(edges: Any) -> tuple[list[Any], list[Any]] | None:
 
 def _pairs(rows: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     for row in rows:
-        if isinstance(row, str | bytes):
-            continue
         try:
+            if isinstance(row, str | bytes):
+                continue
             # Of a row without an end no more than three items are looked at.
             ends = list(islice(iter(row), 3))
         except Exception:

@@ -34,6 +34,7 @@ from dither.graph._counted import check_graph
 from dither.graph._graph import Graph
 from dither.graph._labels import pair_order
 from dither.mechanisms import DiscreteLaplace
+from dither.mechanisms._base import Integers
 from dither.mechanisms._composable import response_class
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
@@ -79,7 +80,7 @@ class LocalCount(Printable):
         """A few lines for people."""
         low, high = self.interval()
         shown = f"{self.what}: {interval(self.value, low, high)} ({level(0.95)} interval)"
-        return "\n".join([shown, f"cost: {cost_of(self.cost())}, locally", *self.notes])
+        return "\n".join([shown, f"cost: {cost_of(self.loss)}, locally", *self.notes])
 
 
 @dataclass(frozen=True)
@@ -352,14 +353,14 @@ class LocalTies:
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: one person's list with a tie more."""
         survey: Self = cls(4, 1, degree=3)
+        bits = survey.matrix([np.ones(i, dtype=np.bool_) for i in range(4)])
+
+        def answers(friends: list[int], size: int) -> Integers:
+            exact = survey._pairs_seen(survey._kept(3, friends), bits)
+            return (exact + survey._laplace(survey._pair_moved).draw(size)) // _ONE
+
         yield Subject("a tie's bit", lambda d: int(survey.report(3, d)[0]), [1, 2], [0, 1, 2])
-        bits: list[Any] = [np.ones(i, dtype=np.bool_) for i in range(4)]
-        yield Subject(
-            "triangles of a person",
-            lambda d: survey.triangle_answer(3, d, bits) // _ONE,
-            [1, 2],
-            [0, 1, 2],
-        )
+        yield Subject("triangles of a person", answers, [1, 2], [0, 1, 2])
 
 
 def local_count(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import Printable, count_text, number_text
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.graph._cost import cost_of
 from dither.graph._counted import check_graph
@@ -110,6 +111,19 @@ class GraphModel(Printable):
         """A graph of `sample`: public, to plan with."""
         rows = self.sample(rng).select("source", "target")
         return Graph(rows, nodes=sum(self.sizes), edge=edge, node=node)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: the likelier of two graphs, by all that is measured of them."""
+        ties, each = DiscreteLaplace(2), DiscreteLaplace(4)
+
+        def run(edge: int, size: int) -> Any:
+            count = edge + ties.draw(size)
+            own = edge + each.draw((size, 2))
+            by_degree = (np.abs(own) - np.abs(own - 1)).sum(axis=1)
+            return 2 * (np.abs(count) - np.abs(count - 1)) + by_degree
+
+        yield Subject("block model", run, 0, 1)
 
     def summary(self) -> str:
         """A few lines for people."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._columns import array_of, doubles
 from dither._format import Printable, count_text, number_text
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.graph._cost import cost_of
 from dither.graph._counted import check_graph, needs_degree, no_degree
@@ -56,6 +58,19 @@ class NeighbourSums(Printable):
     def features(self) -> Matrix:
         """All rounds side by side, rows at length 1: what a model is trained on, at no cost."""
         return np.hstack([_unit(one) for one in self.rounds])
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: two sums along the line on which an edge moves them."""
+        delta = Fraction(1, 100)
+        noise, _ = _priced(Fraction(1), delta, 1, 2, 2, Neighbours.EDGE)
+
+        def run(edges: list[tuple[int, int]], size: int) -> Matrix:
+            sums = _sums(Graph(edges, nodes=2), lattice_rows(np.ones((2, 1))))
+            noisy: Matrix = (sums.ravel() + noise.draw((size, 2))).sum(axis=1) / _STEPS
+            return noisy
+
+        yield Subject("sums over neighbours", run, [], [(0, 1)], delta=delta)
 
     def summary(self) -> str:
         """A few lines for people."""
