@@ -202,9 +202,11 @@ def count_triangles(
     epsilon : number
         Above 0.
     delta : number
-        0 for the ladder; above 0 for smooth sensitivity.
-    method : {"ladder", "smooth"}
-        The ladder needs no delta, and mostly errs less.
+        Above 0 for smooth sensitivity, else 0.
+    method : {"ladder", "smooth", "worst"}
+        ``"worst"`` has noise for the worst graph, Laplace of scale (n - 2)/epsilon, and alone of
+        them an interval; where n is small or the graph dense it errs least. The ladder and smooth
+        sensitivity fit the graph, which pays where it has many nodes and few triangles.
 
     Returns
     -------
@@ -220,7 +222,7 @@ def count_triangles(
     Notes
     -----
     Guarantee, for neighbours that differ in one edge: pure epsilon by the ladder
-    (`dither.graph._ladder`), (epsilon, delta) by Laplace noise on the smooth sensitivity, drawn and
+    (`dither.graph._ladder`) and for the worst graph, (epsilon, delta) by Laplace noise on the smooth sensitivity, drawn and
     rounded as `dither.mechanisms.SmoothMedian` does. Both rest on the exact local sensitivity at
     every distance (`dither.graph._statistics`). One node moves the count by so much that under
     ``"node"`` nothing of use is offered.
@@ -269,23 +271,30 @@ def count_stars(
 
 def _counted(graph: Graph, shape: Shape, epsilon: Number, delta: Number, method: str) -> GraphCount:
     check_graph(graph)
-    check.choice("method", method, ("ladder", "smooth"))
+    check.choice("method", method, ("ladder", "smooth", "worst"))
     rest = check.exact("delta", delta, least=0, below=1)
     n = graph.needs_public(f"a count of {shape.name}")
-    noise: Ladder | SmoothMedian
+    moved = max(1, shape.ceiling(n))
+    noise: DiscreteLaplace | Ladder | SmoothMedian
+    if rest and method != "smooth":
+        raise ArgumentError("delta must be 0 but for smooth sensitivity: others need none")
     if method == "ladder":
-        if rest:
-            raise ArgumentError("delta must be 0 for the ladder, which needs none")
         noise = Ladder.for_loss(epsilon, most=shape.most(n))
+    elif method == "worst":
+        noise = DiscreteLaplace.for_loss(epsilon, l1=moved)
     else:
         if not rest:
             raise ArgumentError("delta must be above 0 for smooth sensitivity")
         # Its ends bound how wide the noise may be, which is the ceiling of the smooth sensitivity.
-        noise = SmoothMedian.for_loss(epsilon, rest, lower=0, upper=max(1, shape.ceiling(n)))
-    loss = graph.charge(
-        noise.loss(neighbours=Neighbours.EDGE), shape.name, method, *noise.parameters().values()
-    )
+        noise = SmoothMedian.for_loss(epsilon, rest, lower=0, upper=moved)
+    if isinstance(noise, DiscreteLaplace):
+        loss = noise.loss(l1=moved, neighbours=Neighbours.EDGE)
+    else:
+        loss = noise.loss(neighbours=Neighbours.EDGE)
+    loss = graph.charge(loss, shape.name, method, *noise.parameters().values())
     value = shape.count(graph)
+    if isinstance(noise, DiscreteLaplace):
+        return GraphCount(shape.name, value + int(noise.draw(1)[0]), loss, (), noise)
     if isinstance(noise, Ladder):
         value = noise.release(value, shape.local(graph))
     elif shape.ceiling(n):
