@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from dither import inference, learn, local, mechanisms, synth
+from dither import graph, inference, learn, local, mechanisms, synth
 from dither._subjects import Subject, declared, declaring
 from dither.lab.audit import Outcome, audit
 from dither.mechanisms._base import Mechanism
@@ -34,7 +34,7 @@ def test_every_channel_declares_what_to_audit() -> None:
     assert made <= set(declaring(local))
 
 
-@pytest.mark.parametrize("package", [mechanisms, local, inference, learn, synth])
+@pytest.mark.parametrize("package", [mechanisms, local, graph, inference, learn, synth])
 def test_subjects_differ_by_name(package: ModuleType) -> None:
     """A table of audits tells them apart, and none claims nothing."""
     found = list(declared(package))

@@ -44,6 +44,7 @@ SECTIONS = {
         "marginals",
         "hierarchy",
         "synth",
+        "graph",
         "anonymize",
         "assess",
     ],

@@ -222,9 +222,10 @@ def count_triangles(
     Notes
     -----
     Guarantee, for neighbours that differ in one edge: pure epsilon by the ladder
-    (`dither.graph._ladder`) and for the worst graph, (epsilon, delta) by Laplace noise on the smooth sensitivity, drawn and
-    rounded as `dither.mechanisms.SmoothMedian` does. Both rest on the exact local sensitivity at
-    every distance (`dither.graph._statistics`). One node moves the count by so much that under
+    (`dither.graph._ladder`) and for the worst graph; (epsilon, delta) by Laplace noise on the
+    smooth sensitivity, drawn and rounded as `dither.mechanisms.SmoothMedian` does. Ladder and
+    smooth sensitivity rest on the exact local sensitivity at every distance
+    (`dither.graph._statistics`). One node moves the count by so much that under
     ``"node"`` nothing of use is offered.
 
     References
