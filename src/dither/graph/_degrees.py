@@ -185,8 +185,8 @@ def degrees(
         first = np.nan if public is None else float(public)
         return DegreeDistribution(noisy, np.array([first, *fitted]), loss, notes, noise)
     noisy = -np.sort(-graph.degrees) + noise.draw(graph.size)
-    fitted = np.clip(np.rint(falling(noisy)), 0, most).astype(np.int64)
-    counts = np.array([graph.size, *_at_least(fitted, most)], dtype=np.float64)
+    whole = np.clip(np.rint(falling(noisy)), 0, most).astype(np.int64)
+    counts = np.array([graph.size, *_at_least(whole, most)], dtype=np.float64)
     return DegreeDistribution(noisy, counts, loss, notes, noise)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import comb
 from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -352,7 +352,7 @@ class LocalTies:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: one person's list with a tie more."""
-        survey: Self = cls(4, 1, degree=3)
+        survey = cls(4, 1, degree=3)
         bits = survey.matrix([np.ones(i, dtype=np.bool_) for i in range(4)])
 
         def answers(friends: list[int], size: int) -> Integers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ class GraphModel(Printable):
         ends = {"source": [i for i, _ in rows], "target": [j for _, j in rows]}
         kinds = {"source_group": [a for a, _ in names], "target_group": [b for _, b in names]}
         whole, text = dict.fromkeys(ends, pl.Int64), dict.fromkeys(kinds, pl.String)
-        return pl.DataFrame(ends | kinds, schema=whole | text).sort("source", "target")
+        return pl.DataFrame({**ends, **kinds}, schema={**whole, **text}).sort("source", "target")
 
     def graph(self, rng: np.random.Generator, *, edge: str = "edge", node: str = "node") -> Graph:
         """A graph of `sample`: public, to plan with."""
@@ -115,7 +116,7 @@ class GraphModel(Printable):
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: the likelier of two graphs, by all that is measured of them."""
-        ties, each = DiscreteLaplace(2), DiscreteLaplace(4)
+        ties, each = DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(4))
 
         def run(edge: int, size: int) -> Any:
             count = edge + ties.draw(size)

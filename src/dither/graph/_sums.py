@@ -229,7 +229,7 @@ def lattice_rows(rows: Matrix) -> Codes:
     scaled = finite / largest
     length = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     inside = scaled / np.maximum(length, 1.0 / largest)
-    steps = np.trunc(inside * _STEPS).astype(np.int64)
+    steps: Codes = np.trunc(inside * _STEPS).astype(np.int64)
     over = (steps**2).sum(axis=1) > _STEPS**2
     while over.any():
         # One step nearer to 0 in each number; it ends, at 0 at the latest.
