@@ -1,7 +1,7 @@
 """Errors of graph statistics at several epsilons, on graphs that networkx ships.
 
-Run with ``python -m benchmarks.graph.errors``, about two minutes of a processor. Each figure is a median
-over runs of the absolute error; "worst" is noise for the worst graph, of scale (n - 2)/epsilon for
+Run with ``python -m benchmarks.graph.errors``, about two minutes of a processor. Each figure is a
+median over runs of the absolute error; "worst" is noise for the worst graph, of scale (n - 2)/epsilon for
 triangles and 2·C(n - 2, k - 1)/epsilon for stars. OpenDP 0.16, SmartNoise, Tumult Analytics and
 diffprivlib ship nothing that counts in graphs.
 """

@@ -26,6 +26,7 @@ from dither.privacy._promise import as_graph_neighbours
 __all__ = ["GraphCount", "count_edges", "count_stars", "count_triangles", "smooth_sensitivity"]
 
 _BITS = 96
+_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +276,10 @@ def _counted(graph: Graph, shape: Shape, epsilon: Number, delta: Number, method:
     check.choice("method", method, ("ladder", "smooth", "worst"))
     rest = check.exact("delta", delta, least=0, below=1)
     n = graph.needs_public(f"a count of {shape.name}")
+    if shape.most(n) > _LARGEST:
+        raise ArgumentError(
+            f"graph must have fewer nodes: of {n:,} there may be more than 2**62 {shape.name}"
+        )
     moved = max(1, shape.ceiling(n))
     noise: DiscreteLaplace | Ladder | SmoothMedian
     if rest and method != "smooth":

@@ -29,7 +29,7 @@ from dither.ledger.quotas._caps import (
 )
 from dither.ledger.quotas._forecast import Forecast, forecast
 from dither.privacy._charge import Charge
-from dither.privacy._promise import Promise
+from dither.privacy._promise import Neighbours, Promise
 from dither.privacy.accounts._budget import BudgetFilter
 
 if TYPE_CHECKING:
@@ -446,14 +446,18 @@ def _calendar_of(text: str) -> object:
     return json.loads(text).get("blocks")
 
 
+_WAYS = "to_replace, to_group"
+
+
 def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
     """The refusal of a charge that an account's charges cannot be added to."""
     said = "nobody in particular" if asked is None else asked.describe()
+    ways = "to_edge, to_node" if account.promise.neighbours in Neighbours.of_graphs() else _WAYS
     does = "adds up losses for" if is_quota(account.name) else "protects"
     return PromiseError(
         f"account {account.name!r} {does} {account.promise.describe()}, and this is stated for "
         f"{said}: such losses cannot be added. Keep to the account's unit and neighbours, convert "
-        "the charge at its price (to_replace, to_group), or charge an account of its own"
+        f"the charge at its price ({ways}), or charge an account of its own"
     )
 
 
