@@ -1,9 +1,9 @@
 """Errors of graph statistics at several epsilons, on graphs that networkx ships.
 
 Run with ``python -m benchmarks.graph.errors``, about two minutes of a processor. Each figure is a
-median over runs of the absolute error; "worst" is noise for the worst graph, of scale (n - 2)/epsilon for
-triangles and 2·C(n - 2, k - 1)/epsilon for stars. OpenDP 0.16, SmartNoise, Tumult Analytics and
-diffprivlib ship nothing that counts in graphs.
+median over runs of the absolute error; "worst" is noise for the worst graph, of scale (n -
+2)/epsilon for triangles and 2·C(n - 2, k - 1)/epsilon for stars. OpenDP 0.16, SmartNoise, Tumult
+Analytics and diffprivlib ship nothing that counts in graphs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from dither import graph
 from dither.graph import Graph
 from dither.graph._projection import projected
-from dither.graph._statistics import Shape, Stars, Triangles
+from dither.graph._statistics import CountedShape, Stars, Triangles
 
 EPSILONS = (0.25, 0.5, 1, 2, 4)
 GRAPHS: dict[str, Callable[[], networkx.Graph]] = {
@@ -45,7 +45,7 @@ def line(name: str, truth: float | str, errors: list[float]) -> None:
     print(f"  {name:44} {shown:>8} " + " ".join(f"{e:>9,.1f}" for e in errors))
 
 
-def shape_rows(ties: Graph, shape: Shape, runs: int) -> None:
+def shape_rows(ties: Graph, shape: CountedShape, runs: int) -> None:
     """A count by the ladder, by smooth sensitivity, and for the worst graph."""
     truth = shape.count(ties)
 

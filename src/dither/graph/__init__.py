@@ -23,7 +23,7 @@ from dither.graph._graph import Graph
 from dither.graph._ladder import Ladder
 from dither.graph._local import LocalCount as LocalCount
 from dither.graph._local import LocalTies, local_count
-from dither.graph._model import GraphModel as GraphModel
+from dither.graph._model import BlockModel as BlockModel
 from dither.graph._model import block_model
 from dither.graph._projection import ProjectionBias as ProjectionBias
 from dither.graph._projection import projection_bias
@@ -43,5 +43,5 @@ __all__ = [
     "projection_bias",
 ]
 
-AUDITED = (DegreeDistribution, GraphCount, GraphModel, Ladder, LocalTies, NeighbourSums)
+AUDITED = (DegreeDistribution, GraphCount, BlockModel, Ladder, LocalTies, NeighbourSums)
 """What touches data here, each with the neighbours that an audit calls it on."""

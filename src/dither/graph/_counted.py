@@ -17,7 +17,7 @@ from dither.graph._cost import cost_of
 from dither.graph._graph import Graph
 from dither.graph._ladder import Ladder
 from dither.graph._projection import projected
-from dither.graph._statistics import Shape, Stars, Triangles
+from dither.graph._statistics import CountedShape, Stars, Triangles
 from dither.mechanisms import DiscreteLaplace, SmoothMedian
 from dither.mechanisms._base import Integers
 from dither.privacy import Loss, Neighbours
@@ -45,7 +45,7 @@ class GraphCount(Printable):
         What no interval covers.
     noise : DiscreteLaplace, Ladder or SmoothMedian
         The mechanism that drew it.
-    shape : Shape or None
+    shape : CountedShape or None
         Where the noise depends on the graph: what tells how.
     """
 
@@ -54,7 +54,7 @@ class GraphCount(Printable):
     loss: Loss
     notes: tuple[str, ...]
     noise: DiscreteLaplace | Ladder | SmoothMedian = field(repr=False)
-    shape: Shape | None = field(default=None, repr=False)
+    shape: CountedShape | None = field(default=None, repr=False)
 
     def half_width(self, confidence: float = 0.95, *, at: Graph | None = None) -> int:
         """How far the noise reaches to either side.
@@ -271,7 +271,9 @@ def count_stars(
     return _counted(graph, Stars(check.count("k", k, 2, 100)), epsilon, delta, method)
 
 
-def _counted(graph: Graph, shape: Shape, epsilon: Number, delta: Number, method: str) -> GraphCount:
+def _counted(
+    graph: Graph, shape: CountedShape, epsilon: Number, delta: Number, method: str
+) -> GraphCount:
     check_graph(graph)
     check.choice("method", method, ("ladder", "smooth", "worst"))
     rest = check.exact("delta", delta, least=0, below=1)
@@ -309,7 +311,7 @@ def _counted(graph: Graph, shape: Shape, epsilon: Number, delta: Number, method:
     return GraphCount(shape.name, value, loss, (), noise, shape)
 
 
-def smooth_sensitivity(noise: SmoothMedian, shape: Shape, graph: Graph) -> Fraction:
+def smooth_sensitivity(noise: SmoothMedian, shape: CountedShape, graph: Graph) -> Fraction:
     """max over t of g_t·LS_t, g_0 = 1, g falling by at most the mechanism's falloff a step.
 
     So neighbours have S <= S'/falloff, which is what its proof needs. It depends on the graph as it
@@ -326,7 +328,7 @@ def smooth_sensitivity(noise: SmoothMedian, shape: Shape, graph: Graph) -> Fract
     return Fraction(best, one)
 
 
-def noise_width(noise: Ladder | SmoothMedian, shape: Shape, at: Graph, inside: float) -> int:
+def noise_width(noise: Ladder | SmoothMedian, shape: CountedShape, at: Graph, inside: float) -> int:
     """The half-width of the noise at a graph."""
     if isinstance(noise, Ladder):
         count = shape.count(at)

@@ -26,13 +26,13 @@ from dither.privacy import Loss, Neighbours
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["GraphModel", "block_model"]
+__all__ = ["BlockModel", "block_model"]
 
 _TRIES = 60
 
 
 @dataclass(frozen=True, eq=False)
-class GraphModel(Printable):
+class BlockModel(Printable):
     """Degrees in each group and edges between groups, all with noise: what graphs are drawn of.
 
     It holds released numbers alone, and may be handed out.
@@ -148,7 +148,7 @@ def block_model(
     epsilon: Number,
     groups: Mapping[Any, Any] | Sequence[Any] | None = None,
     share: Number = 0.5,
-) -> GraphModel:
+) -> BlockModel:
     """Fit a degree-corrected block model with noise; one edge is protected.
 
     Parameters
@@ -166,7 +166,7 @@ def block_model(
 
     Returns
     -------
-    GraphModel
+    BlockModel
         ``model.sample(rng)`` gives rows.
 
     Raises
@@ -229,7 +229,7 @@ def block_model(
         elif own.size:
             fitted = np.full(own.size, whole / own.size)
         found.append(fitted)
-    return GraphModel(tuple(names), tuple(found), blocks, loss)
+    return BlockModel(tuple(names), tuple(found), blocks, loss)
 
 
 def _grouped(graph: Graph, groups: Any, n: int) -> tuple[list[str], Codes]:

@@ -21,10 +21,10 @@ import numpy as np
 
 from dither.graph._graph import Codes, Graph
 
-__all__ = ["Shape", "Stars", "Triangles"]
+__all__ = ["CountedShape", "Stars", "Triangles"]
 
 
-class Shape(ABC):
+class CountedShape(ABC):
     """A shape that is counted in graphs with a public list of nodes."""
 
     name: str
@@ -47,7 +47,7 @@ class Shape(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Triangles(Shape):
+class Triangles(CountedShape):
     """Triangles: three nodes of which each two are tied.
 
     One edge (i, j) is in as many triangles as i and j have neighbours in common. With a_ij of these
@@ -124,7 +124,7 @@ def _widest(graph: Graph) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stars(Shape):
+class Stars(CountedShape):
     """Stars of k points: a node, and k of its neighbours.
 
     Their number is the sum of C(d, k) over the degrees d. An edge (i, j) is in C(p, k - 1) + C(q, k
