@@ -176,6 +176,8 @@ def test_releases_are_charged_first(tmp_path: Any) -> None:
     with Ledger.open(tmp_path / "ties.ledger") as ledger:
         ledger.open_accounts({"ties": BudgetFilter(10, 0.01)}, promise)
         ties = Graph([(0, 1), (1, 2)], nodes=4, edge="tie", node="one").charged_to(ledger, "ties")
+        ledger.open_accounts({"people": BudgetFilter(10, 0)}, Promise("one", Neighbours.NODE))
+        other = ties.charged_to(ledger, "people")
         made = [
             graph.count_edges(ties, epsilon=0.5),
             graph.count_triangles(ties, epsilon=0.5),
@@ -192,10 +194,18 @@ def test_releases_are_charged_first(tmp_path: Any) -> None:
         for refused, error in (
             (lambda: graph.count_edges(ties, epsilon=1, neighbours="node", degree=2), PromiseError),
             (lambda: graph.count_edges(ties, epsilon=7), BudgetError),
+            (
+                lambda: graph.count_edges(other, epsilon=1, neighbours="node", degree=2),
+                PromiseError,
+            ),
         ):
             with pytest.raises(error):
                 refused()
         assert ledger.balance("ties").spent == spent
+        # Another graph may have another promise.
+        third = ties.charged_to(ledger, "people", name="third")
+        graph.count_edges(third, epsilon=1, neighbours="node", degree=2)
+        assert ledger.balance("people").spent.epsilon == 1
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

@@ -128,7 +128,7 @@ def test_a_tie_costs_what_tells_of_it() -> None:
 def test_what_is_listed_beside_persons_is_nobody() -> None:
     """Friends that are no persons, the person themself, and repetitions count for nothing."""
     survey = LocalTies(5, 50, degree=4)
-    odd = [0, 0, np.int64(1), 3, 4, 5, -1, True, None, "2", 1.0, math.nan, [2]]
+    odd = [0, 0, np.int64(1), 3, 4, 5, -1, True, None, "2", 1.0, math.nan, [2], object()]
     assert survey.report(3, odd).tolist() == [True, True, False]
     assert survey.degree_answer(3, odd) == 2
     assert survey.star_answer(3, odd, 2) == 3

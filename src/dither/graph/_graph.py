@@ -31,10 +31,11 @@ class Graph:
     Parameters
     ----------
     edges : array, frame, iterable of pairs, or graph of networkx
-        Pairs of labels: text, bytes or finite numbers, where 1, 1.0 and True are one label. A pair
-        that is there twice, or in both directions, is one edge. Counted for nothing are: an edge of
-        a node to itself, a row that is no pair, an end that is no label (None, NaN, an object), and
-        an end that is not among ``nodes``.
+        Pairs of labels: text, bytes, integers or finite floats, where 1, 1.0 and True are one
+        label; write UUIDs, dates and decimals as text. A pair that is there twice, or in both
+        directions, is one edge. Counted for nothing are: an edge of a node to itself, a row that is
+        no pair, an end that is no label (None, NaN, an object), and an end that is not among
+        ``nodes``.
     nodes : list of labels, or int, optional
         Everyone there is, as a public list; a number n stands for the labels 0 to n - 1. Isolated
         nodes are those of the list without an edge. Without it the nodes are protected, too: one is
@@ -69,7 +70,7 @@ class Graph:
     nodes: Any = field(default=None)
     edge: str = "edge"
     node: str = "node"
-    _bearer: tuple[Ledger, str] | None = field(default=None, init=False)
+    _bearer: tuple[Ledger, str, str] | None = field(default=None, init=False)
     _keys: list[bytes] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +117,7 @@ class Graph:
         made._hold("_keys", like._keys)
         return made
 
-    def charged_to(self, ledger: Ledger, account: str) -> Graph:
+    def charged_to(self, ledger: Ledger, account: str, *, name: str = "graph") -> Graph:
         """The same graph, whose releases charge an account before any noise is drawn.
 
         Parameters
@@ -126,6 +127,14 @@ class Graph:
             An account that is bound to this graph's edges or nodes: ``Promise(edge,
             Neighbours.EDGE)`` or ``Promise(node, Neighbours.NODE)``. A release of the other kind is
             refused, and costs nothing.
+        name : str
+            What the ledger calls this graph. Within a ledger a graph stays with the promise that it
+            was first charged under, so that no account misses a release of it.
+
+        Raises
+        ------
+        ArgumentError
+            It is no ledger, or no name.
 
         Examples
         --------
@@ -148,8 +157,10 @@ class Graph:
             raise ArgumentError("ledger must be a Ledger, such as Ledger.open('ties.ledger')")
         if not isinstance(account, str) or not account:
             raise ArgumentError("account must name an account of the ledger")
+        if not isinstance(name, str) or not name:
+            raise ArgumentError("name must be text: what the ledger calls this graph")
         made = Graph.of_codes(self.edges, self)
-        made._hold("_bearer", (ledger, account))
+        made._hold("_bearer", (ledger, account, name))
         return made
 
     @property
@@ -205,7 +216,7 @@ class Graph:
         """
         stated = self.stated(loss)
         if self._bearer is not None:
-            ledger, account = self._bearer
+            ledger, account, name = self._bearer
             words = "\n".join(["dither graph 1", what, *map(str, said)])
             ledger.charge(
                 [account],
@@ -213,5 +224,6 @@ class Graph:
                 token=secrets.token_hex(16),
                 request=sha256(words.encode()).hexdigest(),
                 note={"graph": what},
+                tables={name: "edges of a graph"},
             )
         return stated

@@ -1,8 +1,8 @@
 """Edges as people hand them in, read alike wherever they come from; no label decides a refusal.
 
-A label is text, bytes or a finite number; numbers that are equal are one label, whatever their
-type. Its key is a byte string: two labels are one if and only if their keys are. What is no label
-(None, NaN, an object of somebody's own) ties nobody: its row counts for nothing.
+A label is text, bytes, an integer or a finite float; numbers that are equal are one label, whatever
+their type. Its key is a byte string: two labels are one if and only if their keys are. What is no
+label (None, NaN, an object of somebody's own) ties nobody: its row counts for nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read_nodes(nodes: Any) -> dict[bytes, Any]:
     for label in listed:
         key = key_of(label)
         if key is None:
-            raise ArgumentError("nodes must be labels: text, bytes or finite numbers")
+            raise ArgumentError("nodes must be labels: text, bytes, integers or finite floats")
         found[key] = label
     if len(found) < len(listed):
         raise ArgumentError("nodes must be distinct: a label is listed twice")

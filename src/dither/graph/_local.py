@@ -328,8 +328,10 @@ class LocalTies:
     def _friends(self, person: int, friends: Iterable[Any]) -> set[int]:
         """The ties that are persons, each once; whatever else is listed is none."""
         found = set()
+        if not isinstance(friends, Iterable):
+            raise ArgumentError("friends must be a list of persons")
         for friend in friends:
-            plain = type(friend) is int or isinstance(friend, np.integer)
+            plain = type(friend) is int or issubclass(type(friend), np.integer)
             if plain and 0 <= friend < self.people and friend != person:
                 found.add(int(friend))
         return found
