@@ -18,6 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dither.learn.federated._noise import DistributedNoise
+from dither.learn.secure._private_sum import PrivateSum as PrivateSum
+from dither.learn.secure._private_sum import private_sum
 from dither.learn.secure._secure_sum import secure_sum
 from dither.learn.secure._shared_sum import shared_sum
 from dither.learn.tabular._additive import AdditiveClassifier as AdditiveClassifier
@@ -64,6 +66,7 @@ __all__ = [
     "SampleAndAggregate",
     "Votes",
     "load",
+    "private_sum",
     "search",
     "secure_sum",
     "shared_sum",
@@ -75,6 +78,7 @@ AUDITED = (
     TeacherVote,
     Boosting,
     DistributedNoise,
+    PrivateSum,
     ClassSums,
     Clusters,
     Search,
