@@ -62,7 +62,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals.update(asset=address_of, languages=LANGUAGES)
-    made.filters.update(num=number, fraction=fraction, percent=percent)
+    made.filters.update(num=number, fraction=fraction)
     return made
 
 
@@ -97,15 +97,6 @@ def _signed(text: str) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
-def percent(share: float | None) -> str:
-    """A share in hundredths.
-
-    >>> percent(0.1234), percent(-0.01), percent(None)
-    ('12.3 %', '−1.0 %', '–')
-    """
-    return "–" if share is None else _signed(f"{100 * share:.1f} %")
-
-
 def fraction(text: str | None) -> str:
     """An exact number, as a price is said: short where that is exact enough to be read.
 
@@ -116,7 +107,12 @@ def fraction(text: str | None) -> str:
 
 
 def render(
-    shown: PageView, request: Request, policy: str, who: Identity | None, secure: bool
+    shown: PageView,
+    request: Request,
+    policy: str,
+    who: Identity | None,
+    secure: bool,
+    waiting: int = 0,
 ) -> Response:
     """A view as HTML, for whoever asks and in their language.
 
@@ -129,6 +125,8 @@ def render(
     who : Identity, optional
         None where nobody is signed in.
     secure : bool
+    waiting : int
+        How many questions wait until an owner decides on them.
     """
     say = language(request)
     someone = None if who is None or who is NOBODY else who
@@ -141,6 +139,7 @@ def render(
         "base": f"/p/{policy}",
         "who": someone,
         "here": request.url.path,
+        "waiting_count": waiting,
         "places": [] if who is None else places(who, policy),
         # The page's script sends it along with every change; see `proves_its_page`.
         "csrf_cookie": f"{cookie_name(policy, secure)}_csrf",

@@ -91,11 +91,16 @@ def _row(job: ReleaseJob) -> dict[str, Any]:
         "state": job.state.value,
         "state_key": job.state.value.replace(" ", "_"),
         "when": job.created,
-        "cost": _cost(price),
+        "cost": _cost(price) if job.state in UNDER_WAY or _charged(job) else None,
         "entry": job.entry,
         "stops": job.state in UNBEGUN,
         "replayed": job.replayed,
     }
+
+
+def _charged(job: ReleaseJob) -> bool:
+    """Whether something was spent: an answer that was there before costs nothing again."""
+    return job.entry is not None and not job.replayed
 
 
 def _cost(price: Mapping[str, Any]) -> str:

@@ -106,8 +106,10 @@ async def stop(asked: Asked) -> PageView:
     digest = found["digest"]
     earlier = await to_thread.run_sync(_earlier, asked, digest)
     sent = {name: asked.body[name] for name in DRAFT if name in asked.body}
+    written = body["sql"] if "sql" in body else f"session{expression(body['ask'])}"
     token = token_of(asked.body.get("draft", secrets.token_hex(16)), digest)
     values = found | {"earlier": earlier[:3], "sent": sent, "token": token, "fault": None}
+    values |= {"written": written, "said": body.get("purpose")}
     return PageView("ask/_release.html", values)
 
 

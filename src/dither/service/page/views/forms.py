@@ -71,7 +71,7 @@ async def draft(asked: Asked) -> PageView:
         body = _body(kind.name, asked.body)
         free = replace(asked, body=body)
         values |= {
-            "explained": (await asking.explain(free))["text"],
+            "explained": (await asking.explain(free))["tree"],
             "preview": (await asking.preview(free))["text"],
             "cost": await asking.price(free),
             "ask": json.dumps(body["ask"]),
