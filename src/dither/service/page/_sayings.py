@@ -5,8 +5,11 @@ table ``library`` of a language's file: an English sentence with named holes, an
 language. A hole is filled with what stands in the sentence:
 
 - ``{n}``, ``{n2}`` hold a number, and nothing else;
-- ``{who}``, a name in small letters, holds any text, and is shown as it is;
+- ``{who}``, a name in small letters, holds a name, a value or SQL, and is shown as it is;
+- ``{said}`` and others of `FREE` hold any words, which are shown as they are as well;
 - ``{WHY}``, a name in capitals, holds a sentence or a part of one, which is put into words in turn.
+
+English prose is no name: a template in whose holes some would be left does not match.
 
 What no template matches stays in English, and is marked as English.
 """
@@ -17,6 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
+from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
@@ -26,11 +30,23 @@ HOLE = re.compile(r"\{([A-Za-z]+\d*)\}")
 
 NUMBER = re.compile(r"[<>≥−-]? ?(?:\d[\d,.]*(?:e[+-]?\d+)?(?:/\d+)?|∞)(?: ?%)?")
 
-SPLIT = re.compile(r"(; |\. (?=[A-Z])|\n[ \t]*)")
+SPLIT = re.compile(r"(; |(?<![.\d])\. (?=\S)|\n[ \t]*)")
 """Where a sentence or a part of one ends."""
 
 HEAD = re.compile(r"[^\n:]{1,60}")
 """What stands before a colon: the name of an argument, or the place in a question."""
+
+FREE = ("said", "account", "tables")
+"""Holes of what somebody wrote or what is listed, of accounts, and of several tables."""
+
+PROSE = re.compile(r"\b[a-z]{2,} [a-z]+ [a-z]{2,}\b")
+
+CELLS = re.compile(r"( {2,})")
+"""What stands between the columns of a table that is drawn as text."""
+
+WORD = re.compile(r"[a-z]{2,}")
+
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 DEEPEST = 6
 
@@ -42,7 +58,9 @@ MOST_PARTS = 400
 RUN = 6
 """Parts that one template matches at most."""
 
-OWNED = ("outputs", "groups", "one group of all rows", "one row for each")
+CUT = "cut into cells by what is declared of"
+
+OWNED = ("outputs", "groups", "one group of all rows", "one row for each", "predicts")
 """Parts of an explanation whose facts go by names that people chose."""
 
 ENGLISH = Markup('<span lang="en">{}</span>')
@@ -94,12 +112,28 @@ class SayingTemplate:
                 after = text.find(literal, at + 1, end)
                 at_next = after + len(literal)
             held = text[at:after] if after > at else ""
-            if not held or (_of_number(name) and not NUMBER.fullmatch(held)):
+            if not held or not _fits(name, held):
                 return None
             if found.setdefault(name, held) != held:
                 return None
             at = at_next
         return found
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes: characters of Chinese take two."""
+    return sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def _fits(name: str, held: str) -> bool:
+    if _of_number(name):
+        return NUMBER.fullmatch(held) is not None
+    return name.isupper() or name in FREE or not _is_prose(held)
+
+
+def _is_prose(text: str) -> bool:
+    """Whether words of English stand in it outside of what is quoted."""
+    return PROSE.search(QUOTED.sub("''", text)) is not None
 
 
 def _of_number(name: str) -> bool:
@@ -131,8 +165,9 @@ class PageSayings:
         self, templates: Mapping[str, str], labels: Mapping[str, str] | None = None
     ) -> None:
         self.labels = dict(labels or {})
-        self.templates = [SayingTemplate(*one) for one in templates.items() if HOLE.search(one[0])]
-        self._whole = {one: other for one, other in templates.items() if not HOLE.search(one)}
+        known = [SayingTemplate(*one) for one in templates.items()]
+        self.templates = [one for one in known if one.names]
+        self._whole = {one.english: one for one in known if not one.names}
         self._begun: dict[str, list[SayingTemplate]] = {}
         self._ended: dict[str, list[SayingTemplate]] = {}
         self._open: list[SayingTemplate] = []
@@ -157,22 +192,23 @@ class PageSayings:
         return self._remembered(text, depth)
 
     def _found(self, text: str, depth: int) -> str | None:
-        if text in self._whole:
-            return self._whole[text]
         found = self._matched(text, depth)
         if found is None and text[0].isupper():
-            found = self._whole.get(small := text[0].lower() + text[1:])
-            found = self._matched(small, depth) if found is None else found
+            found = self._matched(text[0].lower() + text[1:], depth)
         if found is None and len(text) > 1 and text.endswith("."):
             found = self.of(text[:-1], depth + 1)
             return None if found is None else f"{found}。"
         if found is None and ": " in text:
             head, _, said = text.partition(": ")
             rest = self.of(said, depth + 1) if HEAD.fullmatch(head) else None
-            found = None if rest is None else f"{self.of(head, depth + 1) or head}：{rest}"
+            name = self.of(head, depth + 1) or (None if _is_prose(head) else head)
+            found = None if rest is None or name is None else f"{name}：{rest}"
         return found
 
-    def _matched(self, text: str, depth: int) -> str | None:
+    def best(self, text: str) -> tuple[SayingTemplate, dict[str, str]] | None:
+        """The template of a text that says most itself, and what stands in its holes."""
+        if text in self._whole:
+            return self._whole[text], {}
         candidates = [
             *self._begun.get(text.partition(" ")[0], ()),
             *self._ended.get(text.rpartition(" ")[2], ()),
@@ -183,17 +219,23 @@ class PageSayings:
             if best is None or one.weight > best[0].weight:
                 holes = one.holes(text)
                 best = best if holes is None else (one, holes)
-        if best is None:
-            return None
-        template, held = best
-        filled = {name: self._filled(name, text, depth) for name, text in held.items()}
-        return HOLE.sub(lambda hole: filled[hole[1]], template.other)
+        return best
 
-    def _filled(self, name: str, text: str, depth: int) -> str:
-        if name.isupper():
-            return "".join(one for one, _ in self.parts(text, depth + 1))
-        # Chinese writes a percentage without a space.
-        return text.replace(" %", "%") if _of_number(name) else text
+    def _matched(self, text: str, depth: int) -> str | None:
+        found = self.best(text)
+        if found is None:
+            return None
+        template, held = found
+        filled = {}
+        for name, text in held.items():
+            # Chinese writes a percentage without a space.
+            filled[name] = text.replace(" %", "%") if _of_number(name) else text
+            if name.isupper():
+                parts = self.parts(text, depth + 1)
+                if any(not known and _is_prose(one) for one, known in parts):
+                    return None
+                filled[name] = "".join(one for one, _ in parts)
+        return HOLE.sub(lambda hole: filled[hole[1]], template.other)
 
     def parts(self, text: str, depth: int = 0) -> list[tuple[str, bool]]:
         """The text in parts, each with whether it is in this language.
@@ -218,6 +260,8 @@ class PageSayings:
                 found = self.of(run.strip(), depth + 1)
                 if found is not None or to == at + 1:
                     break
+            if found is None:
+                found = self._cells(pieces[at], depth)
             known = found is not None
             yield found if found is not None else pieces[at], known
             if to < len(pieces):
@@ -225,6 +269,19 @@ class PageSayings:
                 ends = {"; ": "；", ". ": "。"}.get(between, between)
                 yield (ends if known else between), known
             at = to + 1
+
+    def _cells(self, line: str, depth: int) -> str | None:
+        """The heads of a table that is drawn as text, each ending where it ended."""
+        cells = CELLS.split(line.strip())
+        if len(cells) == 1 or any(_is_prose(one) and self.label(one) == one for one in cells):
+            return None
+        made, end = "", 0
+        for at, cell in enumerate(cells[::2]):
+            end += len(cell) + (len(cells[2 * at - 1]) if at else 0)
+            said = self.label(cell)
+            gap = max(end - _width(made) - _width(said), 2) if at else 0
+            made += " " * gap + said
+        return made
 
     def plain(self, text: str) -> str:
         """The text as it is shown where nothing can be marked, as in a label."""
@@ -235,7 +292,7 @@ class PageSayings:
         if not self.templates:
             return escape(text)
         made = [
-            escape(one) if known or not one.strip() else ENGLISH.format(one)
+            escape(one) if known or not WORD.search(one) else ENGLISH.format(one)
             for one, known in self.parts(str(text))
         ]
         return Markup("").join(made)
@@ -246,9 +303,12 @@ class PageSayings:
         Names of columns and outputs, by which some of its facts go, stay as they are.
         """
         title = str(node["title"])
-        owned = title.startswith(OWNED)
+        owned = title.startswith(OWNED) or CUT in title
         facts = [
-            (name if owned and " " not in name else self.label(name), self.told(text))
+            (
+                name if owned and " " not in name else self.label(name),
+                escape(text) if name == "account" else self.told(text),
+            )
             for name, text in node["facts"].items()
         ]
         facts += [("", self.told(text)) for text in node.get("notes", ())]
