@@ -61,6 +61,8 @@ def test_a_question_is_asked_and_answered(
     before = spent(loopback, "bob")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#stop")).to_contain_text("does not come back")
+    expect(page.locator("#stop pre")).to_have_text(GROUPS)
+    assert page.locator("#stop tbody tr").count() == 2
     assert page.evaluate("document.activeElement.textContent") == "Back"
     page.dblclick("#release-go")
     # The second click may begin the way there anew, of which only waiting for the place knows.
@@ -91,6 +93,25 @@ def test_errors_are_marked_at_their_place(visit: Callable[..., Visitor]) -> None
     write(page, "SELECT AVG(cost) AS m FROM visits")
     expect(page.locator("#release-open")).to_be_enabled()
     expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+
+
+def test_a_column_is_put_in_as_a_word_of_its_own(visit: Callable[..., Visitor]) -> None:
+    """A click sets it apart from what stands before and after, and from no bracket or space."""
+    page = visit("ann").go("ask")
+    priced(page)
+    cost = page.locator("[data-inserts=cost]")
+    for before, after, whole in (
+        ("SELECT", "", "SELECT cost"),
+        ("SELECT region,", "", "SELECT region, cost"),
+        ("SELECT AVG(", ")", "SELECT AVG(cost)"),
+        ("WHERE ", "> 5", "WHERE cost> 5"),
+        ("SELECT", "FROM visits", "SELECT cost FROM visits"),
+    ):
+        write(page, before + after)
+        for _ in after:
+            page.keyboard.press("ArrowLeft")
+        cost.click()
+        assert page.locator(".cm-content").inner_text().strip() == whole
 
 
 def test_the_builder_writes_the_same_sql(visit: Callable[..., Visitor]) -> None:
@@ -215,6 +236,9 @@ def test_it_fits_a_phone_and_both_languages(
     accessible(page)
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.evaluate(wide)
+    rows = "[...document.querySelectorAll('.top > *')].map((one) => one.getBoundingClientRect())"
+    middles = page.evaluate(f"{rows}.filter((one) => one.height > 1).map((one) => one.y + one.height / 2)")
+    assert max(middles) - min(middles) < 8, middles
     if shown:
         picture(page, f"ask{name}")
     page.click("#release-open")

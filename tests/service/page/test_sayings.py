@@ -279,9 +279,9 @@ def hear_questions(
                         heard.hear(one["after"] or "")
                 except DitherError as error:
                     heard.hear(error)
-            for text in (QUESTIONS[6], QUESTIONS[1]):
+            for text, delta in ((QUESTIONS[6], None), (QUESTIONS[1], None), (QUESTIONS[1], 1e-6)):
                 with pytest.raises(DitherError) as caught:
-                    session.sql(text).release(50)
+                    session.sql(text).release(50, delta)
                 heard.hear(caught.value)
             question = session.sql(QUESTIONS[1])
             for said in question.release(0.25)._remarks():
@@ -301,6 +301,7 @@ RANGES: list[dict[str, int]] = [
     {"above": 2},
     {"least": 2},
     {"most": 0},
+    {"below": 0},
     {"above": 2, "most": 5},
     {"above": 2, "below": 5},
     {"least": 2, "below": 5},

@@ -28,7 +28,7 @@ __all__ = ["HOLE", "PageSayings", "SayingTemplate"]
 
 HOLE = re.compile(r"\{([A-Za-z]+\d*)\}")
 
-NUMBER = re.compile(r"[<>≥−-]? ?(?:\d[\d,.]*(?:e[+-]?\d+)?(?:/\d+)?|∞)(?: ?%)?")
+NUMBER = re.compile(r"[<>≥−-]? ?(?:\d(?:[\d,.]*\d)?(?:e[+-]?\d+)?(?:/\d+)?|∞)(?: ?%)?")
 
 SPLIT = re.compile(r"(; |(?<![.\d])\. (?=\S)|\n[ \t]*)")
 """Where a sentence or a part of one ends."""

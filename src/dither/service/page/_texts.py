@@ -53,9 +53,10 @@ class PageWords:
         """
         if not values:
             return self.known[key]
-        return self.known[key].format(**{name: self._value(one) for name, one in values.items()})
+        return self.known[key].format(**{name: self.shown(one) for name, one in values.items()})
 
-    def _value(self, value: Any) -> Any:
+    def shown(self, value: Any) -> Any:
+        """A value as the language writes it: Chinese has no space before a sign of percent."""
         if self.code == "zh" and isinstance(value, str) and SHARE.fullmatch(value):
             return value.replace(" ", "")
         return value
@@ -69,7 +70,7 @@ class PageWords:
         if share is None:
             return "–"
         text = f"{100 * share:.1f} %".replace("-", "−")
-        return str(self._value(text))
+        return str(self.shown(text))
 
     def told(self, text: object) -> Markup:
         """What the library says, as HTML; what is not known in this language is marked."""
