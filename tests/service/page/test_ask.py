@@ -237,7 +237,9 @@ def test_it_fits_a_phone_and_both_languages(
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.evaluate(wide)
     rows = "[...document.querySelectorAll('.top > *')].map((one) => one.getBoundingClientRect())"
-    middles = page.evaluate(f"{rows}.filter((one) => one.height > 1).map((one) => one.y + one.height / 2)")
+    middles = page.evaluate(
+        f"{rows}.filter((one) => one.height > 1).map((one) => one.y + one.height / 2)"
+    )
     assert max(middles) - min(middles) < 8, middles
     if shown:
         picture(page, f"ask{name}")

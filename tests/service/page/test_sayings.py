@@ -60,7 +60,9 @@ ENDS = re.compile(
     r"|public values?|of days about|so|left|private|one|or)$"
 )
 
-BEGINS = re.compile(r"^(is|are|and|rows?|columns?|levels?|level|trees?|cells?|blocks?|public values?)\b,? ?")
+BEGINS = re.compile(
+    r"^(is|are|and|rows?|columns?|levels?|level|trees?|cells?|blocks?|public values?)\b,? ?"
+)
 
 
 def missing(sentence: str, texts: list[str]) -> str | None:

@@ -109,7 +109,9 @@ def test_a_forecast_says_a_day_and_that_it_is_one(
     page = visit("olive", service=months).go("budget")
     ahead = page.locator("#ahead")
     assert re.search(
-        r"The whole data set.* would be spent on \d+ \w+ \d{4} at this pace", ahead.inner_text(), re.S
+        r"The whole data set.* would be spent on \d+ \w+ \d{4} at this pace",
+        ahead.inner_text(),
+        re.S,
     )
     assert "promises nothing" in ahead.inner_text()
     with page.expect_response("**/budget/ahead?days=90*"):
