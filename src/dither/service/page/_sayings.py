@@ -173,7 +173,7 @@ class PageSayings:
         self._open: list[SayingTemplate] = []
         for one in self.templates:
             first, _, more = one.literals[0].partition(" ")
-            before, space, last = one.literals[-1].rpartition(" ")
+            _, space, last = one.literals[-1].rpartition(" ")
             if first and (more or one.literals[0].endswith(" ")):
                 self._begun.setdefault(first, []).append(one)
             elif space:
