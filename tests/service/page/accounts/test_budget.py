@@ -128,6 +128,8 @@ def test_the_owner_approves_what_was_shown_and_nothing_else(
     visitor = visit("olive", service=months)
     page = visitor.go("budget")
     assert page.locator(".waits").count() == 2
+    badge = page.locator(".places .badge")
+    assert badge.inner_text() == "2"
     mine = page.locator(".waits", has_text="ann")
     assert "ε 0.3" in mine.inner_text()
     assert HOSTILE in mine.inner_text()
@@ -141,6 +143,7 @@ def test_the_owner_approves_what_was_shown_and_nothing_else(
     mine.get_by_role("button", name="Approve…").click()
     dialog.get_by_role("button", name=re.compile("Approve, and spend")).click()
     page.locator(".fine", has_text="ann").wait_for()
+    assert badge.inner_text() == "1"
     assert months.desk.jobs.get(job).state.value in ("queued", "running", "done")
     # Another digest than the one that waits is refused, and the question waits on.
     visitor.expected.add("400")
@@ -156,6 +159,7 @@ def test_the_owner_approves_what_was_shown_and_nothing_else(
     page.locator(".note", has_text="bob").wait_for()
     assert months.desk.jobs.get(other).state.value == "declined"
     assert page.locator(".waits").count() == 0
+    assert badge.count() == 0
 
 
 def test_an_analyst_sees_their_own_that_waits_and_cannot_decide(
