@@ -266,7 +266,7 @@ def hear_questions(
 ) -> None:
     """What is said of questions, prices and balances before and after they are asked."""
     for name in names:
-        who = {"analyst": "ann"} if "ann" in BUDGETS[name][2] else {}
+        who: dict[str, Any] = {"analyst": "ann"} if "ann" in BUDGETS[name][2] else {}
         with dt.open(folder / f"{name}.toml", **who) as session:
             for text in questions:
                 try:
@@ -298,7 +298,7 @@ def hear_questions(
             heard.hear(question.affordable(0.25))
 
 
-RANGES: list[dict[str, int]] = [
+RANGES: list[dict[str, Any]] = [
     {},
     {"above": 2},
     {"least": 2},
@@ -320,7 +320,9 @@ def hear_numbers(heard: Heard) -> None:
             except DitherError as error:
                 heard.hear(error)
             try:
-                kept = {name: end for name, end in limits.items() if name in ("least", "most")}
+                kept: dict[str, Any] = {
+                    name: end for name, end in limits.items() if name in ("least", "most")
+                }
                 check.whole("bins", given, **kept)
             except DitherError as error:
                 heard.hear(error)

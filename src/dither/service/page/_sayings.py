@@ -104,7 +104,7 @@ class SayingTemplate:
         at, end = len(first), len(text) - len(last)
         if not (text.startswith(first) and text.endswith(last)) or end < at:
             return None
-        found = {}
+        found: dict[str, str] = {}
         for name, literal in zip(self.names, [*middle, None], strict=True):
             if literal is None:
                 after, at_next = end, end
