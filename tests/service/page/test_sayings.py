@@ -386,6 +386,10 @@ def test_what_is_shown_is_filled_in_as_it_stands() -> None:
     )
     assert say.plain("33.3 % of the budget") == "预算的 33.3%"
     assert say.plain("many of the budget") == "many of the budget"
+    months = "one patient, added or removed: ε 1 and δ 1e-6 a month, at most m times that for "
+    assert say.plain(f"{months}someone in m months, ε 4 and δ 4e-6 in all") == (
+        "一个 patient，增加或删除：每月 ε 1、δ 1e-6，在 m 个月中有行的人最多 m 倍，合计 ε 4、δ 4e-6"
+    )
     assert words("en").told(f"a {name}; b") == "a &lt;img src=&#34;x&#34;&gt;; b"
 
 
