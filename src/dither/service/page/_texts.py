@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 """By code: what a language calls itself."""
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+CHOICE = re.compile(r"\[(\w+): ([^|\]]*)\|([^\]]*)\]")
 
 
 class PageWords:
@@ -36,12 +39,20 @@ class PageWords:
     def __call__(self, key: str, /, **values: Any) -> str:
         """The words of a key, with values in their places.
 
+        ``[n: row|rows]`` in them is the first where the value ``n`` is 1, else the second.
+
         Raises
         ------
         KeyError
             There are none: the page would show something that nobody wrote.
         """
-        return self.known[key].format(**values) if values else self.known[key]
+        if not values:
+            return self.known[key]
+
+        def one_or_many(found: re.Match[str]) -> str:
+            return found[2] if str(values[found[1]]) == "1" else found[3]
+
+        return CHOICE.sub(one_or_many, self.known[key]).format(**values)
 
     def when(self, moment: datetime | str | float) -> str:
         """A date and hour, in UTC, as the language writes it."""
