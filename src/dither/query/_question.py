@@ -680,7 +680,12 @@ class Question(UnreleasedQuestion):
                 "keys cannot be discovered under a pure budget: declare them public in the policy "
                 "(values or bins of the columns), or give [budget] a delta"
             )
-        return plan_noise(self._plan, asked, share)
+        if self._noised is None or self._noised[0] != (asked, share):
+            self._noised = (asked, share), plan_noise(self._plan, asked, share)
+        return self._noised[1]
+
+    _noised: tuple[tuple[Fraction, Fraction], NoisePlan] | None = None
+    """The last of these plans, with its price: what previews a question often asks for it, too."""
 
     def _budget(self, epsilon: Number, delta: Number | None) -> tuple[Fraction, Fraction]:
         """Epsilon and delta as asked for, the policy's ``release_delta`` where it is left out."""

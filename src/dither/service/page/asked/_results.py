@@ -17,7 +17,6 @@ from dither._format import display_text, interval
 from dither.errors import ArgumentError, DitherError
 from dither.service._desk import Desk
 from dither.service._endpoints import NotFoundError
-from dither.service.page.asked._figures import PlottedPicture, plotted
 from dither.service.page.asked._tables import MOST_ROWS, ends_of, read_tables, remarks_of
 from dither.service.work._jobs import ReleaseJob
 from dither.session._recipe import QuestionRecipe
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dither.query._release import Release
+    from dither.service.page.asked._figures import PlottedPicture
 
 __all__ = ["FORMS", "JobAnswer", "file_of"]
 
@@ -157,7 +157,11 @@ class JobAnswer:
 
     def picture(self, told: str) -> PlottedPicture | None:
         """Of another kind of answer: the picture that it draws of itself."""
-        return plotted(self.result, told) if self.drawn and not self.is_table else None
+        if self.is_table or not self.drawn:
+            return None
+        from dither.service.page.asked._figures import plotted
+
+        return plotted(self.result, told)
 
     # --- as files ---------------------------------------------------------------------------------
 

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dither._format import display_text, number_text, percent
-from dither.inference.engine._result import PrivateEstimate, PrivateTest, interval_shown, p_text
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from dither.inference.engine._result import PrivateEstimate, PrivateTest
 
 __all__ = ["ends_of", "read_tables", "remarks_of"]
 
@@ -78,6 +77,8 @@ def read_tables(result: Any) -> list[dict[str, Any]]:
         whether it is a ``number`` or has ``ends``), ``rows`` of cells, and how many ``more`` there
         are.
     """
+    from dither.inference.engine._result import PrivateEstimate, PrivateTest
+
     if isinstance(result, PrivateEstimate):
         return [_estimates(result)]
     if isinstance(result, PrivateTest):
@@ -105,6 +106,10 @@ def _names(result: Any, kind: str, number: int) -> list[str]:
 
 
 def _estimates(found: PrivateEstimate) -> dict[str, Any]:
+    import numpy as np
+
+    from dither.inference.engine._result import interval_shown, p_text
+
     errors = found.errors
     ends = errors.interval(0.95)
     draws = None if errors.exact else found.draws
@@ -129,6 +134,8 @@ def _estimates(found: PrivateEstimate) -> dict[str, Any]:
 
 
 def _test(found: PrivateTest) -> dict[str, Any]:
+    from dither.inference.engine._result import p_text
+
     draws = None if found.simulated is None else found.simulated.size
     row = [
         {"text": found.null},
@@ -145,6 +152,8 @@ def _framed(
     name: str, frame: pl.DataFrame, first: Sequence[str], counted: Sequence[str], most: int
 ) -> dict[str, Any]:
     """A frame whose last columns are values, each followed by two ends."""
+    from dither.inference.engine._result import interval_shown
+
     keys = frame.width - 3 * len(counted)
     heads: list[dict[str, Any]] = []
     for at, column in enumerate(frame.columns[:keys]):
@@ -178,6 +187,8 @@ def _cell(value: Any) -> str:
 
 def remarks_of(result: Any) -> list[str]:
     """What an inference's numbers rest on, and what speaks against them; of others nothing."""
+    from dither.inference.engine._result import PrivateEstimate, PrivateTest
+
     if not isinstance(result, PrivateEstimate | PrivateTest):
         return []
     found = [f"Assumes: {'; '.join(result.assumptions)}."] if result.assumptions else []
