@@ -136,10 +136,11 @@ class Hall:
 
     @staticmethod
     async def _load_later(ready: Callable[[], None] | None) -> None:
-        # Whether it answers is looked at first.
-        await asyncio.sleep(LOOK)
+        # Whether it answers is looked at first; then somebody may open the page.
         if ready is not None:
+            await asyncio.sleep(LOOK / 10)
             await asyncio.to_thread(ready)
+        await asyncio.sleep(LOOK)
         await asyncio.to_thread(_load)
 
     async def _look(self) -> None:

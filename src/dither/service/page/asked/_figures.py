@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from dither._extras import extra_library
 from dither.errors import DitherError
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def _without_pixels(figure: Figure) -> None:
 
 
 def _written(figure: Figure) -> str:
-    import matplotlib as mpl
-
+    mpl = extra_library("matplotlib", "plots", "pictures need")
     out = io.StringIO()
     with _lock, mpl.rc_context({"svg.fonttype": "none", "svg.image_inline": True}):
         figure.savefig(out, format="svg", transparent=True)
