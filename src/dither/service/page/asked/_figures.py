@@ -104,7 +104,8 @@ def _without_pixels(figure: Figure) -> None:
         for text in axes.texts if axes.images else ():
             # On a cell, whose colour is the same in both themes, its colour stays, too.
             text.set_color(ON_DARK if text.get_color() == "white" else ON_LIGHT)
-        for image in list(axes.images):
+        images: list[Any] = list(axes.images)
+        for image in images:
             held = np.ma.getdata(image.get_array())
             if held.ndim == 2:
                 edges = [np.arange(size + 1) - 0.5 for size in held.shape[::-1]]

@@ -49,8 +49,8 @@ def ends_of(text: str) -> dict[str, str]:
     """
     if " ± " in text:
         shown, half = text.split(" ± ")
-        ends = [_moved(shown, half, sign) for sign in (-1, 1)]
-        return {"text": _signed(shown), "ends": " – ".join(map(_signed, ends))}
+        found = [_moved(shown, half, sign) for sign in (-1, 1)]
+        return {"text": _signed(shown), "ends": " – ".join(map(_signed, found))}
     shown, _, ends = text.partition(" [")
     found = ends.rstrip("]").split(", ")
     return {"text": _signed(shown), "ends": " – ".join(map(_signed, found))}
