@@ -132,7 +132,7 @@ def test_questions_of_forms_are_listed_as_what_was_asked(tmp_path: Path) -> None
     ask = KINDS["difference"].calls("visits", "cost < 90", {"epsilon": "2"}, asked)
     with served(written(tmp_path, service="approve_above = { epsilon = 1 }")) as hospital:
         job = hospital.post("ann", "/releases", {"ask": ask}).json()
-        words = "Difference of means of cost by region, south minus north, of visits"
+        words = "Difference of means of cost by region, south minus north, in visits"
         for path in ("/answers", f"/answers/{job['id']}"):
             text = page(hospital, "ann", path).text
             assert f"{words} where cost &lt; 90" in text
@@ -150,7 +150,7 @@ def test_answers_of_forms_are_shown_as_people_read_them(hospital: Served) -> Non
     pytest.importorskip("matplotlib")
     where = "cost < 90"
     job = asked_by_form(hospital, "difference", x="cost", by="region", where=where)
-    words = "Difference of means of cost by region, south minus north, of visits where cost &lt; 90"
+    words = "Difference of means of cost by region, south minus north, in visits where cost &lt; 90"
     assert words in page(hospital, "ann", "/answers").text
     place = f"/answers/{job['id']}"
     text = page(hospital, "ann", place).text

@@ -32,7 +32,7 @@ def title_of(question: Any, request: Request, ask: Sequence[Any]) -> str:
     told = getattr(question, "title", None)
     if told is None and (formula := getattr(question, "formula", None)) is not None:
         told = f"{question._noun} {formula}"
-    found = written if told is None else f"{told}, of {', '.join(request.tables)}"
+    found = written if told is None else f"{told}, in {', '.join(request.tables)}"
     rows = [args[0] for name, args, _ in ask if name == "filter" and args]
     if rows and all(isinstance(one, str) and plain(one) for one in rows):
         found += f" where {' and '.join(rows)}"

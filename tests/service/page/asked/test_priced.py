@@ -110,7 +110,7 @@ def test_a_question_of_another_kind_is_priced_and_asked(hospital: Served) -> Non
     job = hospital.get("ann", f"/jobs/{place.rpartition('/')[2]}", wait=60).json()
     assert job["state"] == "done", job
     shown = hospital.http.get(place, headers=headers).text
-    assert "Mean of cost, of visits" in shown
+    assert "Mean of cost, in visits" in shown
     assert "form=csv" in shown
     assert "form=json" in shown
     changed = hospital.http.get(f"/p/visits/ask?from={job['id']}", headers=headers).text
