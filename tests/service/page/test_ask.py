@@ -201,6 +201,8 @@ def test_what_waits_is_said_before_and_can_be_taken_back(
     expect(page.locator(".under-way")).to_contain_text("Nothing is spent yet")
     page.get_by_role("button", name="Take it back").click()
     expect(page.locator("#answer")).to_contain_text("Nothing was spent")
+    # The button that was pressed is gone: whoever pressed it is at the answer's head.
+    expect(page.locator("#answer-title")).to_be_focused()
     assert spent(loopback, "ann") == before
 
 
@@ -263,7 +265,9 @@ def test_it_fits_a_phone_and_both_languages(
 
 
 @pytest.mark.slow
-def test_a_form_passes_the_same_stop(visit: Callable[..., Visitor]) -> None:
+def test_a_form_passes_the_same_stop(
+    visit: Callable[..., Visitor], picture: Callable[[Page, str], Path]
+) -> None:
     """A question of another kind is priced, stopped at, and shown as what it is."""
     visitor = visit("bob")
     page = visitor.go("ask/forms/mean?table=visits")
@@ -275,8 +279,18 @@ def test_a_form_passes_the_same_stop(visit: Callable[..., Visitor]) -> None:
     page.click("#draft #release-open")
     page.click("#release-go")
     page.wait_for_url("**/answers/*")
-    expect(page.locator("#answer")).to_contain_text("mean of cost", timeout=60_000)
-    expect(page.locator("table.result")).to_be_visible()
+    expect(page.locator(".asked-words")).to_have_text("Mean of cost, in visits")
+    expect(page.locator("table.result .ends")).to_be_visible(timeout=60_000)
+    expect(page.locator("svg.plotted")).to_be_visible()
+    accessible(page)
+    picture(page, "answer_form")
     page.get_by_role("link", name="Ask again with a change").click()
-    priced(page)
-    expect(page.locator("#price .told")).to_contain_text("half-width")
+    expect(page.locator("#f-x")).to_have_value("cost")
+    expect(page.locator("#draft .accounts")).to_be_visible()
+    small = visit("bob", width=390, theme="dark", language="zh").go("answers")
+    expect(small.locator(".jobs .words")).to_contain_text("Mean of cost, in visits")
+    small.locator(".jobs .words a").click()
+    expect(small.locator("svg.plotted")).to_be_visible()
+    accessible(small)
+    assert small.evaluate("document.documentElement.scrollWidth") <= 390
+    picture(small, "answer_form_dark_390_zh")

@@ -17,10 +17,10 @@ from starlette.responses import HTMLResponse, Response
 from dither.service.access._entry import NOBODY, cookie_name
 from dither.service.access._people import Identity
 from dither.service.page._places import places
-from dither.service.page._static import address_of
+from dither.service.page._static import address_names, address_of
 from dither.service.page._texts import LANGUAGES, PageWords, chosen, words
 
-__all__ = ["PageView", "language", "render"]
+__all__ = ["PageView", "language", "made_ready", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -29,6 +29,13 @@ LANGUAGE_COOKIE = "dither_language"
 THEME_COOKIE = "dither_theme"
 
 THEMES = ("light", "dark")
+
+FIRST = (
+    *("base.html", "_badge.html", "sign_in.html", "ask/ask.html", "ask/_price.html"),
+    "ask/_costs.html",
+    *("ask/_release.html", "answers/answer.html", "answers/_state.html"),
+)
+"""Templates of whoever comes in and asks, with all that they extend and include."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,16 @@ def _environment() -> Environment:
     made.globals.update(asset=address_of, languages=LANGUAGES)
     made.filters.update(num=number, fraction=fraction)
     return made
+
+
+def made_ready() -> None:
+    """Compile what the first visitor would wait for, and read its words."""
+    for name in FIRST:
+        _environment().get_template(name)
+    for code in LANGUAGES:
+        words(code)
+    for name in address_names():
+        address_of(name)
 
 
 def language(request: Request) -> PageWords:

@@ -23,6 +23,8 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
+CHOICE = re.compile(r"\[(\w+): ([^|\]]*)\|([^\]]*)\]")
+
 
 SHARE = re.compile(r"−?[<>]? ?[\d.,]+ %")
 
@@ -46,6 +48,8 @@ class PageWords:
     def __call__(self, key: str, /, **values: Any) -> str:
         """The words of a key, with values in their places.
 
+        ``[n: row|rows]`` in them is the first where the value ``n`` is 1, else the second.
+
         Raises
         ------
         KeyError
@@ -53,7 +57,12 @@ class PageWords:
         """
         if not values:
             return self.known[key]
-        return self.known[key].format(**{name: self.shown(one) for name, one in values.items()})
+
+        def one_or_many(found: re.Match[str]) -> str:
+            return found[2] if str(values[found[1]]) == "1" else found[3]
+
+        shown = {name: self.shown(one) for name, one in values.items()}
+        return CHOICE.sub(one_or_many, self.known[key]).format(**shown)
 
     def shown(self, value: Any) -> Any:
         """A value as the language writes it: Chinese has no space before a sign of percent."""

@@ -15,8 +15,8 @@ __all__ = ["account_key", "costs_of", "price_data"]
 def costs_of(request: Request) -> dict[str, Any]:
     """Whom it protects, what it costs, what is left, and how many more like it there can be."""
     charge, price = request.price, price_data(request)
-    balances = request.opened.balances([request.promise])
-    affordable = request.affordable()
+    balances = list(request.opened.balances([request.promise]))
+    affordable = request.affordable(balances)
     return {
         "protects": price["protects"],
         "blocks": price.get("blocks"),

@@ -17,7 +17,7 @@ from dither.service.page.asked import _public
 from dither.service.page.asked._bodies import DRAFT, SIZES, body_of, token_of
 from dither.service.page.asked._priced import costs, priced
 from dither.service.page.asked._python import decimal, expression
-from dither.service.page.views.answers import seen
+from dither.service.page.views.answers import seen, sql_of
 from dither.service.routes import asking
 from dither.service.work._jobs import ReleaseJob, State
 
@@ -71,7 +71,7 @@ def _begun(asked: Asked, listed: list[dict[str, Any]]) -> dict[str, Any]:
     for name in ("epsilon", "delta", "confidence"):
         values[name] = decimal(requested_before.get(name)) or values[name]
     if not mine:
-        return values | {"sql": job.draft.title}
+        return values | {"sql": sql_of(job, mine) or values["sql"]}
     values["purpose"] = job.purpose or ""
     match job.draft.ask:
         case [["sql", [str(text)], named]] if not any(named.values()):
