@@ -9,6 +9,7 @@ from dither import noise as samplers
 from dither.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    _ratio,
     half_width,
     ratio_interval,
     shared_ratio_interval,
@@ -105,3 +106,21 @@ def test_variance_covers(size, centre):
     assert (upper <= 100).all()
     if size == 2000:
         assert (upper - lower).mean() < 10
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
+def test_many_groups_have_the_same_intervals_as_few(law, monkeypatch):
+    """All points of the grid at once, or one after the other: bit for bit."""
+    rng = np.random.default_rng(4)
+    count = rng.uniform(-10, 2000, (4, 5))
+    sums = count * rng.uniform(0, 10, count.shape), count * rng.uniform(0, 100, count.shape)
+    noises = tuple(law(F(scale)) for scale in (1, 7, 40))
+
+    def ends():
+        return variance_interval(count, *sums, noises, 0.95, mean_bounds=(0.0, 10.0))
+
+    few = ends()
+    monkeypatch.setattr(_ratio, "SIDE_BY_SIDE", 0)
+    for one, other in zip(few, ends(), strict=True):
+        assert one.shape == count.shape
+        np.testing.assert_array_equal(one, other)

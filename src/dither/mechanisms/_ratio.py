@@ -34,6 +34,9 @@ _Index = npt.NDArray[np.intp]
 _Width = Callable[[Floats, _Index], Floats]
 """q at some thetas, and which groups (flattened) they are of."""
 
+SIDE_BY_SIDE = 10_000
+"""Groups of which all points of a grid are looked at in one go."""
+
 
 def ratio_interval(
     numerator: npt.ArrayLike,
@@ -170,7 +173,10 @@ def variance_interval(
     low, high = (np.clip(end, *mean_bounds) for end in (low, high))
     lower, upper = np.full(n.shape, np.inf), np.full(n.shape, -np.inf)
     q_below = half_width([(1.0, noises[0]), (0.0, noises[1]), (0.0, noises[2])], each)
-    for at in np.linspace(0.0, 1.0, 9):
+    grid = np.linspace(0.0, 1.0, 9)
+    # All of the grid at once, unless there are many groups, which would fill the memory.
+    for points in np.array_split(grid, 1 if n.size <= SIDE_BY_SIDE else grid.size):
+        at = points.reshape(-1, *(1 for _ in n.shape))
         m = low + at * (high - low)
 
         def width(theta: Floats, where: _Index, m: Floats = m) -> Floats:
@@ -183,9 +189,17 @@ def variance_interval(
             return half_width(terms, each)
 
         top = t - 2 * m * s + m**2 * n
-        lower = np.minimum(lower, _end(top, n, width, q_below, -1.0))
-        if at in (0.0, 1.0):
-            upper = np.maximum(upper, _end(top, n, width, q_below, 1.0))
+        bottom = np.broadcast_to(n, top.shape)
+        lower = np.minimum(lower, _end(top, bottom, width, q_below, -1.0).min(axis=0))
+        ends = np.isin(points, (0.0, 1.0))
+        if ends.any():
+            m = m[ends]
+
+            def outer(theta: Floats, where: _Index, m: Floats = m) -> Floats:
+                return width(theta, where, m)
+
+            highest = _end(top[ends], bottom[ends], outer, q_below, 1.0)
+            upper = np.maximum(upper, highest.max(axis=0))
     # Squares less a constant shift every ratio, and so the variance, by that constant.
     lower, upper = lower + square_centre, upper + square_centre
     largest = ((mean_bounds[1] - mean_bounds[0]) / 2) ** 2

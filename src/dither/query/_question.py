@@ -680,7 +680,13 @@ class Question(UnreleasedQuestion):
                 "keys cannot be discovered under a pure budget: declare them public in the policy "
                 "(values or bins of the columns), or give [budget] a delta"
             )
-        return plan_noise(self._plan, asked, share)
+        held = self._noised
+        if held is None or held[0] != (asked, share):
+            held = self._noised = (asked, share), plan_noise(self._plan, asked, share)
+        return held[1]
+
+    _noised: tuple[tuple[Fraction, Fraction], NoisePlan] | None = None
+    """The last of these plans, with its price: what previews a question often asks for it, too."""
 
     def _budget(self, epsilon: Number, delta: Number | None) -> tuple[Fraction, Fraction]:
         """Epsilon and delta as asked for, the policy's ``release_delta`` where it is left out."""

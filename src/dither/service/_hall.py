@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -78,8 +78,14 @@ class Hall:
         self._turn = asyncio.Lock()
         """Held while jobs are taken, and while it is said which of them run."""
 
-    async def start(self) -> None:
-        """Take up work that was left, and look for more until `stop`."""
+    async def start(self, ready: Callable[[], None] | None = None) -> None:
+        """Take up work that was left, and look for more until `stop`.
+
+        Parameters
+        ----------
+        ready : callable, optional
+            Does, a little later and in a thread, what the first visitor would else wait for.
+        """
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(sweep)
         for desk in self.desks.values():
@@ -88,7 +94,7 @@ class Hall:
         self._keep(self._tick())
         self._keep(self._go_round())
         self.ready = True
-        self._keep(self._load_later())
+        self._keep(self._load_later(ready))
 
     def collector_of(self, desk: Desk) -> Collector | None:
         """What takes in the reports of a policy's surveys; None where it has none."""
@@ -129,8 +135,11 @@ class Hall:
         return task
 
     @staticmethod
-    async def _load_later() -> None:
-        # Whether it answers is looked at first.
+    async def _load_later(ready: Callable[[], None] | None) -> None:
+        # Whether it answers is looked at first; then somebody may open the page.
+        if ready is not None:
+            await asyncio.sleep(LOOK / 10)
+            await asyncio.to_thread(ready)
         await asyncio.sleep(LOOK)
         await asyncio.to_thread(_load)
 

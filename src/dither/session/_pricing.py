@@ -141,11 +141,17 @@ def affordable(price: Price, balances: Iterable[Balance]) -> Affordable:
     """How often every account can bear a price, by each of the rules of its filter.
 
     Totals grow with the number, and a filter that admits a total admits every smaller one: so the
-    largest number that is admitted is found by halving.
+    largest number that is admitted is found by halving, unless what is left of epsilon says it.
     """
     one = price.charge.rounded_up(grain(price.blocks))
 
     def times(balance: Balance) -> int:
+        guessed = _likely(one, balance)
+        bears = [
+            bool(guessed) and balance.bears_each(one, guessed + i, price.blocks) for i in (0, 1)
+        ]
+        if bears == [True, False]:
+            return guessed
         beyond = least_integer(
             lambda number: not balance.bears_each(one, number, price.blocks), 1, most=MOST
         )
@@ -154,6 +160,24 @@ def affordable(price: Price, balances: Iterable[Balance]) -> Affordable:
     found = {balance.name: times(balance) for balance in balances}
     tightest = min(found, key=lambda name: found[name])
     return Affordable(found[tightest], found, tightest)
+
+
+def _likely(one: Charge, balance: Balance) -> int:
+    """How often what is left would pay a charge, by the rule that is kinder; 0 where none says.
+
+    How the rules go on from here is for `Balance.bears_each` to say.
+    """
+    left, found = balance.remaining, 0
+    for rest, cost, spare, beside in (
+        (left.epsilon, one.epsilon, left.delta, one.delta),
+        (left.rho, one.rho, left.rho_delta, one.rho_delta),
+    ):
+        if rest is not None and cost:
+            least = rest / cost
+            if spare is not None and beside:
+                least = min(least, spare / beside)
+            found = max(found, int(least))
+    return found if found < MOST else 0
 
 
 def price_list(

@@ -36,7 +36,7 @@ from dither._display import Explanation
 from dither._format import remaining
 from dither.blocks._sets import BlockSet
 from dither.errors import ArgumentError, DitherError, EngineError, QueryError, TokenError
-from dither.ledger import Charged
+from dither.ledger import Balance, Charged
 from dither.numeric import secure_words
 from dither.plan.job import Job
 from dither.plan.schema import Schema
@@ -181,9 +181,11 @@ class Request:
         """The same, with what bears it."""
         return Price(self.price, self.promise, self.blocks)
 
-    def affordable(self) -> Affordable:
-        """How many more like this can be paid."""
-        return affordable(self.priced, self.opened.balances([self.promise]))
+    def affordable(self, balances: Iterable[Balance] | None = None) -> Affordable:
+        """How many more like this can be paid, by the accounts as they were read, or are now."""
+        if balances is None:
+            balances = self.opened.balances([self.promise])
+        return affordable(self.priced, balances)
 
     def release(
         self,

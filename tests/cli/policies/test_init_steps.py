@@ -18,7 +18,7 @@ from dither.policy.steps._questions import words
 SECRET = "Quixotic-Zebra-77"
 
 ANSWERS = {
-    "days": ["integer", "0, 30", "days", "false"],
+    "days": ["integer", "0-30", "30, 0", "0, 30", "days", "false"],
     "ward": ["", "north, south", ""],
     "day": ["date", "2024-01-01, 2024-12-31", ""],
 }
@@ -68,6 +68,8 @@ def test_six_steps_write_a_policy_that_opens(folder: Path) -> None:
     for key in QUESTIONS.keys() - {"source", "unit", "step"}:
         assert words()[key]["meaning"] in said, key
     assert "max_rows must be a whole number" in said
+    assert "bounds must be numbers with commas between them, such as 0, 100" in said
+    assert "bounds must be the lower value, then a higher one" in said
     assert "There is no such column" in said
     assert SECRET not in found.output + text
 

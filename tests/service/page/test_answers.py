@@ -13,6 +13,8 @@ import httpx
 import polars as pl
 import pytest
 
+import dither
+from dither.service.page.forms import KINDS
 from service.hospital import Served, served, written
 from service.loopback import OnLoopback
 
@@ -114,6 +116,89 @@ def test_values_stand_beside_their_intervals(hospital: Served) -> None:
     assert text.count('class="whisker"') == 4
 
 
+def asked_by_form(hospital: Served, kind: str, **fields: str) -> dict[str, Any]:
+    """A release of what a form asks, waited for."""
+    price = {"epsilon": "2"} | ({"delta": fields.pop("delta")} if "delta" in fields else {})
+    ask = KINDS[kind].calls("visits", fields.pop("where", None), price, fields)
+    job = hospital.post("ann", "/releases", {"ask": ask}).json()
+    found: dict[str, Any] = hospital.get("ann", f"/jobs/{job['id']}", wait=60).json()
+    assert found["state"] == "done", found
+    return found
+
+
+def test_questions_of_forms_are_listed_as_what_was_asked(tmp_path: Path) -> None:
+    """In words, with their rows; and asked again by their form, as it was filled in."""
+    asked = {"x": "cost", "by": "region"}
+    ask = KINDS["difference"].calls("visits", "cost < 90", {"epsilon": "2"}, asked)
+    with served(written(tmp_path, service="approve_above = { epsilon = 1 }")) as hospital:
+        job = hospital.post("ann", "/releases", {"ask": ask}).json()
+        words = "Difference of means of cost by region, south minus north, in visits"
+        for path in ("/answers", f"/answers/{job['id']}"):
+            text = page(hospital, "ann", path).text
+            assert f"{words} where cost &lt; 90" in text
+            assert "SUM(" not in text
+        form = page(hospital, "ann", f"/ask/forms/difference?from={job['id']}").text
+        assert "<option selected>region</option>" in form
+        assert 'value="cost &lt; 90"' in form
+        other = page(hospital, "bob", f"/ask/forms/difference?from={job['id']}")
+        assert other.status_code == 404
+
+
+@pytest.mark.slow
+def test_answers_of_forms_are_shown_as_people_read_them(hospital: Served) -> None:
+    """Each value by its interval, with the picture; and asked again by their form."""
+    pytest.importorskip("matplotlib")
+    where = "cost < 90"
+    job = asked_by_form(hospital, "difference", x="cost", by="region", where=where)
+    words = "Difference of means of cost by region, south minus north, in visits where cost &lt; 90"
+    assert words in page(hospital, "ann", "/answers").text
+    place = f"/answers/{job['id']}"
+    text = page(hospital, "ann", place).text
+    assert words in text
+    assert "SUM(" not in text
+    assert "Standard error" in text
+    assert re.search(r'class="number value">[^<]+</td><td class="ends">[^<]+ – ', text)
+    drawing = re.search(r"<svg[^>]*plotted.*?</svg>", text, re.S)
+    assert drawing is not None
+    assert "style" not in drawing[0]
+    assert "#0072b2" not in drawing[0].lower()
+    assert job["answer"]["content"]["certificate"]["digest"] in text
+    for form in ("csv", "png", "svg", "certificate"):
+        assert page(hospital, "ann", f"{place}/file?form={form}").status_code == 200
+    again = re.search(r'href="/p/visits(/ask/forms/difference\?from=[^"]*)"', text)
+    assert again is not None
+    counts = asked_by_form(hospital, "marginals", tables="region, ill; beds", delta="1e-9")
+    place = f"/answers/{counts['id']}"
+    text = page(hospital, "ann", place).text
+    assert "region × ill" in text
+    assert text.count('class="ends"') == 12
+    second = page(hospital, "ann", f"{place}/file?form=csv&table=2").text
+    assert second.startswith("beds,count,count_low,count_high")
+    assert page(hospital, "ann", f"{place}/file?form=csv&table=3").status_code == 404
+    assert page(hospital, "ann", f"{place}/file?form=csv&table=0").status_code == 404
+
+
+@pytest.mark.slow
+def test_models_and_synthetic_rows_are_shown_and_saved(hospital: Served, tmp_path: Path) -> None:
+    """A model with what it says of itself; of synthetic rows the first; the files are theirs."""
+    model = asked_by_form(hospital, "naive_bayes", formula="ill ~ cost")
+    place = f"/answers/{model['id']}"
+    text = page(hospital, "ann", place).text
+    assert "naive Bayes of visits: ill ~ cost" in text
+    saved = page(hospital, "ann", f"{place}/file?form=model")
+    assert saved.headers["content-disposition"].endswith('.json"')
+    (tmp_path / "model.json").write_bytes(saved.content)
+    assert "ill ~ cost" in str(dither.learn.load(tmp_path / "model.json"))
+    rows = asked_by_form(hospital, "synthesis", columns="region, ill", workload="2")
+    place = f"/answers/{rows['id']}"
+    text = page(hospital, "ann", place).text
+    assert "Synthetic rows" in text
+    assert text.count("<tr>") == 21
+    saved = page(hospital, "ann", f"{place}/file?form=model")
+    (tmp_path / "model.json.gz").write_bytes(saved.content)
+    assert "region" in str(dither.synth.load(tmp_path / "model.json.gz"))
+
+
 def test_what_is_under_way_follows_itself(tmp_path: Path) -> None:
     """A question that waits asks again how it goes; one that has ended does not."""
     with served(written(tmp_path, service="approve_above = { epsilon = 1 }")) as hospital:
@@ -164,7 +249,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_still_there(tmp_path: Path) -
     with served(policy) as hospital:
         job = hospital.post("ann", "/releases", {"ask": ask}).json()
         job = hospital.get("ann", f"/jobs/{job['id']}", wait=60).json()
-        assert "mean of cost" in page(hospital, "ann", f"/answers/{job['id']}").text
+        assert "Mean of cost" in page(hospital, "ann", f"/answers/{job['id']}").text
         policy.write_text(policy.read_text().replace("cost = { bounds = [0, 100] }\n", ""))
         assert hospital.desk.take_up()
         shown = page(hospital, "ann", f"/answers/{job['id']}")

@@ -61,6 +61,8 @@ def test_a_question_is_asked_and_answered(
     before = spent(loopback, "bob")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#stop")).to_contain_text("does not come back")
+    expect(page.locator("#stop pre")).to_have_text(GROUPS)
+    assert page.locator("#stop tbody tr").count() == 2
     assert page.evaluate("document.activeElement.textContent") == "Back"
     page.dblclick("#release-go")
     # The second click may begin the way there anew, of which only waiting for the place knows.
@@ -91,6 +93,25 @@ def test_errors_are_marked_at_their_place(visit: Callable[..., Visitor]) -> None
     write(page, "SELECT AVG(cost) AS m FROM visits")
     expect(page.locator("#release-open")).to_be_enabled()
     expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+
+
+def test_a_column_is_put_in_as_a_word_of_its_own(visit: Callable[..., Visitor]) -> None:
+    """A click sets it apart from what stands before and after, and from no bracket or space."""
+    page = visit("ann").go("ask")
+    priced(page)
+    cost = page.locator("[data-inserts=cost]")
+    for before, after, whole in (
+        ("SELECT", "", "SELECT cost"),
+        ("SELECT region,", "", "SELECT region, cost"),
+        ("SELECT AVG(", ")", "SELECT AVG(cost)"),
+        ("WHERE ", "> 5", "WHERE cost> 5"),
+        ("SELECT", "FROM visits", "SELECT cost FROM visits"),
+    ):
+        write(page, before + after)
+        for _ in after:
+            page.keyboard.press("ArrowLeft")
+        cost.click()
+        assert page.locator(".cm-content").inner_text().strip() == whole
 
 
 def test_the_builder_writes_the_same_sql(visit: Callable[..., Visitor]) -> None:
@@ -180,6 +201,8 @@ def test_what_waits_is_said_before_and_can_be_taken_back(
     expect(page.locator(".under-way")).to_contain_text("Nothing is spent yet")
     page.get_by_role("button", name="Take it back").click()
     expect(page.locator("#answer")).to_contain_text("Nothing was spent")
+    # The button that was pressed is gone: whoever pressed it is at the answer's head.
+    expect(page.locator("#answer-title")).to_be_focused()
     assert spent(loopback, "ann") == before
 
 
@@ -215,6 +238,11 @@ def test_it_fits_a_phone_and_both_languages(
     accessible(page)
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.evaluate(wide)
+    rows = "[...document.querySelectorAll('.top > *')].map((one) => one.getBoundingClientRect())"
+    middles = page.evaluate(
+        f"{rows}.filter((one) => one.height > 1).map((one) => one.y + one.height / 2)"
+    )
+    assert max(middles) - min(middles) < 8, middles
     if shown:
         picture(page, f"ask{name}")
     page.click("#release-open")
@@ -237,7 +265,9 @@ def test_it_fits_a_phone_and_both_languages(
 
 
 @pytest.mark.slow
-def test_a_form_passes_the_same_stop(visit: Callable[..., Visitor]) -> None:
+def test_a_form_passes_the_same_stop(
+    visit: Callable[..., Visitor], picture: Callable[[Page, str], Path]
+) -> None:
     """A question of another kind is priced, stopped at, and shown as what it is."""
     visitor = visit("bob")
     page = visitor.go("ask/forms/mean?table=visits")
@@ -249,8 +279,18 @@ def test_a_form_passes_the_same_stop(visit: Callable[..., Visitor]) -> None:
     page.click("#draft #release-open")
     page.click("#release-go")
     page.wait_for_url("**/answers/*")
-    expect(page.locator("#answer")).to_contain_text("mean of cost", timeout=60_000)
-    expect(page.locator("table.result")).to_be_visible()
+    expect(page.locator(".asked-words")).to_have_text("Mean of cost, in visits")
+    expect(page.locator("table.result .ends")).to_be_visible(timeout=60_000)
+    expect(page.locator("svg.plotted")).to_be_visible()
+    accessible(page)
+    picture(page, "answer_form")
     page.get_by_role("link", name="Ask again with a change").click()
-    priced(page)
-    expect(page.locator("#price .told")).to_contain_text("half-width")
+    expect(page.locator("#f-x")).to_have_value("cost")
+    expect(page.locator("#draft .accounts")).to_be_visible()
+    small = visit("bob", width=390, theme="dark", language="zh").go("answers")
+    expect(small.locator(".jobs .words")).to_contain_text("Mean of cost, in visits")
+    small.locator(".jobs .words a").click()
+    expect(small.locator("svg.plotted")).to_be_visible()
+    accessible(small)
+    assert small.evaluate("document.documentElement.scrollWidth") <= 390
+    picture(small, "answer_form_dark_390_zh")

@@ -13,11 +13,14 @@ import pytest
 pytest.importorskip("jinja2")
 
 from dither.errors import ArgumentError
-from dither.service.page.forms import KINDS
+from dither.service.page.asked._python import decimal
+from dither.service.page.forms import KINDS, form_of
 from dither.service.page.forms._fields import FormField, read_fields
 from dither.service.page.forms._kinds import IN_PYTHON_ALONE, PRICE
 from dither.service.page.views.forms import FIELDS
 from dither.service.routes import asking
+from dither.service.work import _drafts
+from dither.service.work._drafts import question_made
 from service.hospital import Served
 
 
@@ -83,8 +86,56 @@ def test_every_form_makes_a_question_that_is_explained_and_priced(
     text = drafted(hospital, kind, **FILLED[kind])
     asked = re.search(r'name="calls" value="(.*)">', text)
     assert asked is not None, text
-    price = hospital.post("ann", "/price", {"ask": json.loads(asked[1])}).json()
-    assert "price" in price, price
+    # What is left, and what would be, stands there as it does beside a question in SQL.
+    assert 'class="accounts"' in text
+    again = form_of(json.loads(asked[1]))
+    filled = {"table": "visits", "epsilon": "0.5"} | FILLED[kind]
+    assert again is not None
+    assert again[0] is KINDS[kind]
+    wanted = {n: decimal(v) if n in PRICE else v for n, v in filled.items()}
+    assert again[1] == wanted
+
+
+def test_a_draft_makes_its_question_once(hospital: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its explanation, its preview and its price."""
+    made: list[Any] = []
+
+    def counted(*args: Any) -> Any:
+        made.append(question_made(*args))
+        return made[-1]
+
+    monkeypatch.setattr(_drafts, "question_made", counted)
+    text = drafted(hospital, "mean", x="cost")
+    assert "half-width" in text
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("last", "fields"),
+    [
+        (["quantiles", ["cost"], {"probabilities": {"tuple": [0.25, 0.75]}}],
+         {"x": "cost", "probabilities": "0.25, 0.75"}),
+        (["difference", ["cost"], {"by": "ill", "levels": {"tuple": [0, "1"]}, "null": 0}],
+         {"x": "cost", "by": "ill", "levels": '0, "1"', "null": "0"}),
+        (["goodness_of_fit", ["ill", {"mapping": [[0, {"number": "1/2"}], [1, 0.5]]}], {}], None),
+        (["difference", ["cost"], {"by": "ill", "levels": ["a, b", "c"]}], None),
+        (["mean", ["cost"], {"unheard": 1}], None),
+        (["mean", ["cost", "any", 0, 1], {}], None),
+        (["mean", [{"count": None}], {}], None),
+    ],
+)  # fmt: skip
+def test_what_a_program_asked_fills_its_form_where_a_form_can_say_it(
+    last: list[Any], fields: dict[str, str] | None
+) -> None:
+    """What no text in a field is read as is asked as it was, and not as something else."""
+    paid = ["infer", [{"number": "1/4"}], {}]
+    found = form_of([["table", ["visits"], {}], ["filter", ["cost > 4"], {}], paid, last])
+    if fields is None:
+        assert found is None
+    else:
+        assert found is not None
+        filled = {"table": "visits", "where": "cost > 4", "epsilon": "0.25"} | fields
+        assert (found[0].name, found[1]) == (last[0], filled)
 
 
 def test_half_a_form_says_what_is_missing(hospital: Served) -> None:

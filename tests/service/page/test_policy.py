@@ -222,8 +222,10 @@ def test_the_text_is_checked_as_it_is_written(
     page.fill("#toml", POLICY)
     expect(page.locator("#max_rows-0")).to_have_value("3")
     answer(page, "max_rows-0", "many")
-    expect(page.locator("#policy-refusal")).to_contain_text("whole number")
+    expect(page.locator("#max_rows-0-wrong")).to_contain_text("whole number")
     assert text(page) == POLICY
+    answer(page, "max_rows-0", "3")
+    expect(page.locator(".wrong")).to_have_count(0)
     # Somebody else was faster: nothing of theirs is written over.
     page.fill("#toml", POLICY.replace("max_rows = 3", "max_rows = 5"))
     expect(page.locator("#save")).to_be_enabled()
@@ -233,6 +235,45 @@ def test_the_text_is_checked_as_it_is_written(
     expect(page.locator("#policy-refusal")).to_contain_text("changed at the server")
     assert stays.desk.path.read_text() == theirs
     assert "max_rows = 5" in text(page)
+
+
+def test_what_is_no_answer_stays_where_it_was_typed(
+    visit: Callable[..., Visitor], stays: OnLoopback, picture: Picture
+) -> None:
+    """Marked, with what is wrong and how to mend it; through other answers and other steps."""
+    visitor = visit("olive", service=stays)
+    page = visitor.go("policy?step=columns")
+    age, cost = page.locator("#bounds-0-0"), page.locator("#bounds-0-1")
+    answer(page, "bounds-0-0", "0-110")
+    expect(age).to_have_value("0-110")
+    expect(age).to_have_attribute("aria-invalid", "true")
+    assert "bounds-0-0-wrong" in (age.get_attribute("aria-describedby") or "")
+    expect(page.locator("#bounds-0-0-wrong")).to_contain_text("such as 0, 100")
+    assert text(page) == POLICY
+    # Two answers, the second before the first is answered: each is written, nothing is lost.
+    with swapped(page):
+        page.evaluate(
+            "for (const [id, value] of [['measure-0-0', 'years'], ['bounds-0-1', '100, 0']]) {"
+            " const one = document.getElementById(id); one.value = value;"
+            " one.dispatchEvent(new Event('change', {bubbles: true})); }"
+        )
+    expect(page.locator("#bounds-0-1-wrong")).to_contain_text("the lower value, then a higher one")
+    expect(cost).to_have_value("100, 0")
+    expect(age).to_have_value("0-110")
+    assert 'unit = "years"' in text(page)
+    expect(page.locator("#save")).to_be_disabled()
+    picture(page, "policy-3-wrong")
+    step(page, "limits")
+    expect(page.locator("#policy-wrong li")).to_have_count(2)
+    page.click("#policy-wrong li:nth-child(2) >> text=Take it back")
+    expect(page.locator("#policy-wrong li")).to_have_count(1)
+    page.click("#policy-wrong >> text=Columns")
+    expect(cost).to_have_value("")
+    expect(age).to_have_value("0-110")
+    answer(page, "bounds-0-0", "0, 120")
+    expect(page.locator("#policy-wrong")).to_have_count(0)
+    expect(page.locator("#save")).to_be_enabled()
+    assert tomllib.loads(text(page))["tables"]["visits"]["columns"]["age"]["bounds"] == [0, 120]
 
 
 def test_what_is_not_saved_is_there_again(visit: Callable[..., Visitor], stays: OnLoopback) -> None:
@@ -278,7 +319,8 @@ def test_paths_out_of_the_folder_are_refused(
     page = visitor.go("policy")
     for path in ("../../etc/passwd", "/etc/passwd", "stays.ledger", "nothing.csv", "../x.csv"):
         add_table(page, path)
-        expect(page.locator("#policy-refusal")).to_contain_text("source must be a data file")
+        expect(page.locator("#source-wrong")).to_contain_text("source must be a data file")
+        expect(page.locator("#source")).to_have_value(path)
         assert text(page) == POLICY
 
 

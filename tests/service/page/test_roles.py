@@ -13,6 +13,7 @@ from dither.service._endpoints import Endpoint
 from dither.service.access._entry import cookie_name
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
+from dither.service.page import _shown
 from dither.service.page._pages import VIEWS
 from dither.service.web import _service
 from service.hospital import PEOPLE, SECRET, Served
@@ -150,3 +151,14 @@ def test_what_views_load_is_kept_for_ever_and_nothing_else_is(hospital: Served) 
     ):
         assert "immutable" not in hospital.http.get(wrong).headers.get("cache-control", "")
     assert hospital.http.get("/p/visits/sign-in").headers["cache-control"] == "no-store"
+
+
+def test_what_the_first_visitor_needs_is_compiled_before_they_come() -> None:
+    """Each template that is named is there, and what each is made of with it."""
+    _shown._environment.cache_clear()
+    _shown.made_ready()
+    held = {name for _, name in _shown._environment().cache}
+    assert held == set(_shown.FIRST)
+    texts = [(_shown.TEMPLATES / name).read_text() for name in held]
+    wanted = {n for text in texts for n in re.findall(r'{% (?:extends|include) "([^"]+)"', text)}
+    assert wanted <= held

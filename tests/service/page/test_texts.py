@@ -43,3 +43,16 @@ def test_every_key_is_shown_and_every_shown_key_is_there() -> None:
     written = set(re.findall(r"""["']([a-z_0-9]+(?:\.[a-z_0-9]+)+)["']""", text))
     unused = {key for key in known if key not in written and not key.startswith(begun or ("\0",))}
     assert not unused
+
+
+def test_one_is_not_many() -> None:
+    """Words agree with their number; in Chinese there is nothing to agree."""
+    english = words("en")
+    assert english("answers.more_rows", n=1) == "1 more row is in the files."
+    assert english("answers.more_rows", n="1,234") == "1,234 more rows are in the files."
+    assert english("ask.limits", rows=1, groups=1) == (
+        "one person counts with 1 row in one group at most"
+    )
+    for key, text in english.known.items():
+        said = english(key, **{name: 1 for name in places(text) if name})
+        assert "|" not in said or "[" not in said, key

@@ -26,6 +26,7 @@ from dither.service.publish import (
     verify_published,
 )
 from dither.service.publish._folder import FolderTarget
+from dither.service.publish._forms import made_of
 from dither.service.publish._settings import opened_target
 from service.publish.people import PEOPLE, PLACES, policy
 
@@ -103,6 +104,16 @@ def test_every_kind_of_release_is_published_and_checked(
         assert not [name for name in table.columns if name.endswith("_low")]
     for name in made.tables:
         assert len(verify_published(place, name, ledger=session.ledger)) == 1
+
+
+@pytest.mark.parametrize("asked", [(0.25, 0.75), (0.2, 0.5, 0.8)])
+def test_each_number_of_several_has_its_own_interval(session: Any, asked: Any) -> None:
+    """Two numbers have two intervals, whose ends are not each other's."""
+    found = session.table("people").infer(epsilon=1).quantiles("age", asked).release()
+    frame = made_of(found).tables[""]
+    ends = frame.select("estimate_low", "estimate_high").rows()
+    assert ends == [tuple(row) for row in found.interval().tolist()]
+    assert all(low <= high for low, high in ends)
 
 
 def test_the_ledgers_answers_are_published_without_the_data(session: Any, tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ class Inference:
         against, kind = check.number("null", null), self._shape(shape)
         number = st.Variable.of(rows, x)
         ends = number.ends
-        title = f"mean of {x}, {by} = {_said(pair[1])} minus {_said(pair[0])}"
+        title = f"difference of means of {x} by {by}, {_said(pair[1])} minus {_said(pair[0])}"
         question, scales = st.ask(
             rows,
             [number, st.Variable.of(rows, by)],

@@ -8,12 +8,9 @@ made of rows would tell of them.
 
 from __future__ import annotations
 
-import csv
-import datetime as dt
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from dither.blocks._calendar import EVERY
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.schema import Kind
 from dither.policy.steps._editing import TomlText
+from dither.policy.steps._reading import listed, number, pair, whole
 
 __all__ = ["QUESTIONS", "ROW", "STEPS", "PolicyQuestion", "answered", "asked", "kinds_for", "words"]
 
@@ -90,11 +88,9 @@ class PolicyQuestion:
             return None
         match self.kind:
             case "whole":
-                if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 10**12:
-                    raise ArgumentError(f"{self.key} must be a whole number from 1")
-                return int(text)
+                return whole(self.key, text)
             case "number":
-                return _number(self.key, text)
+                return number(self.key, text)
             case "choice" if self.options and text not in self.options:
                 raise ArgumentError(f"{self.key} must be one of {', '.join(self.options)}")
             case "flag":
@@ -102,48 +98,10 @@ class PolicyQuestion:
                     raise ArgumentError(f"{self.key} must be true or false")
                 return text == "true"
             case "pair":
-                if text == "learned":
-                    return text
-                found = [_scalar(self.key, part, kind) for part in _parts(text)]
-                if len(found) != 2:
-                    raise ArgumentError(f"{self.key} must be two values, such as 0, 100")
-                return found
+                return pair(self.key, text, kind)
             case "list":
-                return [_scalar(self.key, part, kind) for part in _parts(text)] or None
+                return listed(self.key, text, kind)
         return text
-
-
-def _parts(text: str) -> list[str]:
-    """Values between commas or on lines of their own; one that holds a comma stands in quotes."""
-    lines = text.strip().removeprefix("[").removesuffix("]").splitlines()
-    found = [part for row in csv.reader(lines, skipinitialspace=True) for part in row]
-    return [part.strip() for part in found if part.strip()]
-
-
-def _number(name: str, text: str) -> int | Decimal:
-    try:
-        found = Decimal(text)
-    except InvalidOperation:
-        raise ArgumentError(f"{name} must be a number, such as 0.5") from None
-    if not found.is_finite() or len(text) > 60 or abs(found.adjusted()) > 400:
-        raise ArgumentError(f"{name} must be a number, such as 0.5")
-    whole = text.lstrip("+-").isdigit()
-    return int(text) if whole else Decimal(text.lstrip("+"))
-
-
-def _scalar(name: str, text: str, kind: Kind | None) -> Any:
-    if kind in (Kind.DATE, Kind.TIMESTAMP):
-        try:
-            return (
-                dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
-            )
-        except ValueError:
-            raise ArgumentError(f"{name} must be dates, such as 2024-01-31") from None
-    if kind in (Kind.INTEGER, Kind.REAL):
-        return _number(name, text)
-    if kind is Kind.BOOLEAN and text in ("true", "false"):
-        return text == "true"
-    return text
 
 
 ORDERED = ("integer", "real", "date", "timestamp")

@@ -13,6 +13,8 @@ from starlette.routing import BaseRoute, Route
 from dither import errors
 from dither.service._endpoints import Asked, Endpoint, every, read_body
 from dither.service.access._entry import NOBODY
+from dither.service.access._people import Identity
+from dither.service.access._roles import Role
 from dither.service.page._shown import PageView, render
 from dither.service.page._static import static
 from dither.service.page.views import (
@@ -30,6 +32,7 @@ from dither.service.page.views import (
 from dither.service.page.views.signing import key_form
 from dither.service.web._refusals import said
 from dither.service.web._service import Service, of_texts, parsed
+from dither.service.work._jobs import State
 
 __all__ = ["VIEWS", "Pages"]
 
@@ -105,9 +108,13 @@ class Pages(Service):
         # is there.
         hidden = asked.who is NOBODY and not asked.desk.settings.public
         who = None if hidden else asked.who
-        return await to_thread.run_sync(
-            render, found, asked.http, asked.desk.name, who, self.secure
-        )
+        return await to_thread.run_sync(self._rendered, found, asked, who)
+
+    def _rendered(self, found: PageView, asked: Asked, who: Identity | None) -> Response:
+        # An owner sees everywhere that somebody waits for them.
+        owner = who is not None and who.role is Role.OWNER
+        waiting = asked.desk.jobs.counted().get(State.WAITING.value, 0) if owner else 0
+        return render(found, asked.http, asked.desk.name, who, self.secure, waiting)
 
     async def _body(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
         if endpoint.method in ("GET", "DELETE"):

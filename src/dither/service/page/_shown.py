@@ -17,10 +17,10 @@ from starlette.responses import HTMLResponse, Response
 from dither.service.access._entry import NOBODY, cookie_name
 from dither.service.access._people import Identity
 from dither.service.page._places import places
-from dither.service.page._static import address_of
+from dither.service.page._static import address_names, address_of
 from dither.service.page._texts import LANGUAGES, PageWords, chosen, words
 
-__all__ = ["PageView", "language", "render"]
+__all__ = ["PageView", "language", "made_ready", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -29,6 +29,13 @@ LANGUAGE_COOKIE = "dither_language"
 THEME_COOKIE = "dither_theme"
 
 THEMES = ("light", "dark")
+
+FIRST = (
+    *("base.html", "_badge.html", "sign_in.html", "ask/ask.html", "ask/_price.html"),
+    "ask/_costs.html",
+    *("ask/_release.html", "answers/answer.html", "answers/_state.html"),
+)
+"""Templates of whoever comes in and asks, with all that they extend and include."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +69,18 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals.update(asset=address_of, languages=LANGUAGES)
-    made.filters.update(num=number, fraction=fraction, percent=percent)
+    made.filters.update(num=number, fraction=fraction)
     return made
+
+
+def made_ready() -> None:
+    """Compile what the first visitor would wait for, and read its words."""
+    for name in FIRST:
+        _environment().get_template(name)
+    for code in LANGUAGES:
+        words(code)
+    for name in address_names():
+        address_of(name)
 
 
 def language(request: Request) -> PageWords:
@@ -97,15 +114,6 @@ def _signed(text: str) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
-def percent(share: float | None) -> str:
-    """A share in hundredths.
-
-    >>> percent(0.1234), percent(-0.01), percent(None)
-    ('12.3 %', '−1.0 %', '–')
-    """
-    return "–" if share is None else _signed(f"{100 * share:.1f} %")
-
-
 def fraction(text: str | None) -> str:
     """An exact number, as a price is said: short where that is exact enough to be read.
 
@@ -116,7 +124,12 @@ def fraction(text: str | None) -> str:
 
 
 def render(
-    shown: PageView, request: Request, policy: str, who: Identity | None, secure: bool
+    shown: PageView,
+    request: Request,
+    policy: str,
+    who: Identity | None,
+    secure: bool,
+    waiting: int = 0,
 ) -> Response:
     """A view as HTML, for whoever asks and in their language.
 
@@ -129,6 +142,8 @@ def render(
     who : Identity, optional
         None where nobody is signed in.
     secure : bool
+    waiting : int
+        How many questions wait until an owner decides on them.
     """
     say = language(request)
     someone = None if who is None or who is NOBODY else who
@@ -141,6 +156,7 @@ def render(
         "base": f"/p/{policy}",
         "who": someone,
         "here": request.url.path,
+        "waiting_count": waiting,
         "places": [] if who is None else places(who, policy),
         # The page's script sends it along with every change; see `proves_its_page`.
         "csrf_cookie": f"{cookie_name(policy, secure)}_csrf",

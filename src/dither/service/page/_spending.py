@@ -135,7 +135,8 @@ class Outlook:
     Parameters
     ----------
     kind : str
-        ``"on"`` a day, ``"never"``, ``"spent"`` already, or ``"anew"`` where no cap is of all time.
+        ``"on"`` a day, ``"far"`` beyond all that matters, ``"idle"`` where nothing was charged in
+        these days, ``"spent"`` already, or ``"anew"`` where no cap is of all time.
     day : date, optional
     rate : Fraction, optional
         What it spends a day, by the rule that is named.
@@ -194,9 +195,11 @@ def outlook(balance: Balance, recent: Charge, days: int, today: dt.date) -> Outl
         return Outlook("spent")
     lasts, rule = best
     rate = (rule.of(recent) or Fraction(0)) / days
-    if lasts is None or lasts > FAR:
-        return Outlook("never", None, rate, rule.symbol)
+    if lasts is None:
+        return Outlook("idle")
+    if lasts > FAR:
+        return Outlook("far", None, rate, rule.symbol)
     try:
         return Outlook("on", today + dt.timedelta(days=int(lasts)), rate, rule.symbol)
     except OverflowError:
-        return Outlook("never", None, rate, rule.symbol)
+        return Outlook("far", None, rate, rule.symbol)

@@ -10,7 +10,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-__all__ = ["address_of", "static"]
+__all__ = ["address_names", "address_of", "static"]
 
 FOLDER = Path(__file__).parent / "static"
 
@@ -47,6 +47,11 @@ def address_of(name: str) -> str:
     if held is None:
         raise KeyError(name)
     return f"/static/{name}?v={held[2]}"
+
+
+def address_names() -> list[str]:
+    """The files that are served."""
+    return sorted(one.name for one in FOLDER.iterdir() if one.suffix in KINDS)
 
 
 def static(request: Request) -> Response:

@@ -148,7 +148,8 @@ def _table(release: Release) -> MadeTable:
 
 def _estimate(found: Any) -> MadeTable:
     names = ["estimate"] if found.names is None else list(found.names)
-    low, high = (np.reshape(end, -1).astype(float) for end in found.interval())
+    # Of one number a pair, of several a row each.
+    low, high = np.reshape(found.interval(), (-1, 2)).astype(float).T
     columns = {
         "quantity": names,
         "estimate": np.reshape(found.estimate, -1).astype(float),

@@ -17,6 +17,7 @@ from dither.service._endpoints import Endpoint, every
 from dither.service._hall import Hall
 from dither.service._rounds import Rounds
 from dither.service.page._pages import Pages
+from dither.service.page._shown import made_ready
 from dither.service.routes import amending, asking, auditing, jobs, owning, provider, signing
 from dither.service.web._guard import RequestGuard, TooLargeError, TooSlowError
 from dither.service.web._metrics import Metering
@@ -74,7 +75,7 @@ def application(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        await hall.start()
+        await hall.start(made_ready)
         yield
         await hall.stop()
 

@@ -15,8 +15,8 @@ __all__ = ["account_key", "costs_of", "price_data"]
 def costs_of(request: Request) -> dict[str, Any]:
     """Whom it protects, what it costs, what is left, and how many more like it there can be."""
     charge, price = request.price, price_data(request)
-    balances = request.opened.balances([request.promise])
-    affordable = request.affordable()
+    balances = list(request.opened.balances([request.promise]))
+    affordable = request.affordable(balances)
     return {
         "protects": price["protects"],
         "blocks": price.get("blocks"),
@@ -40,19 +40,26 @@ def account_key(name: str) -> str:
     return kind if kind in ("dataset", "analyst", "group", "purpose") else "other"
 
 
+def _after(after: Balance | None, plain: bool) -> str | None:
+    if after is None:
+        return None
+    if not plain:
+        return after._left
+    left = after.remaining.epsilon
+    return None if left is None else remaining(left, 6)
+
+
 def _account(balance: Balance, request: Request) -> dict[str, Any]:
     """One account as it stands, and as it would stand."""
     left, after = balance.remaining, None
     if balance.admits(request.price, request.blocks):
-        after = balance.after(request.price, request.blocks).remaining
+        after = balance.after(request.price, request.blocks)
     plain = left.epsilon is not None
     return {
         "kind": account_key(balance.name),
         "name": balance.name,
         "left": remaining(left.epsilon, 6) if plain else balance._left,
-        "after": remaining(after.epsilon, 6)
-        if plain and after is not None and after.epsilon is not None
-        else None,
+        "after": _after(after, plain),
         "plain": plain,
     }
 

@@ -13,6 +13,7 @@ from dither._depth import deep
 from dither.errors import ArgumentError
 from dither.service._shared import reply
 from dither.service.work._costs import costs_of, price_data
+from dither.service.work._titles import title_of
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import Request, request_of
 from dither.session._session import Session
@@ -111,29 +112,34 @@ def request_for(question: Any, session: Session, body: Mapping[str, Any]) -> Req
 
 def explain(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """Who is protected, what is measured, and what it costs."""
-    question = question_made(session, body)
+    found = _explained(question_made(session, body), body)
+    return {"text": str(found), "tree": found.to_dict()}
+
+
+def _explained(question: Any, body: Mapping[str, Any]) -> Any:
     named = {n: body[n] for n in ("epsilon", "delta") if n in body}
     with deep():
-        found = question.explain(**named) if hasattr(question, "_asked_at") else question.explain()
-    return {"text": str(found), "tree": found.to_dict()}
+        return question.explain(**named) if hasattr(question, "_asked_at") else question.explain()
 
 
 def preview(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """How far off answers will be."""
-    question = question_made(session, body)
+    found = _previewed(question_made(session, body), body)
+    return {"text": str(found), "rows": reply(found)}
+
+
+def _previewed(question: Any, body: Mapping[str, Any]) -> Any:
     named: dict[str, Any] = {}
     if "sizes" in body:
         named["sizes"] = body["sizes"]
     if "confidence" in body:
         named["confidence"] = body["confidence"]
     with deep():
-        if hasattr(question, "_asked_at"):
-            if "epsilon" not in body:
-                raise ArgumentError("epsilon is missing")
-            found = question.preview(body["epsilon"], body.get("delta"), **named)
-        else:
-            found = question.preview(**named)
-    return {"text": str(found), "rows": reply(found)}
+        if not hasattr(question, "_asked_at"):
+            return question.preview(**named)
+        if "epsilon" not in body:
+            raise ArgumentError("epsilon is missing")
+        return question.preview(body["epsilon"], body.get("delta"), **named)
 
 
 def price(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,10 +156,11 @@ def price(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def draft(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """What a job keeps of what is asked."""
-    request = request_made(session, body)
+    question = question_made(session, body)
     with deep():
+        request = request_for(question, session, body)
         return {
-            "title": str(request.note().get("query", "a question"))[:10_000],
+            "title": title_of(question, request, asked_of(body)),
             "digest": request.data.digest,
             "tables": list(request.tables),
             "price": price_data(request),
@@ -167,11 +174,21 @@ def costs(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
         return costs_of(request)
 
 
+def whole(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+    """All that somebody is told before they ask: costs, explanation and preview of one question."""
+    question = question_made(session, body)
+    with deep():
+        found = costs_of(request_for(question, session, body))
+        told = str(_previewed(question, body)), _explained(question, body).to_dict()
+    return found | {"preview": told[0], "explained": told[1]}
+
+
 DRAFTS: Mapping[str, Callable[[Session, Mapping[str, Any]], dict[str, Any]]] = {
     "explain": explain,
     "preview": preview,
     "price": price,
     "costs": costs,
     "draft": draft,
+    "whole": whole,
 }
 """By name: what can be worked out."""

@@ -109,7 +109,9 @@ def test_a_forecast_says_a_day_and_that_it_is_one(
     page = visit("olive", service=months).go("budget")
     ahead = page.locator("#ahead")
     assert re.search(
-        r"The whole data set.* is spent on \d{4}-\d\d-\d\d if", ahead.inner_text(), re.S
+        r"The whole data set.* would be spent on \d+ \w+ \d{4} at this pace",
+        ahead.inner_text(),
+        re.S,
     )
     assert "promises nothing" in ahead.inner_text()
     with page.expect_response("**/budget/ahead?days=90*"):
@@ -126,6 +128,8 @@ def test_the_owner_approves_what_was_shown_and_nothing_else(
     visitor = visit("olive", service=months)
     page = visitor.go("budget")
     assert page.locator(".waits").count() == 2
+    badge = page.locator(".places .badge")
+    assert badge.inner_text() == "2"
     mine = page.locator(".waits", has_text="ann")
     assert "ε 0.3" in mine.inner_text()
     assert HOSTILE in mine.inner_text()
@@ -139,6 +143,7 @@ def test_the_owner_approves_what_was_shown_and_nothing_else(
     mine.get_by_role("button", name="Approve…").click()
     dialog.get_by_role("button", name=re.compile("Approve, and spend")).click()
     page.locator(".fine", has_text="ann").wait_for()
+    assert badge.inner_text() == "1"
     assert months.desk.jobs.get(job).state.value in ("queued", "running", "done")
     # Another digest than the one that waits is refused, and the question waits on.
     visitor.expected.add("400")
@@ -154,6 +159,7 @@ def test_the_owner_approves_what_was_shown_and_nothing_else(
     page.locator(".note", has_text="bob").wait_for()
     assert months.desk.jobs.get(other).state.value == "declined"
     assert page.locator(".waits").count() == 0
+    assert badge.count() == 0
 
 
 def test_an_analyst_sees_their_own_that_waits_and_cannot_decide(

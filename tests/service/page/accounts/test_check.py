@@ -58,11 +58,14 @@ def test_a_certificate_holds_and_a_changed_one_does_not(house: Any) -> None:
     for who in ("ann", "olga", "aude"):
         found = handed(house, who, given("c.json", json.dumps(certificate).encode()))
         assert "The certificate holds" in found.text
+        assert "<code>c.json</code>" in found.text
+        assert "SELECT region, COUNT(*) AS n FROM visits GROUP BY region</pre>" in found.text
         assert "What it does not say" in found.text
     changed = certificate | {"question": {"sql": HOSTILE}}
     found = handed(house, "ann", given("c.json", json.dumps(changed).encode()))
     assert found.status_code == 200
     assert "does not hold" in found.text
+    assert "<code>c.json</code>" in found.text
     # A release as it was saved holds its values, too.
     whole = json.dumps(house.content)
     assert (
@@ -90,6 +93,8 @@ def test_a_published_table_is_checked_against_the_ledger(house: Any) -> None:
     ):
         found = handed(house, "aude", *files)
         assert "The table holds" in found.text, found.text
+        assert all(f"<code>{one['name']}</code>" in found.text for one in files)
+        assert "GROUP BY region</pre>" in found.text
     assert "the table is what was released" in handed(house, "ann", given("regions.csv", csv)).text
     for column, value in (("n", 7), ("n_low", 1), ("region", HOSTILE), ("line", 9)):
         kind = table.schema[column]

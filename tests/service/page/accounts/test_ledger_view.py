@@ -115,7 +115,7 @@ def test_the_chain_is_verified_and_a_hash_compared(
     """In words, where it was asked."""
     page = visit("audrey", theme="dark", language="zh", width=390, service=long).go("ledger")
     page.click("#verify")
-    page.locator("#verified .fine", has_text="chain whole").wait_for()
+    page.locator("#verified .fine", has_text="链完整").wait_for()
     assert "验证通过" in page.locator("#verified").inner_text()
     entry = long.desk.session.ledger.entry(7)
     page.locator("details summary").click()

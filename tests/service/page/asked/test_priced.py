@@ -110,7 +110,7 @@ def test_a_question_of_another_kind_is_priced_and_asked(hospital: Served) -> Non
     job = hospital.get("ann", f"/jobs/{place.rpartition('/')[2]}", wait=60).json()
     assert job["state"] == "done", job
     shown = hospital.http.get(place, headers=headers).text
-    assert "mean of cost" in shown
+    assert "Mean of cost, in visits" in shown
     assert "form=csv" in shown
     assert "form=json" in shown
     changed = hospital.http.get(f"/p/visits/ask?from={job['id']}", headers=headers).text
@@ -205,5 +205,5 @@ def test_what_may_take_long_is_worked_out_where_it_holds_up_nobody(
         headers = {"authorization": f"Bearer {hospital.keys['ann']}"}
         found = hospital.http.post("/p/visits/ask/release", data=form, headers=headers)
         assert found.status_code == 400
-    assert asked == ["costs", "costs", "draft"] * 2
+    assert asked == ["whole", "costs", "draft"] * 2
     assert not hospital.desk.jobs.listed("ann")

@@ -21,7 +21,7 @@ from dither.service.work._costs import costs_of
 from dither.service.work._drafts import is_short, request_for
 from dither.session._request import Request
 
-__all__ = ["costs", "priced"]
+__all__ = ["costs", "priced", "whole"]
 
 CURVES = ErrorCurves()
 
@@ -40,9 +40,8 @@ async def priced(asked: Asked) -> dict[str, Any]:
         body = body_of(given)
         if is_short(body):
             return nothing | await to_thread.run_sync(_drawn, asked, body)
-        found = await costs(asked, body)
-        told = (await worked_out("preview", replace(asked, body=body)))["text"][:LONGEST]
-        return nothing | found | UNDRAWN | {"told": told}
+        found = await whole(asked, body)
+        return nothing | found | UNDRAWN | {"told": found["preview"]}
     except DitherError as error:
         said = str(error)
         return nothing | {"fault": said, "marks": places_of(said, given.get("sql", ""))}
@@ -58,6 +57,19 @@ async def costs(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = await worked_out("costs", replace(asked, body=body))
     return await to_thread.run_sync(_here, asked, found)
+
+
+async def whole(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, with its preview and its explanation: the question is made once for all of it.
+
+    Raises
+    ------
+    DitherError
+        As of `costs`.
+    """
+    found = await worked_out("whole", replace(asked, body=body))
+    told = {"preview": found["preview"][:LONGEST], "explained": found["explained"]}
+    return await to_thread.run_sync(_here, asked, {**found, **told})
 
 
 def _here(asked: Asked, found: Mapping[str, Any]) -> dict[str, Any]:

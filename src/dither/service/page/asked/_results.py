@@ -8,7 +8,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from dither._format import display_text, interval
 from dither.errors import ArgumentError, DitherError
 from dither.service._desk import Desk
 from dither.service._endpoints import NotFoundError
+from dither.service.page.asked._tables import MOST_ROWS, ends_of, read_tables, remarks_of
 from dither.service.work._jobs import ReleaseJob
 from dither.session._recipe import QuestionRecipe
 from dither.session._request import AnsweredRequest
@@ -25,11 +26,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dither.query._release import Release
+    from dither.service.page.asked._figures import PlottedPicture
 
 __all__ = ["FORMS", "JobAnswer", "file_of"]
-
-MOST_ROWS = 500
-"""Rows that a page shows; files have all."""
 
 LONGEST = 60_000
 """Characters of an answer that is a text."""
@@ -42,9 +41,12 @@ FORMS = {
     "parquet": "application/vnd.apache.parquet",
     "png": "image/png",
     "svg": "image/svg+xml",
+    "model": "application/octet-stream",
     "certificate": "application/json",
     "json": "application/json",
 }
+
+TABULAR = ("csv", "parquet")
 
 
 class JobAnswer:
@@ -113,7 +115,12 @@ class JobAnswer:
             row: list[dict[str, str]] = [{"text": text} for text in cells[:keys]]
             row += [self._cell(frame, name, at) for name in release.outputs]
             rows.append(row)
-        return {"heads": heads, "rows": rows, "more": max(len(shown) - MOST_ROWS, 0)}
+        return {
+            "heads": heads,
+            "rows": rows,
+            "more": max(len(shown) - MOST_ROWS, 0),
+            "valued": bool(release._numbers),
+        }
 
     def _cell(self, frame: pl.DataFrame, name: str, at: int) -> dict[str, str]:
         """A value, and the ends of its interval beside it."""
@@ -121,38 +128,20 @@ class JobAnswer:
         if not frame[name].dtype.is_numeric():
             return {"text": display_text(value), "ends": "" if low == high == value else "?"}
         possible = (self.content.get("ranges") or {}).get(name)
-        text = interval(value, low, high, possible)
-        if " ± " in text:
-            shown, half = text.split(" ± ")
-            return {"text": shown, "ends": f"{_moved(shown, half, -1)} – {_moved(shown, half, 1)}"}
-        shown, _, ends = text.partition(" [")
-        return {"text": shown, "ends": ends.rstrip("]").replace(", ", " – ")}
+        return ends_of(interval(value, low, high, possible))
 
     def tables(self) -> list[dict[str, Any]]:
-        """Of another kind of answer: its tables, as those that are published have them."""
-        from dither.service.publish._forms import made_of
-
+        """Of another kind of answer: its tables, with each value beside its interval."""
         if self.is_table or self.result is None:
             return []
         try:
-            made = made_of(self.result).tables
+            return read_tables(self.result)
         except (ArgumentError, ImportError):
             return []
-        return [
-            {
-                "name": name,
-                "heads": [
-                    {"name": c, "number": frame[c].dtype.is_numeric()} for c in frame.columns
-                ],
-                "rows": [[_shown(v) for v in row] for row in frame.head(MOST_ROWS).iter_rows()],
-                "more": max(frame.height - MOST_ROWS, 0),
-            }
-            for name, frame in made.items()
-        ]
 
     def text(self) -> str | None:
-        """Of another kind of answer: what it says of itself."""
-        if self.is_table:
+        """Of another kind of answer: what it says of itself, where no table and remark does."""
+        if self.is_table or remarks_of(self.result):
             return None
         if self.result is None:
             plain = {k: v for k, v in self.content.items() if k != "certificate"}
@@ -164,75 +153,94 @@ class JobAnswer:
 
         Its price, which comes first in a summary, stands above it here.
         """
-        return self.result._remarks()[1:] if self.is_table else []
+        return self.result._remarks()[1:] if self.is_table else remarks_of(self.result)
+
+    def picture(self, told: str) -> PlottedPicture | None:
+        """Of another kind of answer: the picture that it draws of itself."""
+        if self.is_table or not self.drawn:
+            return None
+        from dither.service.page.asked._figures import plotted
+
+        return plotted(self.result, told)
 
     # --- as files ---------------------------------------------------------------------------------
 
-    @property
-    def frame(self) -> pl.DataFrame | None:
-        """The one table that a file holds."""
+    @cached_property
+    def frames(self) -> list[pl.DataFrame]:
+        """The tables that files hold, one each."""
         from dither.service.publish._forms import made_of
 
         if self.is_table:
-            found: pl.DataFrame = self.result.frame
-            return found
+            return [self.result.frame]
         try:
             made = {} if self.result is None else made_of(self.result).tables
         except (ArgumentError, ImportError):
-            return None
-        return next(iter(made.values()), None)
+            return []
+        return list(made.values())
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a picture of it."""
+        if importlib.util.find_spec("matplotlib") is None or self.result is None:
+            return False
+        if self.is_table:
+            return bool(self.result._numbers) and bool(self.content["columns"][0]["values"])
+        simulated = getattr(self.result, "simulated", True)
+        return hasattr(self.result, "plot") and simulated is not None
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its intervals cover who was sampled, too."""
+        kinds = {one.__name__ for one in type(self.result).__mro__}
+        return bool(kinds & {"PrivateEstimate", "LearnedModel"})
+
+    @property
+    def model(self) -> str | None:
+        """How a model's file ends; None of what is no model."""
+        kinds = {one.__name__ for one in type(self.result).__mro__}
+        endings = {"LearnedModel": "json", "SyntheticModel": "json.gz"}
+        return next((end for kind, end in endings.items() if kind in kinds), None)
 
     def forms(self) -> list[str]:
         """The files that there are of it."""
-        found = ["csv", "parquet"] if self.frame is not None else []
-        drawn = (
-            self.is_table and bool(self.result._numbers) and self.content["columns"][0]["values"]
-        )
-        if drawn and importlib.util.find_spec("matplotlib") is not None:
-            found += ["png", "svg"]
+        found = ["csv", "parquet"] if self.frames else []
+        found += ["png", "svg"] if self.drawn else []
+        found += ["model"] if self.model else []
         return [*found, "certificate", *([] if self.is_table else ["json"])]
 
 
-def file_of(answer: JobAnswer, form: str) -> bytes:
+def file_of(answer: JobAnswer, form: str, table: int = 1) -> bytes:
     """An answer as a file.
+
+    Parameters
+    ----------
+    answer : JobAnswer
+    form : str
+        One of `FORMS`.
+    table : int
+        Which of its tables, where it has several.
 
     Raises
     ------
     NotFoundError
         There is none of this form.
     """
-    if form not in answer.forms():
+    known = range(1, len(answer.frames) + 1)
+    if form not in answer.forms() or (form in TABULAR and table not in known):
         raise NotFoundError("this answer has no such file")
     out = io.BytesIO()
     if form == "certificate":
         return json.dumps(answer.certificate, ensure_ascii=False, indent=1).encode()
     if form == "json":
         return json.dumps(answer.content, ensure_ascii=False, indent=1).encode()
-    if form in ("png", "svg"):
-        with tempfile.TemporaryDirectory(prefix="dither-picture-") as folder:
+    if form in ("png", "svg", "model"):
+        with tempfile.TemporaryDirectory(prefix="dither-answer-") as folder:
             path = Path(folder) / f"answer.{form}"
-            answer.result.plot(str(path))
+            (answer.result.save if form == "model" else answer.result.plot)(str(path))
             return path.read_bytes()
-    frame = answer.frame
-    assert frame is not None
+    frame = answer.frames[table - 1]
     if form == "csv":
         frame.write_csv(out)
     else:
         frame.write_parquet(out)
     return out.getvalue()
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.6g}"
-    return (
-        f"{value:,}"
-        if isinstance(value, int) and not isinstance(value, bool)
-        else display_text(value)
-    )
-
-
-def _moved(value: str, half: str, sign: int) -> str:
-    """An end of an interval whose middle and half-width are texts of as many decimals."""
-    found = Decimal(value.replace(",", "")) + sign * Decimal(half.replace(",", ""))
-    return f"{found:,f}"

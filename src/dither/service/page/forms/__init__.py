@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dither.service.page.forms._kinds import KINDS, FormKind, kind_of
+from dither.service.page.forms._kinds import KINDS, FormKind, form_of, kind_of
 
-__all__ = ["KINDS", "FormKind", "kind_of"]
+__all__ = ["KINDS", "FormKind", "form_of", "kind_of"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from dither.errors import ArgumentError
 
-__all__ = ["FormField", "fields_of", "read_fields"]
+__all__ = ["FormField", "fields_of", "read_fields", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +229,54 @@ _READ: Mapping[str, Callable[[FormField, str], Any]] = {
     "shares": _shares,
     "tables": _tables,
 }
+
+
+def written(field: FormField, value: Any) -> str | None:
+    """An argument as somebody would have typed it; None where no text is read as it.
+
+    Examples
+    --------
+    >>> written(FormField("levels", "levels"), {"tuple": ["a", "1"]})
+    'a, "1"'
+    >>> written(FormField("x", "column"), ["a"]) is None
+    True
+    """
+    try:
+        text = _written(value)
+        if field.kind == "tables" and isinstance(value, list):
+            text = "; ".join(", ".join(one) for one in value)
+        same = text == field.default or _alike(_READ[field.kind](field, text), value)
+    except (ArgumentError, TypeError, ValueError, ArithmeticError):
+        return None
+    return text if same else None
+
+
+def _written(value: Any) -> str:
+    match value:
+        case {"tuple": list(inner)} | list(inner):
+            return ", ".join(map(_level_text, inner))
+        case {"mapping": list(pairs)}:
+            return ", ".join(f"{_level_text(level)} = {_written(share)}" for level, share in pairs)
+        case {"number": str(text)}:
+            return text
+    return str(value)
+
+
+def _level_text(value: Any) -> str:
+    # A level that is a text and looks like a number stands in quotes.
+    quoted = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,15}", value)
+    return f'"{value}"' if quoted else _written(value)
+
+
+def _alike(read: Any, value: Any) -> bool:
+    """Whether two arguments say the same, however each was sent."""
+    match read, value:
+        case (_, {"number": str(text)}):
+            return _alike(read, Fraction(text))
+        case ({"tuple": list(a)} | list(a), {"tuple": list(b)} | list(b)):
+            return len(a) == len(b) and all(map(_alike, a, b))
+        case ({"mapping": list(a)}, {"mapping": list(b)}):
+            return _alike(a, b)
+        case (int() | float(), int() | float() | Fraction()):
+            return Fraction(str(read)) == Fraction(str(value))
+    return type(read) is type(value) and read == value

@@ -37,7 +37,10 @@
     one.addEventListener("click", () => {
       if (!editor) return;
       const { view } = editor, { from, to } = view.state.selection.main;
-      view.dispatch({ changes: { from, to, insert: one.dataset.inserts }, selection: { anchor: from + one.dataset.inserts.length } });
+      // A name stands apart from what is before and after it, as somebody would type it.
+      const before = view.state.sliceDoc(Math.max(from - 1, 0), from), after = view.state.sliceDoc(to, to + 1);
+      const insert = `${/[^\s(.]/.test(before) ? " " : ""}${one.dataset.inserts}${/[\w"']/.test(after) ? " " : ""}`;
+      view.dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length } });
       view.focus();
     });
   }

@@ -13,6 +13,24 @@
     event.detail.ctx.request.headers["X-CSRF-Token"] = csrf();
   });
 
+  // A part that takes another's place must not send whoever was in it back to the beginning.
+  let held = null;
+  document.addEventListener("htmx:before:swap", (event) => {
+    const at = document.activeElement, { target } = event.detail.ctx;
+    held = at && at !== body && target?.contains?.(at) ? { at: at.id, target: target.id } : null;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const from = held, now = document.activeElement;
+    held = null;
+    if (!from || (now && now !== body)) return;
+    const target = from.target ? document.getElementById(from.target) : null;
+    const again = from.at ? document.getElementById(from.at) : null;
+    const heading = document.getElementById(target?.dataset.heading ?? "") ?? target?.querySelector("h1, h2, h3") ?? target ?? document.getElementById("main");
+    const next = again && !again.disabled ? again : heading;
+    if (next === heading && !next.hasAttribute("tabindex")) next.tabIndex = -1;
+    next.focus();
+  });
+
   // What went wrong on the way is told where it was asked.
   document.addEventListener("htmx:error", () => tell(navigator.onLine ? "…" : "offline"));
   const tell = (text) => { document.getElementById("told").textContent = text; };

@@ -3,6 +3,7 @@
 (() => {
   const work = document.getElementById("policy-work");
   const text = () => document.getElementById("toml");
+  const base = () => work.querySelector("#policy-state [name=base]").value;
 
   const number = () => {
     const gutter = document.getElementById("gutter"), area = text();
@@ -17,6 +18,20 @@
     gutter.scrollTop = area.scrollTop;
   };
 
+  // Answers are sent one after the other; each takes along the text that the one before it left.
+  const waiting = new Set();
+  let added = false;
+  work.addEventListener("change", (event) => { if (event.target.name === "value") waiting.add(event.target.id); });
+  document.addEventListener("htmx:before:request", (event) => {
+    const { body } = event.detail.ctx.request, source = event.detail.ctx.sourceElement;
+    if (event.detail.ctx.target?.id !== "policy-work" || !body?.set) return;
+    body.set("toml", text().value);
+    body.set("base", base());
+    if (!source.getAttribute("hx-vals")?.includes('"wrong"')) body.set("wrong", work.querySelector("#policy-state [name=wrong]").value);
+    waiting.delete(source.id);
+    added = ["add-table", "add-quota"].includes(source.id);
+  });
+
   // What was answered stands in the text, and what the text says stands in the fields.
   const settle = () => {
     const next = document.getElementById("toml-next"), area = text();
@@ -28,14 +43,18 @@
         if (line >= 0) show(line + 1, false);
       }
       next.remove();
+    }
+    // What waits to be sent, and what somebody is at, stays as it was typed.
+    for (const one of work.querySelectorAll("input[name=value]")) {
+      if (one !== document.activeElement && !waiting.has(one.id)) one.value = one.getAttribute("value") ?? "";
+    }
+    if (added) {
       for (const id of ["source", "quota-name", "quota-amount"]) {
         const one = document.getElementById(id);
-        if (one) one.value = "";
+        if (one) one.value = one.getAttribute("value") ?? "";
       }
     }
-    for (const one of work.querySelectorAll("input[name=value]")) {
-      if (one !== document.activeElement) one.value = one.getAttribute("value") ?? "";
-    }
+    added = false;
     for (const one of work.querySelectorAll("select")) {
       const chosen = one.querySelector("option[selected]");
       one.value = chosen ? chosen.value : "";
@@ -97,7 +116,6 @@
 
   // What is not saved is there again when somebody comes back to it in this window.
   const place = `policy ${document.body.dataset.base}`;
-  const base = () => work.querySelector("#policy-state [name=base]").value;
   const served = base(), first = text().value;
   const keep = () => {
     const changed = text().value !== first && base() === served;

@@ -22,14 +22,16 @@ from dither.service._endpoints import (
 )
 from dither.service.access._roles import Role
 from dither.service.page._shown import PageView
-from dither.service.page.asked._python import code, expression
+from dither.service.page.asked._python import code
 from dither.service.page.asked._results import FORMS, JobAnswer, file_of
 from dither.service.page.asked._whiskers import panels
+from dither.service.page.forms import form_of
 from dither.service.routes import jobs as routes
 from dither.service.routes.signing import secure
 from dither.service.work._jobs import ReleaseJob, State
+from dither.service.work._titles import plain
 
-__all__ = ["VIEWS", "seen"]
+__all__ = ["VIEWS", "seen", "sql_of"]
 
 ASKERS = roles(ANALYST, OWNER)
 
@@ -87,15 +89,21 @@ def _row(job: ReleaseJob) -> dict[str, Any]:
     return {
         "id": job.id,
         "question": job.draft.title,
+        "words": sql_of(job, mine=False) is None,
         "person": job.person,
         "state": job.state.value,
         "state_key": job.state.value.replace(" ", "_"),
         "when": job.created,
-        "cost": _cost(price),
+        "cost": _cost(price) if job.state in UNDER_WAY or _charged(job) else None,
         "entry": job.entry,
         "stops": job.state in UNBEGUN,
         "replayed": job.replayed,
     }
+
+
+def _charged(job: ReleaseJob) -> bool:
+    """Whether something was spent: an answer that was there before costs nothing again."""
+    return job.entry is not None and not job.replayed
 
 
 def _cost(price: Mapping[str, Any]) -> str:
@@ -115,7 +123,8 @@ def _values(asked: Asked, job: ReleaseJob, mine: bool) -> dict[str, Any]:
         "progress": asked.hall.progress.get(job.id, 0.0),
         "failure": job.failure["message"] if job.failure else None,
         "protects": job.draft.price.get("protects"),
-        "asked_sql": _written(job) if mine else job.draft.title,
+        "asked_sql": sql_of(job, mine),
+        "again": _again(desk.name, job, mine),
         "asks": asked.who.role in ASKERS,
         "answer": None,
     }
@@ -127,7 +136,11 @@ def _values(asked: Asked, job: ReleaseJob, mine: bool) -> dict[str, Any]:
         "table": answer.table(),
         "tables": answer.tables(),
         "text": answer.text(),
+        "synthetic": answer.model == "json.gz",
+        "picture": answer.picture(job.draft.title),
         "remarks": answer.remarks(),
+        "covers": "intervals" + "_sampled" * answer.sampled,
+        "certificate": answer.certificate.get("digest", ""),
         "panels": panels(answer.result) if answer.is_table else [],
         "forms": answer.forms(),
         "answered": answer.time,
@@ -136,10 +149,10 @@ def _values(asked: Asked, job: ReleaseJob, mine: bool) -> dict[str, Any]:
         "seen_by": _audience(asked),
         "python": None,
     }
-    if asked.who.role in ASKERS:
+    if asked.who.role in ASKERS and (mine or found["asked_sql"] or _plainly(job)):
         found["python"] = code(
             f"{_origin(asked)}/{desk.name}",
-            job.draft.ask if mine else [["sql", [job.draft.title], {}]],
+            job.draft.ask if mine or not found["asked_sql"] else [["sql", [job.draft.title], {}]],
             job.draft.requested,
             purpose=job.purpose if job.person == asked.who.name else None,
             token=job.token if job.person == asked.who.name and not job.replayed else None,
@@ -148,12 +161,31 @@ def _values(asked: Asked, job: ReleaseJob, mine: bool) -> dict[str, Any]:
     return found
 
 
-def _written(job: ReleaseJob) -> str:
-    """A question as it was written."""
+def sql_of(job: ReleaseJob, mine: bool) -> str | None:
+    """A question in SQL: as it was written for whoever wrote it, else as it was understood."""
     match job.draft.ask:
         case [["sql", [str(text)], _]]:
-            return text
-    return f"session{expression(job.draft.ask)}"
+            return text if mine else job.draft.title
+        case [["sql", *_], *_]:
+            return job.draft.title
+    # What Python's own words ask is SQL, too, where it has no price of its own.
+    return job.draft.title if job.draft.requested.get("epsilon") is not None else None
+
+
+def _plainly(job: ReleaseJob) -> bool:
+    """Whether a form asks it, without a comment of its writer's."""
+    found = form_of(job.draft.ask)
+    return found is not None and plain(found[1].get("where", ""))
+
+
+def _again(policy: str, job: ReleaseJob, mine: bool) -> str | None:
+    """Where the same is asked anew, or changed; None where nobody but its writer can."""
+    found = form_of(job.draft.ask)
+    if found is not None:
+        return f"/p/{policy}/ask/forms/{found[0].name}?from={job.id}"
+    if mine or sql_of(job, mine) is not None:
+        return f"/p/{policy}/ask?from={job.id}"
+    return None
 
 
 def _audience(asked: Asked) -> str:
@@ -193,10 +225,14 @@ def file(asked: Asked) -> Response:
     form = asked.body.get("form", "csv")
     if job.state is not State.DONE or form not in FORMS:
         raise NotFoundError("this answer has no such file")
-    found = file_of(JobAnswer(asked.desk, job), form)
-    kind = "json" if form in ("certificate", "json") else form
-    what = "certificate" if form == "certificate" else "answer"
-    name = f"{asked.desk.name}-{what}-{job.entry}.{kind}"
+    answer, table = JobAnswer(asked.desk, job), asked.body.get("table", 1)
+    found = file_of(answer, form, table)
+    ending = "json" if form in ("certificate", "json") else form
+    if form == "model":
+        ending = answer.model or ""
+    what = form if form in ("certificate", "model") else "answer"
+    number = f"{job.entry}-{table}" if table > 1 else f"{job.entry}"
+    name = f"{asked.desk.name}-{what}-{number}.{ending}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(found, headers=headers, media_type=FORMS[form])
 
@@ -219,7 +255,10 @@ VIEWS = [
         READERS,
         file,
         "An answer as a file.",
-        {"form": Field("text", "csv, parquet, png, svg, certificate or json", most=20)},
+        {
+            "form": Field("text", "csv, parquet, png, svg, model, certificate or json", most=20),
+            "table": Field("whole", "which of its tables", most=1000),
+        },
         lenient=True,
     ),
 ]

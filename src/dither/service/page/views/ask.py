@@ -17,7 +17,7 @@ from dither.service.page.asked import _public
 from dither.service.page.asked._bodies import DRAFT, SIZES, body_of, token_of
 from dither.service.page.asked._priced import costs, priced
 from dither.service.page.asked._python import decimal, expression
-from dither.service.page.views.answers import seen
+from dither.service.page.views.answers import seen, sql_of
 from dither.service.routes import asking
 from dither.service.work._jobs import ReleaseJob, State
 
@@ -71,7 +71,7 @@ def _begun(asked: Asked, listed: list[dict[str, Any]]) -> dict[str, Any]:
     for name in ("epsilon", "delta", "confidence"):
         values[name] = decimal(requested_before.get(name)) or values[name]
     if not mine:
-        return values | {"sql": job.draft.title}
+        return values | {"sql": sql_of(job, mine) or values["sql"]}
     values["purpose"] = job.purpose or ""
     match job.draft.ask:
         case [["sql", [str(text)], named]] if not any(named.values()):
@@ -106,8 +106,10 @@ async def stop(asked: Asked) -> PageView:
     digest = found["digest"]
     earlier = await to_thread.run_sync(_earlier, asked, digest)
     sent = {name: asked.body[name] for name in DRAFT if name in asked.body}
+    written = body["sql"] if "sql" in body else f"session{expression(body['ask'])}"
     token = token_of(asked.body.get("draft", secrets.token_hex(16)), digest)
     values = found | {"earlier": earlier[:3], "sent": sent, "token": token, "fault": None}
+    values |= {"written": written, "said": body.get("purpose")}
     return PageView("ask/_release.html", values)
 
 

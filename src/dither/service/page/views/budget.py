@@ -168,7 +168,7 @@ def _ahead(asked: Asked, balances: Sequence[Balance], days: int) -> dict[str, An
     if asked.who.role is Role.ANALYST:
         for one in whole:
             seen = one.forecast()
-            kind = "on" if seen.until else _renewed(one) or "none"
+            kind = "on" if seen.until else _renewed(one) or "told"
             found.append(
                 {"name": _whose(one), "kind": kind, "day": seen.until, "said": seen.reason}
             )
@@ -188,6 +188,7 @@ def _ahead(asked: Asked, balances: Sequence[Balance], days: int) -> dict[str, An
                 "day": look.day,
                 "rate": rate,
                 "passed": passed,
+                "known": first is not None,
             }
         )
     return {"forecasts": found, "days": days}
@@ -264,6 +265,7 @@ def _row(
         "cost": charge_text(bare),
         "entry": entry,
         "time": time or dt.datetime.fromtimestamp(job.created, dt.UTC),
+        "coarse": time is not None,
     }
 
 

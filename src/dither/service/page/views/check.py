@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError, CertificateError, DitherError, LedgerError
 from dither.service._endpoints import ANALYST, AUDITOR, OWNER, Asked, Endpoint, Field, roles
 from dither.service.page._reading import UnreadableError, table_in
 from dither.service.page._shown import PageView
+from dither.service.page.views.budget import question_of
 from dither.service.web._service import parsed
 from dither.session._verify import verify
 
@@ -24,6 +28,12 @@ MOST_FILES = 3
 
 KINDS = ("json", "csv", "parquet")
 
+ENTRY = re.compile(r"agrees with entry (\d+) of the ledger")
+"""As `verify` says it."""
+
+MOST_ASKED = 10
+"""Questions that are named; a table may follow from many."""
+
 
 def check(asked: Asked) -> PageView:
     """Where files are dropped, or chosen."""
@@ -37,12 +47,22 @@ def checked(asked: Asked) -> PageView:
     try:
         found = _verdict(asked)
     except UnreadableError:
-        return _said("unreadable", "")
+        found = _said("unreadable", "")
     except CertificateError as error:
-        return _said("fails", str(error))
+        found = _said("fails", str(error))
     except LedgerError as error:
-        return _said("unknown", str(error))
-    return found
+        found = _said("unknown", str(error))
+    # What cannot be read has no names that were looked at.
+    names = [one["name"] for one in asked.body["files"]]
+    asked_for = _asked(asked, found.values["lines"])
+    return replace(found, values={**found.values, "files": names, "asked": asked_for})
+
+
+def _asked(asked: Asked, lines: Sequence[str]) -> list[str]:
+    """The questions of the entries that were found to agree, as whoever charged noted them."""
+    book = asked.desk.session.ledger
+    entries = dict.fromkeys(int(one) for line in lines for one in ENTRY.findall(line))
+    return [question_of(book.entry(one)) for one in list(entries)[:MOST_ASKED]]
 
 
 NAMELESS = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from dither.errors import DitherError
@@ -13,8 +12,10 @@ from dither.plan.schema import Table
 from dither.service._endpoints import ANALYST, OWNER, Asked, Endpoint, Field, roles
 from dither.service.page._shown import PageView
 from dither.service.page.asked._bodies import DRAFT
-from dither.service.page.forms import KINDS, kind_of
-from dither.service.routes import asking
+from dither.service.page.asked._priced import whole
+from dither.service.page.forms import KINDS, form_of, kind_of
+from dither.service.page.views.answers import seen
+from dither.service.work._titles import plain
 
 __all__ = ["VIEWS"]
 
@@ -53,13 +54,27 @@ def chooser(asked: Asked) -> PageView:
 
 
 def form(asked: Asked) -> PageView:
-    """The form of a kind, for a table."""
+    """The form of a kind, for a table; as it was filled in for a question that was asked."""
     kind, tables = kind_of(asked.path["kind"]), _tables(asked)
-    wanted = asked.body.get("table")
+    filled: dict[str, str] = {}
+    if "from" in asked.body:
+        job, mine = seen(asked, asked.body["from"])
+        of, filled = form_of(job.draft.ask) or (kind, {})
+        # A condition may hold a comment, which is its writer's alone.
+        if of is not kind or not (mine or plain(filled.get("where", ""))):
+            filled = {}
+    wanted = asked.body.get("table", filled.get("table"))
     table = next((one for one in tables if one.name == wanted), tables[0] if tables else None)
     return PageView(
         "forms/form.html",
-        {"kind": kind, "tables": tables, "table": table, "draft": secrets.token_hex(16)},
+        {
+            "kind": kind,
+            "tables": tables,
+            "table": table,
+            "draft": secrets.token_hex(16),
+            "filled": filled,
+            "filled_more": any(one.name in filled for one in kind.more),
+        },
     )
 
 
@@ -69,13 +84,7 @@ async def draft(asked: Asked) -> PageView:
     values: dict[str, Any] = {"refused": None, "ask": None}
     try:
         body = _body(kind.name, asked.body)
-        free = replace(asked, body=body)
-        values |= {
-            "explained": (await asking.explain(free))["text"],
-            "preview": (await asking.preview(free))["text"],
-            "cost": await asking.price(free),
-            "ask": json.dumps(body["ask"]),
-        }
+        values |= await whole(asked, body) | {"ask": json.dumps(body["ask"])}
     except DitherError as error:
         # Half of a form is no mistake: it says what is still missing, where the price will stand.
         values["refused"] = str(error)
@@ -99,7 +108,10 @@ VIEWS = [
         ASKERS,
         form,
         "A form.",
-        {"table": PRICE["table"]},
+        {
+            "table": PRICE["table"],
+            "from": Field("text", "a question that was asked, to be changed", most=100),
+        },
         lenient=True,
     ),
     Endpoint(

@@ -16,6 +16,7 @@ from dither.policy.steps import QUESTIONS, STEPS, asked
 from dither.policy.steps._questions import ROW, kinds_for, words
 from dither.service._desk import Desk
 from dither.service.page._texts import PageWords
+from dither.service.page.views.owner._wrong import place_of
 from dither.service.policies import PolicyDraft, biases_of, files_of
 from dither.session._opened import DATASET, accounts_of
 
@@ -81,6 +82,7 @@ def _asked(
         "id": f"{key}{at}",
         "key": key,
         "named": json.dumps(list(named)),
+        "place": place_of(key, named),
         "label": said["question"].format(**of) if of else said["question"],
         "meaning": said["meaning"],
         "left_out": said["left_out"],
@@ -163,6 +165,9 @@ def _columns(desk: Desk, draft: PolicyDraft, say: PageWords) -> dict[str, Any]:
                 if one.step == "columns" and (not one.kinds or kind.value in one.kinds)
             ]
             fields = [_asked(draft, key, (name, column), say, f"-{i}-{j}") for key in keys]
+            for one in fields:
+                if one["key"] == "nullable":
+                    one["options"] = [("false", say("policy.never_missing"))]
             told = _column_told(draft, name, column, kind, say)
             columns.append({"name": column, "kind": kind.value, "fields": fields, "told": told})
         tables.append({"name": name, "columns": columns, "more": len(kinds) - MOST_COLUMNS})

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 from dither.errors import ArgumentError, DitherError
-from dither.policy.steps import QUESTIONS, STEPS, answered
-from dither.policy.steps._questions import kinds_for
+from dither.policy.steps import STEPS, TomlText, answered
 from dither.service._endpoints import OWNER, Asked, Endpoint, Field, roles
 from dither.service.page._shown import PageView, language
 from dither.service.page.views.owner._steps import step_shown
+from dither.service.page.views.owner._wrong import (
+    WrongAnswer,
+    is_asked,
+    kept,
+    listed_wrong,
+    names_of,
+    taken,
+    wrong_of,
+)
 from dither.service.policies import PolicyDraft, before, save, text_of, undo
 from dither.service.policies._draft import MOST_TEXT
 from dither.service.policies._saving import mark_of
@@ -20,12 +28,20 @@ __all__ = ["VIEWS"]
 ONLY = roles(OWNER)
 
 
-def _shown(asked: Asked, text: str, *, whole: bool = False, **told: Any) -> PageView:
+def _shown(
+    asked: Asked,
+    text: str,
+    *,
+    whole: bool = False,
+    wrong: Sequence[WrongAnswer] | None = None,
+    **told: Any,
+) -> PageView:
     """The work on a text: the step, what was found, and what can be done with it."""
     desk, say = asked.desk, language(asked.http)
     served = text_of(desk)
     draft = PolicyDraft(desk, text, before(desk))
     step = asked.body.get("step", STEPS[0])
+    wrong = kept(draft, asked.body.get("wrong", "")) if wrong is None else wrong
     values = {
         "toml": draft.text,
         "base_mark": asked.body.get("base") or mark_of(served),
@@ -35,14 +51,23 @@ def _shown(asked: Asked, text: str, *, whole: bool = False, **told: Any) -> Page
         "errors": len(draft.errors),
         "file": desk.path.name,
         "refusal": None,
+        "refused_at": "",
+        "given": {name: asked.body.get(name, "") for name in GIVEN},
         "saved": False,
         "rewritten": True,
         "pressed": "",
+        **listed_wrong(wrong, say),
         **step_shown(desk, draft, step if step in STEPS else STEPS[0], say),
         **told,
     }
     status = 400 if values["refusal"] else 200
     return PageView("policy/policy.html" if whole else "policy/_work.html", values, status)
+
+
+EMPTY = {"source": "", "name": "", "amount": ""}
+
+GIVEN = tuple(EMPTY)
+"""Fields that are no answers by themselves: what they hold is shown again where it was refused."""
 
 
 def show(asked: Asked) -> PageView:
@@ -56,48 +81,52 @@ def check(asked: Asked) -> PageView:
 
 
 def answer(asked: Asked) -> PageView:
-    """An answer to one question, written into the text."""
+    """An answer to one question, written into the text; what is none is kept beside it."""
     text = asked.body.get("toml", "")
     draft = PolicyDraft(asked.desk, text, before(asked.desk))
     try:
-        if draft.held is None:
-            raise ArgumentError("mend the text first: it cannot be read")
-        key, named = asked.body["key"], _names(asked.body.get("named", "[]"))
-        if key not in QUESTIONS or key == "source":
+        held = _readable(draft)
+        key, named = asked.body["key"], tuple(names_of(asked.body.get("named", "[]")))
+        if not is_asked(draft, key, named):
             raise ArgumentError("there is no such question")
-        kind = None
-        if QUESTIONS[key].of == "column" and len(named) == 2:
-            kinds = kinds_for(draft.held, named[0], draft.stored.get(named[0], {}))
-            kind = kinds.get(named[1])
-        given = asked.body.get("value", "")
-        return _shown(asked, answered(draft.held, key, given, *named, kind=kind).text)
+        given, waiting = asked.body.get("value", ""), kept(draft, asked.body.get("wrong", ""))
+        waiting = [one for one in waiting if (one.key, one.named) != (key, named)]
+        try:
+            held = taken(draft, held, key, given, *named)
+        except DitherError:
+            waiting.append(wrong_of(draft, key, named, given))
+            return _shown(asked, text, wrong=waiting, rewritten=False)
     except DitherError as error:
         return _shown(asked, text, refusal=str(error), rewritten=False)
+    left = []
+    for one in waiting:  # what this answer makes one, such as bounds of a column that is a number
+        try:
+            held = taken(draft, held, one.key, one.value, *one.named)
+        except DitherError:
+            left.append(one)
+    now = PolicyDraft(asked.desk, held.text, before(asked.desk))
+    return _shown(asked, held.text, wrong=[wrong_of(now, o.key, o.named, o.value) for o in left])
 
 
-def _names(text: str) -> list[str]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ArgumentError("named must be a list of names")
-    return found[:2]
+def _readable(draft: PolicyDraft) -> TomlText:
+    if draft.held is None:
+        raise ArgumentError("mend the text first: it cannot be read")
+    return draft.held
 
 
 def quota(asked: Asked) -> PageView:
     """A quota of somebody who is named here."""
     text = asked.body.get("toml", "")
     draft = PolicyDraft(asked.desk, text, before(asked.desk))
+    name, amount = asked.body.get("name", "").strip(), asked.body.get("amount", "")
     try:
-        if draft.held is None:
-            raise ArgumentError("mend the text first: it cannot be read")
-        name, amount = asked.body.get("name", "").strip(), asked.body.get("amount", "")
+        held = _readable(draft)
         if not name or not amount:
             raise ArgumentError("say who it is, and how much they may ask for")
-        return _shown(asked, answered(draft.held, "quota", amount, name).text)
+        return _shown(asked, answered(held, "quota", amount, name).text, given=EMPTY)
     except DitherError as error:
-        return _shown(asked, text, refusal=str(error), rewritten=False)
+        at = "quota-amount" if name else "quota-name"
+        return _shown(asked, text, refusal=str(error), refused_at=at, rewritten=False)
 
 
 def add_table(asked: Asked) -> PageView:
@@ -106,15 +135,15 @@ def add_table(asked: Asked) -> PageView:
     try:
         found = PolicyDraft(asked.desk, text).with_source(asked.body.get("source", ""))
     except DitherError as error:
-        return _shown(asked, text, refusal=str(error), rewritten=False)
-    return _shown(asked, found)
+        return _shown(asked, text, refusal=str(error), refused_at="source", rewritten=False)
+    return _shown(asked, found, given=EMPTY)
 
 
 def drop_table(asked: Asked) -> PageView:
     """Take a table out of the text."""
     text = asked.body.get("toml", "")
     try:
-        (name, *_) = _names(asked.body.get("named", "[]")) or [""]
+        (name, *_) = names_of(asked.body.get("named", "[]")) or [""]
         found = PolicyDraft(asked.desk, text).without_table(name)
     except DitherError as error:
         return _shown(asked, text, refusal=str(error), rewritten=False)
@@ -125,6 +154,9 @@ def keep(asked: Asked) -> PageView:
     """Save the text, and serve it; or change nothing."""
     text = asked.body.get("toml", "")
     try:
+        draft = PolicyDraft(asked.desk, text, before(asked.desk))
+        if any(one.text for one in kept(draft, asked.body.get("wrong", ""))):
+            raise ArgumentError("mend the answers that are marked first, or take them back")
         save(asked.desk, text, asked.body.get("base", ""), asked.who.name)
     except DitherError as error:
         return _shown(asked, text, refusal=str(error), rewritten=False)
@@ -147,6 +179,7 @@ STEP = {"step": Field("text", "a step", most=20)}
 TEXT = STEP | {
     "toml": Field("text", "the text of a policy", most=MOST_TEXT),
     "base": Field("text", "what the change began with", most=64),
+    "wrong": Field("text", "answers that were none, as JSON", most=200_000),
 }
 NAMED = {"named": Field("text", "a list of names, as JSON", most=10_000)}
 
