@@ -8,7 +8,9 @@ from dither import learn as learn
 from dither import ledger as ledger
 from dither import local as local
 from dither import mechanisms as mechanisms
+from dither import places as places
 from dither import privacy as privacy
+from dither import series as series
 from dither import synth as synth
 from dither.lab import anonymize as anonymize
 from dither.lab import attack as attack

@@ -30,7 +30,7 @@ from dither.mechanisms.counts.tulap import Tulap
 from dither.mechanisms.sensitivity import Sensitivity
 from dither.privacy import Charge, Loss, Neighbours
 
-__all__ = ["ChosenNoise", "choose"]
+__all__ = ["ChosenNoise", "additive_noise", "choose"]
 
 _Noise = DiscreteLaplace | DiscreteGaussian | MaxNorm | Staircase | Tulap
 
@@ -147,3 +147,29 @@ def choose(
     return ChosenNoise(
         mechanism, charge.amounts, f"{name}: standard deviation {texts[0]}{rest}", known
     )
+
+
+def additive_noise(known: Sensitivity, epsilon: Fraction, delta: Fraction) -> ChosenNoise:
+    """Laplace or Gaussian noise, whichever has less variance: draws that add up by known rules.
+
+    Parameters
+    ----------
+    known : Sensitivity
+    epsilon, delta : Fraction
+        For the whole vector; with delta 0 the noise is Laplace.
+
+    Examples
+    --------
+    >>> chosen = additive_noise(Sensitivity.of(l1=1), Fraction(1), Fraction(0))
+    >>> chosen.mechanism, chosen.charge.epsilon
+    (DiscreteLaplace(scale=Fraction(1, 1)), Fraction(1, 1))
+    """
+    laplace = known.laplace(epsilon)
+    text = f"discrete Laplace: standard deviation {math.sqrt(laplace.variance):.4g}"
+    if delta:
+        gaussian = known.analytic_gaussian(epsilon, delta)
+        if gaussian.variance < laplace.variance:
+            amounts = Charge(epsilon, delta, known.l2_squared / (2 * gaussian.sigma2))
+            reason = f"analytic Gaussian: standard deviation {math.sqrt(gaussian.variance):.4g}"
+            return ChosenNoise(gaussian, amounts, f"{reason}; {text}", known)
+    return ChosenNoise(laplace, laplace.loss(l1=known.l1).charge.amounts, text, known)
