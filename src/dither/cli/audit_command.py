@@ -137,10 +137,10 @@ def _subjects(planted: bool) -> Iterator[Subject]:
 
         yield from planted_bugs()
         return
-    from dither import graph, inference, learn, local, mechanisms, synth
+    from dither import graph, inference, learn, local, mechanisms, places, series, synth
     from dither._subjects import declared
 
-    yield from declared(mechanisms, local, graph, inference, synth, learn)
+    yield from declared(mechanisms, local, graph, inference, synth, learn, places, series)
 
 
 def _table(

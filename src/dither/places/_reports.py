@@ -184,7 +184,8 @@ class RepeatedPlaces(Printable):
                 f"{count_text(self.reports, 'report')} of one place: epsilon = "
                 f"{number_text(self.epsilon)} for each {self.unit} in all; its cell is found in "
                 f"{found} of {self.runs:,} attacks "
-                f"({percent(Fraction(self.by_prior))} by the prior alone), {self.distance:.3g} {self.unit} off in the mean"
+                f"({percent(Fraction(self.by_prior))} by the prior alone), "
+                f"{self.distance:.3g} {self.unit} off in the mean"
             )
         )
 

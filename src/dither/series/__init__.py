@@ -1,9 +1,9 @@
 """Series as records: a unit's readings are one vector, as of a smart meter or a heart rate.
 
 ``readings`` are rows of numbers, one row a unit. What leaves is the sum of all of them over windows
-of time (`window_sums`), by its slowest waves (`fourier`), or as wavelets whose sums over any stretch
-are good (`haar`); quantiles over units of each window (`window_quantiles`); and counts that go on
-for ever (`WEventStream`).
+of time (`window_sums`), by its slowest waves (`fourier`), or as wavelets whose sums over any
+stretch are good (`haar`); quantiles over units of each window (`window_quantiles`);
+and counts that go on for ever (`WEventStream`).
 
 What is protected of a unit is named by ``level``: one reading ("event"), w of them in a row
 ("w-event"), or all ("user"). `promise` says it as accounts know it, and ``prices`` of a result what

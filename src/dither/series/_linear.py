@@ -5,10 +5,10 @@ independent discrete noise of one law on every coordinate, for a matrix M of who
 
 - *windows*: sums of so many readings in a row, M of zeros and ones;
 - *Fourier*: the first k coefficients of the real orthonormal basis of sines and cosines, times
-  2**12 and the root of T and rounded (Rastogi and Nath, "Differentially private aggregation of distributed
-  time-series", SIGMOD 2010). Their noise is k coordinates of Laplace noise for an L2 norm, which
-  they bound by √k; what they take for complex numbers has two coordinates each, so real ones are
-  counted here, k in all;
+  2**12 and the root of T, rounded (Rastogi and Nath, "Differentially private aggregation of
+  distributed time-series with transformation and encryption", SIGMOD 2010). Their noise is k
+  coordinates of Laplace noise for an L2 norm, which they bound by √k; what they take for complex
+  numbers has two coordinates each, so real ones are counted here, k in all;
 - *Haar*: in every node of a binary tree over time the left half minus the right one, and the sum of
   all (Xiao, Wang and Gehrke, "Differential privacy via wavelet transforms", TKDE 2011). As sums,
   not means, one law of noise on all of them is what their weights say.
@@ -24,8 +24,8 @@ columns of M, G = M·Mᵀ and λ the largest row sum of |G| (Gershgorin: no eige
 in whole numbers, the worst window taken; the least of each holds, and `Sensitivity.of` tightens
 them by one another. (λ·A·B, since ‖d‖₂² <= ‖d‖₁·max|d_t|.)
 
-What is read of q is linear: x = M⁺·q, the orthogonal projection of Σ v on what M keeps. Its interval
-is about the noise, and not about what M leaves out.
+What is read of q is linear: x = M⁺·q, the orthogonal projection of Σ v on what M keeps. Its
+interval is about the noise, and not about what M leaves out.
 """
 
 from __future__ import annotations

@@ -42,8 +42,10 @@ from dither.series._readings import Integers
 __all__ = ["WEventStream"]
 
 METHODS = ("absorption", "distribution", "uniform")
-_BITS = 40
+_BITS = 24
 """Of a publication's share of epsilon, rounded down: shares of shares would grow for ever."""
+_LARGEST = 1 << 42
+"""Counts from which sums are taken one by one: 2**20 of them stay within 64 bits."""
 
 
 class WEventStream(Printable):
@@ -105,7 +107,7 @@ class WEventStream(Printable):
         self.neighbours, self.unit = as_neighbours(neighbours), unit
         self._whom = promise("w-event", w=self.w, unit=unit, neighbours=self.neighbours)
         # A scale that no sampler reaches is refused before anybody is asked.
-        DiscreteLaplace(2 * self.w * self.per_time / self.epsilon * (1 << _BITS // 4))
+        DiscreteLaplace(max(2 * self.w, 1 << _BITS) * self.per_time / self.epsilon)
         self._asks = Fraction(0) if method == "uniform" else self.epsilon / (2 * self.w)
         self._publications: list[Fraction] = []
         self._published = np.zeros(self.size, dtype=np.int64)
@@ -129,9 +131,8 @@ class WEventStream(Printable):
 
     def windows(self) -> list[Fraction]:
         """What every w times in a row cost, exactly; none is above epsilon."""
-        spent = [*self.spent]
-        sums = [sum(spent[max(0, i - self.w + 1) : i + 1], Fraction(0)) for i in range(len(spent))]
-        return sums
+        spent, w = self.spent, self.w
+        return [sum(spent[max(0, i - w + 1) : i + 1], Fraction(0)) for i in range(len(spent))]
 
     def prices(self) -> dict[str, Loss]:
         """What the stream so far promises for one reading, for w in a row, and for all of a unit's.
@@ -154,7 +155,7 @@ class WEventStream(Printable):
         Parameters
         ----------
         counts : array of int, shape (size,)
-            Exact ones, below 2**48 in absolute value.
+            Exact ones; beyond 2**48 in absolute value they are taken for that.
 
         Returns
         -------
@@ -176,7 +177,9 @@ class WEventStream(Printable):
             self._published = self._noisy(exact, share)
             return self._published.copy()
         asking = DiscreteLaplace.for_loss(self._asks, l1=self.per_time)
-        away = int(np.abs(exact - self._published).sum()) + int(asking.draw(1)[0])
+        apart = np.abs(exact - self._published)
+        total = sum(apart.tolist()) if apart.max() > _LARGEST else int(apart.sum())
+        away = total + int(asking.draw(1)[0])
         # Noise moves each count by nearly its scale in the mean.
         if share > 0 and away * share > self.size * self.per_time:
             self._published = self._noisy(exact, share)
