@@ -45,6 +45,7 @@ SECTIONS = {
         "hierarchy",
         "synth",
         "graph",
+        "places",
         "anonymize",
         "assess",
     ],
@@ -55,6 +56,7 @@ SECTIONS = {
         "inference/tests",
         "inference/sample-size",
         "inference/naive",
+        "series",
     ],
     "Machine learning": [
         "learn/classifier",

@@ -25,7 +25,9 @@ PACKAGES = [
     "ledger",
     "local",
     "mechanisms",
+    "places",
     "privacy",
+    "series",
     "synth",
 ]
 
@@ -78,6 +80,9 @@ def test_faces_are_small() -> None:
     assert faces.pop("dither.synth") <= 6
     # So did that of graphs: one name a statistic.
     assert faces.pop("dither.graph") <= 12
+    # So did those of paths and of series, which have a name a release.
+    assert faces.pop("dither.places") <= 10
+    assert faces.pop("dither.series") <= 8
     assert sum(faces.values()) <= 101
 
 

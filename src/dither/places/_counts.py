@@ -36,11 +36,11 @@ from dither.places._paths import (
     checked_gap,
     checked_grid,
     checked_paths,
+    checked_relation,
     kept_rows,
     places_in,
 )
 from dither.privacy import Loss, Neighbours, Promise
-from dither.privacy._promise import as_neighbours
 
 if TYPE_CHECKING:
     import polars as pl
@@ -325,7 +325,7 @@ def _design(
         min(rows, check.whole("per_cell", each, 1, 1 << 20)),
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
-        as_neighbours(neighbours),
+        checked_relation(neighbours),
     )
 
 

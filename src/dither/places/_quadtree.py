@@ -43,9 +43,8 @@ from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Sensitivity
 from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.places._counts import promised, widths
-from dither.places._paths import Floats, Integers, Paths, checked_paths, kept_rows
+from dither.places._paths import Floats, Integers, Paths, checked_paths, checked_relation, kept_rows
 from dither.privacy import Loss, Neighbours
-from dither.privacy._promise import as_neighbours
 
 if TYPE_CHECKING:
     import polars as pl
@@ -334,7 +333,7 @@ def quadtree(
         check.whole("max_visits", max_visits, 1, 1 << 20),
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
-        as_neighbours(neighbours),
+        checked_relation(neighbours),
         least,
     )
     loss = promised(design.chosen, design.neighbours, unit)

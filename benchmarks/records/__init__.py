@@ -1,0 +1,1 @@
+"""Benchmarks of paths and series, of which a unit has one each."""
