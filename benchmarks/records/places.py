@@ -51,7 +51,7 @@ def off(released: np.ndarray, exact: np.ndarray) -> str:
     return f"{apart.mean():8.2f} {100 * apart[top].sum() / exact.ravel()[top].sum():9.1f} %"
 
 
-def trips(paths: places.Paths, grid: places.Grid) -> None:
+def trips(paths: places.Paths, grid: places.PlaceGrid) -> None:
     """Origins and destinations at a person's epsilon of 1."""
     print(f"\ntrips from cell to cell, {grid.cells**2:,} counts, one person: epsilon = 1")
     print(f"{'':38}{'mean |error|':>13}{'busiest 100':>12}")
@@ -95,7 +95,7 @@ def squares(paths: places.Paths, columns: dict[str, np.ndarray]) -> None:
             row.append(error(np.array([tree.count(*a, *b) for a, b in ends])))
         print(f"{name:38}{row[0]:>14.3f} {row[1]:8.3f}")
     for side in (16, 64, 128):
-        grid, row = places.Grid(side, side, SIDE / side), []
+        grid, row = places.PlaceGrid(side, side, SIDE / side), []
         edges = np.arange(side + 1) * SIDE / side
         for epsilon in (0.1, 1):
             got = places.visits(one, grid, max_visits=1, epsilon=epsilon, by_hour=False).counts
@@ -109,7 +109,7 @@ def squares(paths: places.Paths, columns: dict[str, np.ndarray]) -> None:
         print(f"{f'even grid of {side} × {side}':38}{row[0]:>14.3f} {row[1]:8.3f}")
 
 
-def models(paths: places.Paths, grid: places.Grid) -> None:
+def models(paths: places.Paths, grid: places.PlaceGrid) -> None:
     """Drawn paths held against real ones, beside a chain that forgets where it goes."""
     rng = np.random.default_rng(3)
     print("\ndrawn paths, total variation from the real ones:   ends  lengths   visits")
@@ -138,7 +138,7 @@ def models(paths: places.Paths, grid: places.Grid) -> None:
 
 def reports(columns: dict[str, np.ndarray]) -> None:
     """Planar Laplace on a grid, its remap, and homes that are reported again and again."""
-    grid = places.Grid(24, 24, "0.333", unit="km")
+    grid = places.PlaceGrid(24, 24, "0.333", unit="km")
     home = np.unique(columns["unit"], return_index=True)[1]
     codes = grid.nearest(columns["x"][home], columns["y"][home])
     prior = np.bincount(codes, minlength=grid.cells) + 1.0
@@ -162,7 +162,7 @@ def main() -> None:
     """All tables."""
     warnings.simplefilter("ignore")
     paths, columns = city(PEOPLE)
-    grid = places.Grid(SIDE, SIDE, 1, unit="km")
+    grid = places.PlaceGrid(SIDE, SIDE, 1, unit="km")
     print(f"{PEOPLE:,} people, {DAYS} days, {columns['unit'].size:,} rows")
     trips(paths, grid)
     squares(paths, columns)

@@ -159,7 +159,7 @@ def test_estimates_of_a_tree_are_those_of_least_squares():
     assert np.allclose(np.concatenate(variances), np.diag(spread))
 
 
-def _walks(people: int, seed: int = 1) -> tuple[places.Paths, places.Grid]:
+def _walks(people: int, seed: int = 1) -> tuple[places.Paths, places.PlaceGrid]:
     """Trips along a row of a grid and then along a column, as commuters make them."""
     rng = np.random.default_rng(seed)
     start, end = rng.integers(0, 4, (2, people)), rng.integers(0, 4, (2, people))
@@ -173,7 +173,7 @@ def _walks(people: int, seed: int = 1) -> tuple[places.Paths, places.Grid]:
         time += range(len(cells))
         x += [c[0] + 0.5 for c in cells]
         y += [c[1] + 0.5 for c in cells]
-    return places.Paths(unit, time, x, y), places.Grid(4, 4, cell=1, unit="km")
+    return places.Paths(unit, time, x, y), places.PlaceGrid(4, 4, cell=1, unit="km")
 
 
 def test_drawn_paths_have_the_ends_and_lengths_that_left():
@@ -194,7 +194,7 @@ def test_drawn_paths_have_the_ends_and_lengths_that_left():
 
 def test_counts_are_what_they_say():
     """At hardly any noise, trips and visits are those of a table counted by hand."""
-    grid = places.Grid(1, 2, cell=1)
+    grid = places.PlaceGrid(1, 2, cell=1)
     paths = places.Paths.of(
         {
             "who": ["a", "a", "a", "b", "b", None, "c"],
@@ -235,7 +235,7 @@ def test_moments_of_any_kind_are_read():
     ]
     for kind in kinds:
         _, time, cells = places.Paths([1, 1], kind, [1.5, 0.5], [0.5, 0.5]).located(
-            places.Grid(1, 2, cell=1)
+            places.PlaceGrid(1, 2, cell=1)
         )
         assert (time.tolist(), cells.tolist()) == ([0.0, 3600.0], [0, 1])
 
@@ -259,7 +259,7 @@ HOSTILE: list[tuple[Any, Any, Any, Any]] = [
 @pytest.mark.parametrize("rows", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_data_raise(rows):
     """NaN, infinities, no rows, one point, one path of very many, units that cannot be told."""
-    paths, grid = places.Paths(*rows), places.Grid(2, 2, cell=1)
+    paths, grid = places.Paths(*rows), places.PlaceGrid(2, 2, cell=1)
     assert "0.5" not in repr(paths)
     assert places.visits(paths, grid, max_visits=2, epsilon=1).counts.shape == (4, 24)
     assert places.origin_destination(paths, grid, max_trips=1, epsilon=1, gap=1).counts.size == 16
@@ -283,7 +283,9 @@ REFUSED: list[tuple[str, Any]] = [
     ("gap", lambda p, g: places.origin_destination(p, g, max_trips=1, epsilon=1, gap=0)),
     (
         "grid",
-        lambda p, g: places.origin_destination(p, places.Grid(90, 90, 1), max_trips=1, epsilon=1),
+        lambda p, g: places.origin_destination(
+            p, places.PlaceGrid(90, 90, 1), max_trips=1, epsilon=1
+        ),
     ),
     ("bounds", lambda p, g: places.quadtree(p, bounds=(0, 1), max_depth=2, epsilon=1)),
     ("bounds", lambda p, g: places.quadtree(p, bounds=((1, 0), (0, 1)), max_depth=2, epsilon=1)),
@@ -292,9 +294,9 @@ REFUSED: list[tuple[str, Any]] = [
         lambda p, g: places.quadtree(p, bounds=((0, 1), (0, 1)), max_depth=11, epsilon=1),
     ),
     ("max_length", lambda p, g: places.path_model(p, g, max_length=1, epsilon=1)),
-    ("grid", lambda p, g: places.path_model(p, places.Grid(1, 1, 1), max_length=2, epsilon=1)),
-    ("cell", lambda p, g: places.Grid(2, 2, 0)),
-    ("rows", lambda p, g: places.Grid(0, 2, 1)),
+    ("grid", lambda p, g: places.path_model(p, places.PlaceGrid(1, 1, 1), max_length=2, epsilon=1)),
+    ("cell", lambda p, g: places.PlaceGrid(2, 2, 0)),
+    ("rows", lambda p, g: places.PlaceGrid(0, 2, 1)),
     ("time", lambda p, g: places.Paths([1], [0, 1], [1], [1])),
     ("x must hold", lambda p, g: places.Paths([1], [0], np.array(["a"]), [1])),
     ("unit, time", lambda p, g: places.Paths.of({"a": [1]}, unit="a", time="t", x="x", y="y")),
@@ -311,12 +313,12 @@ REFUSED: list[tuple[str, Any]] = [
 def test_bad_arguments_are_named(name, call):
     """The argument is named before any row is read."""
     with pytest.raises(ArgumentError, match=name):
-        call(places.Paths([1], [0], [0.5], [0.5]), places.Grid(2, 2, cell=1))
+        call(places.Paths([1], [0], [0.5], [0.5]), places.PlaceGrid(2, 2, cell=1))
 
 
 def test_planar_noise_keeps_its_promise_for_all_pairs():
     """Exact chances of all reports of all pairs of cells, against exp(epsilon·d) rounded down."""
-    grid = places.Grid(3, 4, cell="0.5", unit="km")
+    grid = places.PlaceGrid(3, 4, cell="0.5", unit="km")
     channel = places.planar_laplace(grid, epsilon="1.5")
     law = [[channel.exact(x, y) for y in range(12)] for x in range(12)]
     assert all(sum(row) == 1 for row in law)
@@ -333,7 +335,7 @@ def test_planar_noise_keeps_its_promise_for_all_pairs():
 
 def test_no_remap_is_better():
     """Of all cells that a report could be moved to, the table names one of least distance."""
-    grid = places.Grid(2, 3, cell=1)
+    grid = places.PlaceGrid(2, 3, cell=1)
     channel, prior = places.planar_laplace(grid, 1), np.array([5, 1, 0, 2, 0, 9.0])
     found = places.remap(channel, prior)
     joint = (prior / prior.sum())[:, None] * channel.matrix
@@ -348,7 +350,7 @@ def test_no_remap_is_better():
 
 def test_the_attack_on_repeated_places_is_the_best_one():
     """Of one report its success is the sum of the largest joint chances; of many it grows to 1."""
-    channel = places.planar_laplace(places.Grid(3, 3, cell=1), 1)
+    channel = places.planar_laplace(places.PlaceGrid(3, 3, cell=1), 1)
     prior = np.arange(1.0, 10) / 45
     exact = float((prior[:, None] * channel.matrix).max(axis=0).sum())
     rng = np.random.default_rng(5)

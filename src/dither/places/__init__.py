@@ -1,6 +1,6 @@
 """Places and paths: a unit's whole path is its record.
 
-``places.Paths(unit, time, x, y)`` holds rows, ``places.Grid`` is a public map; what leaves is
+``places.Paths(unit, time, x, y)`` holds rows, ``places.PlaceGrid`` is a public map; what leaves is
 
 - counts of cells by hour (`visits`), of trips from cell to cell (`origin_destination`), and of
   squares that noise lets be small (`quadtree`);
@@ -20,7 +20,7 @@ from dither.places._model import PathDesign as PathDesign
 from dither.places._model import PathErrors as PathErrors
 from dither.places._model import PathModel as PathModel
 from dither.places._model import compare_paths, path_model
-from dither.places._paths import Grid, Paths
+from dither.places._paths import PlaceGrid, Paths
 from dither.places._quadtree import QuadtreeCounts as QuadtreeCounts
 from dither.places._quadtree import QuadtreeDesign as QuadtreeDesign
 from dither.places._quadtree import quadtree
@@ -32,7 +32,7 @@ AUDITED = (PlaceDesign, QuadtreeDesign, PathDesign)
 """What ``dither audit --all`` reads beside what is listed."""
 
 __all__ = [
-    "Grid",
+    "PlaceGrid",
     "Paths",
     "compare_paths",
     "origin_destination",

@@ -30,7 +30,7 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Sensitivity
 from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.places._paths import (
     Floats,
-    Grid,
+    PlaceGrid,
     Integers,
     Paths,
     checked_gap,
@@ -130,7 +130,7 @@ class PlaceCounts(Printable):
     def __init__(
         self,
         what: str,
-        grid: Grid,
+        grid: PlaceGrid,
         axes: tuple[str, ...],
         counts: Integers,
         design: PlaceDesign,
@@ -178,7 +178,7 @@ class PlaceCounts(Printable):
 
 def visits(
     paths: Paths,
-    grid: Grid,
+    grid: PlaceGrid,
     *,
     max_visits: int,
     epsilon: Number,
@@ -193,7 +193,7 @@ def visits(
     Parameters
     ----------
     paths : Paths
-    grid : Grid
+    grid : PlaceGrid
         At most 2**22 counts in all.
     max_visits : int
         How many rows of a unit count; which ones is drawn at random where it has more.
@@ -229,7 +229,7 @@ def visits(
     >>> who = np.repeat(np.arange(1000), 3)
     >>> paths = places.Paths(who, np.tile([0, 3600, 7200], 1000), np.tile([0.5, 1.5, 0.5], 1000),
     ...     np.full(3000, 0.5))
-    >>> found = places.visits(paths, places.Grid(1, 2, cell=1), max_visits=3, epsilon=1)
+    >>> found = places.visits(paths, places.PlaceGrid(1, 2, cell=1), max_visits=3, epsilon=1)
     >>> found.counts.shape, found.half_width(0.95), found.loss.charge.epsilon
     ((2, 24), 9, Fraction(1, 1))
     """
@@ -248,7 +248,7 @@ def visits(
 
 def origin_destination(
     paths: Paths,
-    grid: Grid,
+    grid: PlaceGrid,
     *,
     max_trips: int,
     epsilon: Number,
@@ -264,7 +264,7 @@ def origin_destination(
     ----------
     paths : Paths
         A trip is what lies on the grid of a unit's path.
-    grid : Grid
+    grid : PlaceGrid
         At most 2048 cells.
     max_trips : int
         How many trips of a unit count; which ones is drawn at random where it has more.
@@ -298,7 +298,7 @@ def origin_destination(
     >>> who = np.repeat(np.arange(500), 2)
     >>> paths = places.Paths(who, np.tile([0, 600], 500), np.tile([0.5, 1.5], 500),
     ...     np.full(1000, 0.5))
-    >>> found = places.origin_destination(paths, places.Grid(1, 2, cell=1), max_trips=1, epsilon=1)
+    >>> found = places.origin_destination(paths, places.PlaceGrid(1, 2, cell=1), max_trips=1, epsilon=1)
     >>> bool(abs(found.counts[0, 1] - 500) < 40), found.half_width(0.95)
     (True, 3)
     """

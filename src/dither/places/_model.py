@@ -43,7 +43,7 @@ from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.places._counts import promised
 from dither.places._paths import (
     Floats,
-    Grid,
+    PlaceGrid,
     Integers,
     Paths,
     checked_gap,
@@ -204,7 +204,11 @@ class PathModel(Printable):
     """
 
     def __init__(
-        self, grid: Grid, design: PathDesign, released: tuple[Floats, Floats, Floats], loss: Loss
+        self,
+        grid: PlaceGrid,
+        design: PathDesign,
+        released: tuple[Floats, Floats, Floats],
+        loss: Loss,
     ) -> None:
         self.grid, self.design, self.loss = grid, design, loss
         ends, steps, lengths = released
@@ -229,7 +233,7 @@ class PathModel(Printable):
         Returns
         -------
         list of array of int
-            The cells of each path, in order; `Grid.centres` says where they are.
+            The cells of each path, in order; `PlaceGrid.centres` says where they are.
         """
         n, rng = check.whole("n", n, 0, 10**8), check.generator("rng", rng)
         k = self.grid.cells
@@ -280,7 +284,7 @@ def _shares(counts: Floats, total: float) -> Floats:
     )
 
 
-def _chain(steps: Floats, grid: Grid, deviation: float) -> Floats:
+def _chain(steps: Floats, grid: PlaceGrid, deviation: float) -> Floats:
     """Chances of the next cell; where noise hides all steps, those to the cells around."""
     row, column = np.divmod(np.arange(grid.cells), grid.columns)
     apart = np.maximum(np.abs(row[:, None] - row), np.abs(column[:, None] - column))
@@ -317,7 +321,7 @@ def _fitted(reach: Floats, ends: Floats, lengths: Floats) -> Floats:
 
 def path_model(
     paths: Paths,
-    grid: Grid,
+    grid: PlaceGrid,
     *,
     max_length: int,
     epsilon: Number,
@@ -332,7 +336,7 @@ def path_model(
     Parameters
     ----------
     paths : Paths
-    grid : Grid
+    grid : PlaceGrid
         At most 256 cells.
     max_length : int
         Cells of a trip, from 2 to 64; a longer one is thinned, its ends kept.
@@ -364,7 +368,7 @@ def path_model(
     >>> from dither import places
     >>> who, x = np.repeat(np.arange(2000), 3), np.tile([0.5, 1.5, 2.5], 2000)
     >>> paths = places.Paths(who, np.tile([0, 60, 120], 2000), x, np.full(6000, 0.5))
-    >>> model = places.path_model(paths, places.Grid(1, 3, cell=1), max_length=4, epsilon=2)
+    >>> model = places.path_model(paths, places.PlaceGrid(1, 3, cell=1), max_length=4, epsilon=2)
     >>> drawn = model.sample(100, np.random.default_rng(1))
     >>> sum(path.tolist() == [0, 1, 2] for path in drawn) > 60
     True
@@ -411,7 +415,7 @@ class PathErrors(Printable):
 def compare_paths(
     real: Paths,
     drawn: Sequence[Any],
-    grid: Grid,
+    grid: PlaceGrid,
     *,
     max_length: int,
     gap: Number | None = None,
@@ -423,7 +427,7 @@ def compare_paths(
     real : Paths
     drawn : sequence of array of int
         Cells of each path, as `PathModel.sample` gives them.
-    grid : Grid
+    grid : PlaceGrid
     max_length : int
     gap : number, optional
         As for `path_model`.
@@ -432,7 +436,7 @@ def compare_paths(
     --------
     >>> from dither import places
     >>> paths = places.Paths([1, 1], [0, 1], [0.5, 1.5], [0.5, 0.5])
-    >>> print(places.compare_paths(paths, [[0, 1]], places.Grid(1, 2, cell=1), max_length=2))
+    >>> print(places.compare_paths(paths, [[0, 1]], places.PlaceGrid(1, 2, cell=1), max_length=2))
     total variation: ends 0 %, lengths 0 %, visits 0 %; without noise, not to be published
     """
     longest = check.whole("max_length", max_length, 2, _LONGEST)

@@ -24,7 +24,7 @@ from dither.privacy import Neighbours
 
 __all__ = [
     "Floats",
-    "Grid",
+    "PlaceGrid",
     "Integers",
     "Paths",
     "checked_gap",
@@ -43,7 +43,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Grid:
+class PlaceGrid:
     """Square cells over a map. It is public: no cell may be chosen by looking at the data.
 
     Parameters
@@ -64,7 +64,7 @@ class Grid:
 
     Examples
     --------
-    >>> grid = Grid(2, 3, cell=1, unit="km")
+    >>> grid = PlaceGrid(2, 3, cell=1, unit="km")
     >>> grid.locate([0.5, 2.9, 3.0, float("nan")], [0.5, 1.5, 0.5, 0.5]).tolist()
     [0, 5, -1, -1]
     """
@@ -217,7 +217,7 @@ class Paths:
     def __repr__(self) -> str:
         return "<Paths: rows of units, protected>"
 
-    def located(self, grid: Grid) -> tuple[Integers, Floats, Integers]:
+    def located(self, grid: PlaceGrid) -> tuple[Integers, Floats, Integers]:
         """Units, times and cells of the rows that lie on a grid, in order."""
         cells = grid.locate(*self._place)
         inside = cells >= 0
@@ -228,7 +228,7 @@ class Paths:
         """Units and coordinates of all rows, in order."""
         return self._unit, *self._place
 
-    def trips(self, grid: Grid, gap: float | None) -> tuple[Integers, Integers, Integers]:
+    def trips(self, grid: PlaceGrid, gap: float | None) -> tuple[Integers, Integers, Integers]:
         """Units, numbers of trips and cells; one begins after a pause of more than ``gap``."""
         unit, time, cells = self.located(grid)
         begins = np.ones(unit.size, dtype=np.bool_)
@@ -274,10 +274,10 @@ def checked_paths(paths: Any) -> Paths:
     return paths
 
 
-def checked_grid(grid: Any) -> Grid:
+def checked_grid(grid: Any) -> PlaceGrid:
     """A grid, or a clear refusal."""
-    if not isinstance(grid, Grid):
-        raise ArgumentError("grid must be a Grid(rows, columns, cell=...)")
+    if not isinstance(grid, PlaceGrid):
+        raise ArgumentError("grid must be a PlaceGrid(rows, columns, cell=...)")
     return grid
 
 

@@ -31,17 +31,17 @@ from dither._format import Printable, count_text, number_text, percent, wrapped
 from dither._stats import clopper_pearson
 from dither.errors import ArgumentError
 from dither.local import GridPrivacy
-from dither.places._paths import Floats, Grid, Integers, checked_grid
+from dither.places._paths import Floats, PlaceGrid, Integers, checked_grid
 
 __all__ = ["RemappedReports", "RepeatedPlaces", "planar_laplace", "remap", "repeated_places"]
 
 
-def planar_laplace(grid: Grid, epsilon: Number) -> GridPrivacy:
+def planar_laplace(grid: PlaceGrid, epsilon: Number) -> GridPrivacy:
     """Noise for a place that is sent: near places look alike, far ones less so.
 
     Parameters
     ----------
-    grid : Grid
+    grid : PlaceGrid
         Of 2 rows and columns at least; at most 4,096 cells. Its codes are the channel's values:
         ``channel.privatize(grid.nearest(x, y))``.
     epsilon : number
@@ -65,7 +65,7 @@ def planar_laplace(grid: Grid, epsilon: Number) -> GridPrivacy:
     Examples
     --------
     >>> from dither import places
-    >>> channel = places.planar_laplace(places.Grid(4, 4, cell="0.5", unit="km"), epsilon=2)
+    >>> channel = places.planar_laplace(places.PlaceGrid(4, 4, cell="0.5", unit="km"), epsilon=2)
     >>> print(channel.guarantee)
     epsilon = 2 for each km between two values; 4.243 over all of them
     """
@@ -100,7 +100,7 @@ class RemappedReports(Printable):
             codes.size and not (codes.min() >= 0 and codes.max() < self.table.size)
         ):
             raise ArgumentError("reports must be codes of the grid's cells")
-        return self.table[codes]
+        return np.asarray(self.table[codes])
 
     def summary(self) -> str:
         """One line: the expected distance, before and after."""
@@ -130,7 +130,7 @@ def remap(channel: GridPrivacy, prior: Any) -> RemappedReports:
     Examples
     --------
     >>> from dither import places
-    >>> channel = places.planar_laplace(places.Grid(2, 8, cell=1, unit="km"), epsilon="0.5")
+    >>> channel = places.planar_laplace(places.PlaceGrid(2, 8, cell=1, unit="km"), epsilon="0.5")
     >>> print(places.remap(channel, [5, 1, 0, 0, 0, 0, 1, 5] * 2))
     expected distance 1.524 km without the remap, 1.377 km with it
     """
@@ -231,7 +231,7 @@ def repeated_places(
     --------
     >>> import numpy as np
     >>> from dither import places
-    >>> channel = places.planar_laplace(places.Grid(8, 8, cell=1, unit="km"), epsilon=1)
+    >>> channel = places.planar_laplace(places.PlaceGrid(8, 8, cell=1, unit="km"), epsilon=1)
     >>> rng = np.random.default_rng(1)
     >>> once, month = (places.repeated_places(channel, k, rng=rng) for k in (1, 30))
     >>> once.found < 0.4, month.found > 0.9, month.epsilon
@@ -268,7 +268,7 @@ def _checked(channel: Any) -> GridPrivacy:
 
 
 def _distances(channel: GridPrivacy) -> Floats:
-    return Grid(channel.rows, channel.columns, channel.cell).distances()
+    return PlaceGrid(channel.rows, channel.columns, channel.cell).distances()
 
 
 def _prior(channel: GridPrivacy, prior: Any) -> Floats:

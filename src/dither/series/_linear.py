@@ -239,6 +239,7 @@ class SeriesSums(Printable):
     def _widths(self, weights: Floats, confidence: float) -> Floats:
         """How far sums of the noise stray, of shape (sums, k) weights."""
         inside, noise = check.confidence(confidence), self.design.chosen.mechanism
+        assert isinstance(noise, DiscreteLaplace | DiscreteGaussian)
         deviation = continuous_deviation(noise)
         square = (weights**2).sum(axis=1) * deviation**2
         if isinstance(noise, DiscreteLaplace):

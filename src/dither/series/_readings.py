@@ -187,7 +187,7 @@ def readings_of(
         raise ArgumentError("bounds must be of sizes from 1e-200 to 1e200")
     known, wide = level_of(level, w)
     step = max(abs(lower), abs(upper)) / _STEPS
-    limits = []
+    limits: list[int | None] = []
     for name, given in (("max_total", max_total), ("max_norm", max_norm)):
         if given is None:
             limits.append(None)
