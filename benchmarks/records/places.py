@@ -1,9 +1,9 @@
 """A simulated city's trips: errors of what `dither.places` releases, beside what is done today.
 
-Run with ``python -m benchmarks.records.places``; a minute. Figures are errors, the same in every run but
-for the noise. Peers: a Laplace count of every trip that a person makes, priced for the person
-(without a bound on trips); counts below ten left out, as agencies do; a chain over cells without
-its ends; an even grid; planar Laplace without its remap.
+Run with ``python -m benchmarks.records.places``; a minute. Figures are errors, the same in every
+run but for the noise. Peers: a Laplace count of every trip that a person makes, priced for the
+person (without a bound on trips); counts below ten left out, as agencies do; a chain over cells
+without its ends; an even grid; planar Laplace without its remap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Simulated meters: errors of what `dither.series` releases, beside published baselines.
 
-Run with ``python -m benchmarks.records.series``; a minute. Peers: noise on every time by itself for all of
-a unit's readings (LPA of Rastogi and Nath), without and with a bound on a unit's vector; even
-budgets for streams (as Kellaris et al. compare).
+Run with ``python -m benchmarks.records.series``; a minute. Peers: noise on every time by itself
+for all of a unit's readings (LPA of Rastogi and Nath), without and with a bound on a unit's
+vector; even budgets for streams (as Kellaris et al. compare).
 """
 
 from __future__ import annotations

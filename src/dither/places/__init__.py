@@ -20,7 +20,7 @@ from dither.places._model import PathDesign as PathDesign
 from dither.places._model import PathErrors as PathErrors
 from dither.places._model import PathModel as PathModel
 from dither.places._model import compare_paths, path_model
-from dither.places._paths import PlaceGrid, Paths
+from dither.places._paths import Paths, PlaceGrid
 from dither.places._quadtree import QuadtreeCounts as QuadtreeCounts
 from dither.places._quadtree import QuadtreeDesign as QuadtreeDesign
 from dither.places._quadtree import quadtree
@@ -32,8 +32,8 @@ AUDITED = (PlaceDesign, QuadtreeDesign, PathDesign)
 """What ``dither audit --all`` reads beside what is listed."""
 
 __all__ = [
-    "PlaceGrid",
     "Paths",
+    "PlaceGrid",
     "compare_paths",
     "origin_destination",
     "path_model",

@@ -30,9 +30,9 @@ from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Sensitivity
 from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.places._paths import (
     Floats,
-    PlaceGrid,
     Integers,
     Paths,
+    PlaceGrid,
     checked_gap,
     checked_grid,
     checked_paths,
@@ -298,7 +298,8 @@ def origin_destination(
     >>> who = np.repeat(np.arange(500), 2)
     >>> paths = places.Paths(who, np.tile([0, 600], 500), np.tile([0.5, 1.5], 500),
     ...     np.full(1000, 0.5))
-    >>> found = places.origin_destination(paths, places.PlaceGrid(1, 2, cell=1), max_trips=1, epsilon=1)
+    >>> grid = places.PlaceGrid(1, 2, cell=1)
+    >>> found = places.origin_destination(paths, grid, max_trips=1, epsilon=1)
     >>> bool(abs(found.counts[0, 1] - 500) < 40), found.half_width(0.95)
     (True, 3)
     """

@@ -43,9 +43,9 @@ from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.places._counts import promised
 from dither.places._paths import (
     Floats,
-    PlaceGrid,
     Integers,
     Paths,
+    PlaceGrid,
     checked_gap,
     checked_grid,
     checked_paths,
@@ -58,8 +58,8 @@ from dither.privacy import Loss, Neighbours
 __all__ = ["PathDesign", "PathErrors", "PathModel", "compare_paths", "path_model"]
 
 _MOST_CELLS, _LONGEST = 256, 64
-_SHARES = (0.35, 0.5, 0.15)
-"""Of what noise costs: ends, steps, lengths."""
+_SHARES = (0.7, 0.25, 0.05)
+"""Of what noise costs: ends, of which there are most, steps, lengths."""
 _STEP = 8
 """The weight of a step, in which the other two are rounded."""
 _FLOOR = 1e-3
@@ -289,8 +289,9 @@ def _chain(steps: Floats, grid: PlaceGrid, deviation: float) -> Floats:
     row, column = np.divmod(np.arange(grid.cells), grid.columns)
     apart = np.maximum(np.abs(row[:, None] - row), np.abs(column[:, None] - column))
     near = (apart == 1).astype(np.float64)
-    # What lies below two deviations is mostly noise, of which there are many more cells than steps.
-    found = np.where(steps > 2 * deviation, steps, 0.0)
+    # Steps to the cells around are expected; of all others, of which there are many more than
+    # steps, what lies below five deviations is mostly noise.
+    found = np.where(steps > np.where(near > 0, 1, 5) * deviation, steps, 0.0)
     np.fill_diagonal(found, 0.0)
     found += near * max(deviation, 0.5) / 8
     summed = found.sum(axis=1, keepdims=True)

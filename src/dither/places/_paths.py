@@ -24,9 +24,9 @@ from dither.privacy import Neighbours
 
 __all__ = [
     "Floats",
-    "PlaceGrid",
     "Integers",
     "Paths",
+    "PlaceGrid",
     "checked_gap",
     "checked_grid",
     "checked_paths",

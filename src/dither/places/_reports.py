@@ -31,7 +31,7 @@ from dither._format import Printable, count_text, number_text, percent, wrapped
 from dither._stats import clopper_pearson
 from dither.errors import ArgumentError
 from dither.local import GridPrivacy
-from dither.places._paths import Floats, PlaceGrid, Integers, checked_grid
+from dither.places._paths import Floats, Integers, PlaceGrid, checked_grid
 
 __all__ = ["RemappedReports", "RepeatedPlaces", "planar_laplace", "remap", "repeated_places"]
 
