@@ -100,8 +100,11 @@ class SeriesDesign:
     def _columns(self) -> tuple[int, int, int]:
         """max ‖M_t‖₁, max ‖M_t‖₂² and λ."""
         m = self.matrix
-        # Entries are at most 2^13 and rows at most 2^20 long: sums of squares stay within 64 bits.
-        spread = int(np.abs(m @ m.T).sum(axis=1).max())
+        # Entries are at most 2^13 and rows at most 2^20 long, so that sums of products are whole
+        # numbers of at most 2^46, exact in doubles however they are added; 2^12 rows of them are
+        # within 64 bits.
+        doubles = m.astype(np.float64)
+        spread = int(np.abs(doubles @ doubles.T).astype(np.int64).sum(axis=1).max())
         return int(np.abs(m).sum(axis=0).max()), int((m**2).sum(axis=0).max()), spread
 
     def sensitivity(self, readings: Readings) -> Sensitivity:
