@@ -159,6 +159,16 @@ def test_estimates_of_a_tree_are_those_of_least_squares():
     assert np.allclose(np.concatenate(variances), np.diag(spread))
 
 
+def test_pictures_are_drawn(tmp_path):
+    """A tree as squares, saved where it is asked for."""
+    pytest.importorskip("matplotlib")
+    paths = places.Paths([1, 2], [0, 0], [0.1, 0.9], [0.1, 0.9])
+    tree = places.quadtree(paths, bounds=((0, 1), (0, 1)), max_depth=2, epsilon=1)
+    axes = tree.plot(tmp_path / "tree.png").axes[0]
+    assert (tmp_path / "tree.png").stat().st_size > 1000
+    assert len(axes.collections[0].get_paths()) == len(tree.frame())
+
+
 def _walks(people: int, seed: int = 1) -> tuple[places.Paths, places.PlaceGrid]:
     """Trips along a row of a grid and then along a column, as commuters make them."""
     rng = np.random.default_rng(seed)

@@ -131,6 +131,15 @@ def test_series_are_read_back_from_their_numbers(length):
         assert found.frame().columns == ["time", "estimate", "lower", "upper"]
 
 
+def test_pictures_are_drawn(tmp_path):
+    """Sums with their band, saved where it is asked for."""
+    pytest.importorskip("matplotlib")
+    found = series.window_sums(np.ones((3, 5)), bounds=(0, 1), epsilon=1)
+    axes = found.plot(tmp_path / "sums.png").axes[0]
+    assert (tmp_path / "sums.png").stat().st_size > 1000
+    assert axes.lines[0].get_ydata().tolist() == found.values.tolist()
+
+
 def test_fourier_rows_are_nearly_orthonormal():
     """But for rounding to whole numbers, which is below a thousandth."""
     for length in (7, 8, 96):

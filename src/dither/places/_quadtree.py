@@ -47,7 +47,10 @@ from dither.places._paths import Floats, Integers, Paths, checked_paths, checked
 from dither.privacy import Loss, Neighbours
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
+    from matplotlib.figure import Figure
 
 __all__ = ["QuadtreeCounts", "QuadtreeDesign", "quadtree"]
 
@@ -233,6 +236,18 @@ class QuadtreeCounts(Printable):
             f"Cost: {cost_text(charge.epsilon, charge.delta)}, whatever was split."
         )
         return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the squares, dark where many lie on little ground.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.tables._records import draw_quadtree
+
+        return draw_quadtree(self, path)
 
 
 def _parents(codes: Integers, level: int) -> Integers:

@@ -58,7 +58,10 @@ from dither.series._promises import level_of, promise, relation_of
 from dither.series._readings import Floats, Integers, Readings, read_matrix, readings_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
+    from matplotlib.figure import Figure
 
 __all__ = ["SeriesDesign", "SeriesSums", "fourier", "haar", "window_sums"]
 
@@ -306,6 +309,18 @@ class SeriesSums(Printable):
         about = "" if whom is None else f", {whom.describe()}"
         lines += wrapped(f"Cost: {cost_text(charge.epsilon, charge.delta)}{about}.")
         return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the sum of all units at each time, with the interval of the noise.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.tables._records import draw_series
+
+        return draw_series(self, path)
 
 
 def _released(
