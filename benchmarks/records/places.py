@@ -88,10 +88,13 @@ def squares(paths: places.Paths, columns: dict[str, np.ndarray]) -> None:
         return float((np.abs(found - exact) / np.maximum(exact, 0.001 * x.size)).mean())
 
     print("\nrectangles, mean relative error:        epsilon = 0.1        1")
-    for name, depth in (("quadtree, depth 8 at most", 8), ("quadtree, depth 6 at most", 6)):
+    for least, depth in ((0, 8), (0, 6), (2, 6), (3, 6), (3, 5)):
+        name = f"quadtree, depths {least} to {depth}"
         row = []
         for epsilon in (0.1, 1):
-            tree = places.quadtree(one, bounds=((0, SIDE),) * 2, max_depth=depth, epsilon=epsilon)
+            tree = places.quadtree(
+                one, bounds=((0, SIDE),) * 2, max_depth=depth, min_depth=least, epsilon=epsilon
+            )
             row.append(error(np.array([tree.count(*a, *b) for a, b in ends])))
         print(f"{name:38}{row[0]:>14.3f} {row[1]:8.3f}")
     for side in (16, 64, 128):

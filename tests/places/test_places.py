@@ -107,7 +107,7 @@ def test_thinned_trips_keep_their_ends(length):
 
 def test_quadtrees_keep_their_promise_for_every_answer():
     """Exact probabilities of all trees of depth 1 over a range of counts, of neighbours."""
-    design = QuadtreeDesign(1, 1, ONE, Fraction(0), Neighbours.ADD_REMOVE, split=1.5)
+    design = QuadtreeDesign(0, 1, 1, ONE, Fraction(0), Neighbours.ADD_REMOVE, split=1.5)
     scale, base = design.chosen.mechanism.scale, np.array([[2, 0], [1, 0]])
     worst = Fraction(0)
     for row, column in itertools.product(range(2), repeat=2):
@@ -124,9 +124,27 @@ def test_quadtrees_keep_their_promise_for_every_answer():
     assert worst == ONE == design.chosen.loss().charge.epsilon
 
 
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("first", [0, 2])
+def test_trees_are_moved_as_far_as_is_claimed(first, neighbours):
+    """Of every level of a whole tree of depth 2, a unit of two rows moves as much as is claimed."""
+    design = QuadtreeDesign(first, 2, 2, ONE, Fraction(0), neighbours, split=-100)
+    vectors = []
+    for a, b in itertools.product(range(16), repeat=2):
+        leaves = np.bincount([a, b], minlength=16).reshape(4, 4)
+        parts = [leaves, leaves.reshape(2, 2, 2, 2).sum(axis=(1, 3)), leaves.sum(keepdims=True)]
+        vectors.append(np.concatenate([part.ravel() for part in parts[: 3 - first]]))
+    l1, square = _farthest(vectors, neighbours)
+    known = design.sensitivity
+    assert l1 <= known.l1
+    assert square <= known.l2_squared
+    if neighbours is Neighbours.ADD_REMOVE or first:
+        assert (l1, square) == (known.l1, known.l2_squared)
+
+
 def test_only_squares_that_noisy_counts_split_are_counted():
     """The next level is asked for the quarters of squares above the threshold, and no others."""
-    design = QuadtreeDesign(3, 1, Fraction(1000), Fraction(0), Neighbours.ADD_REMOVE, split=5)
+    design = QuadtreeDesign(0, 3, 1, Fraction(1000), Fraction(0), Neighbours.ADD_REMOVE, split=5)
     leaves = np.zeros((8, 8), dtype=np.int64)
     leaves[0, 0], leaves[7, 7] = 50, 3
     found = design.release(leaves)
@@ -135,15 +153,16 @@ def test_only_squares_that_noisy_counts_split_are_counted():
     assert found[3][0].tolist() == [0, 1, 8, 9]
 
 
-def test_estimates_of_a_tree_are_those_of_least_squares():
+@pytest.mark.parametrize("first", [0, 1])
+def test_estimates_of_a_tree_are_those_of_least_squares(first):
     """The two passes against a dense solution of a tree that is not complete; variances too."""
     rng = np.random.default_rng(3)
-    design = QuadtreeDesign(3, 1, ONE, Fraction(0), Neighbours.ADD_REMOVE, split=10)
+    design = QuadtreeDesign(first, 3, 1, ONE, Fraction(0), Neighbours.ADD_REMOVE, split=10)
     leaves = np.zeros((8, 8), dtype=np.int64)
     leaves[:3, :3], leaves[6:, 2:5] = rng.integers(20, 40, (3, 3)), 9
     released = design.release(leaves)
-    estimates, variances = _consistent(released, 2.0)
-    squares = [(level, int(c)) for level, (codes, _) in enumerate(released) for c in codes]
+    estimates, variances = _consistent(released, 2.0, first)
+    squares = [(first + at, int(c)) for at, (codes, _) in enumerate(released) for c in codes]
 
     def inside(level: int, code: int, other: tuple[int, int]) -> bool:
         row, column = divmod(other[1], 1 << other[0])
@@ -280,6 +299,7 @@ def test_no_data_raise(rows):
     assert grid.nearest(*rows[2:]).size == len(rows[0])
 
 
+UNIT = ((0, 1), (0, 1))
 REFUSED: list[tuple[str, Any]] = [
     ("max_visits", lambda p, g: places.visits(p, g, max_visits=0, epsilon=1)),
     ("epsilon", lambda p, g: places.visits(p, g, max_visits=1, epsilon=-1)),
@@ -302,6 +322,10 @@ REFUSED: list[tuple[str, Any]] = [
     (
         "max_depth",
         lambda p, g: places.quadtree(p, bounds=((0, 1), (0, 1)), max_depth=11, epsilon=1),
+    ),
+    (
+        "min_depth",
+        lambda p, g: places.quadtree(p, bounds=UNIT, max_depth=2, min_depth=3, epsilon=1),
     ),
     ("max_length", lambda p, g: places.path_model(p, g, max_length=1, epsilon=1)),
     ("grid", lambda p, g: places.path_model(p, places.PlaceGrid(1, 1, 1), max_length=2, epsilon=1)),

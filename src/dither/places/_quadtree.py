@@ -1,17 +1,19 @@
 """Quadtrees whose squares are split where noisy counts say that it pays.
 
-Mechanism. The root's count leaves with noise; then, level by level, the counts of the four
-quarters of every square whose noisy count exceeds a threshold, down to ``max_depth``. What is asked
-on a level follows from what left on those above, so the tree is public as soon as it is there.
+Mechanism. The counts of all squares of depth ``min_depth`` leave with noise; then, level by level,
+those of the four quarters of every square whose noisy count exceeds a threshold, down to
+``max_depth``. What is asked on a level follows from what left on those above, so the tree is public
+as soon as it is there.
 
 *Guarantee.* At the same earlier answers a unit, of which at most m rows count, moves the counts of
 one level by a vector of L1 norm at most m, whichever squares were split: each row lies in at most
-one square of a level. So all of them together are moved by at most (max_depth + 1)·m in the L1, and
-by (max_depth + 1)·m² in the squared L2 norm; twice as much where a unit is replaced (the squared
-length of a difference of two vectors that are nowhere negative). Noise of one law on every count
-makes the sequence as private as one release of that sensitivity: of Laplace noise the parts add up,
-and of Gaussian noise as for one Gaussian mechanism of all coordinates, adaptively too (Dong, Roth
-and Su, "Gaussian differential privacy", 2022). One charge covers all levels, split or not.
+one square of a level. So all of them together, of l = max_depth - min_depth + 1 levels, are moved
+by at most l·m in the L1, and by l·m² in the squared L2 norm; twice as much where a unit is replaced
+(the squared length of a difference of two vectors that are nowhere negative). Noise of one law on
+every count makes the sequence as private as one release of that sensitivity: of Laplace noise the
+parts add up, and of Gaussian noise as for one Gaussian mechanism of all coordinates, adaptively too
+(Dong, Roth and Su, "Gaussian differential privacy", 2022). One charge covers all levels, split or
+not.
 
 Estimate. Generalised least squares on the tree, in two passes (Hay, Rastogi, Miklau and Suciu,
 VLDB 2010), for a tree that is not complete: with v the noise's variance and S the sum of the
@@ -65,8 +67,8 @@ class QuadtreeDesign:
 
     Parameters
     ----------
-    depth : int
-        Of the smallest squares.
+    first, depth : int
+        Of the largest squares, and of the smallest.
     most : int
         Rows of a unit that count.
     epsilon, delta : Fraction
@@ -80,6 +82,7 @@ class QuadtreeDesign:
     threshold : float
     """
 
+    first: int
     depth: int
     most: int
     epsilon: Fraction
@@ -101,7 +104,7 @@ class QuadtreeDesign:
     def sensitivity(self) -> Sensitivity:
         """How far a unit moves all that leaves."""
         both = 2 if self.neighbours is Neighbours.REPLACE else 1
-        levels = self.depth + 1
+        levels = self.depth - self.first + 1
         return Sensitivity.of(l1=both * levels * self.most, l2_squared=both * levels * self.most**2)
 
     def release(self, leaves: Integers) -> list[tuple[Integers, Integers]]:
@@ -118,8 +121,8 @@ class QuadtreeDesign:
         for _ in range(self.depth):
             size = len(levels[-1]) // 2
             levels.append(levels[-1].reshape(size, 2, size, 2).sum(axis=(1, 3)))
-        asked, found = np.zeros(1, dtype=np.int64), []
-        for level in range(self.depth + 1):
+        asked, found = np.arange(4**self.first), []
+        for level in range(self.first, self.depth + 1):
             exact = levels[self.depth - level].ravel()[asked]
             noisy = exact + noise.draw(asked.size)
             found.append((asked, noisy))
@@ -134,7 +137,7 @@ class QuadtreeDesign:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
-        design = cls(1, 1, Fraction(1), Fraction(0), Neighbours.ADD_REMOVE, split=0.5)
+        design = cls(0, 1, 1, Fraction(1), Fraction(0), Neighbours.ADD_REMOVE, split=0.5)
 
         def run(leaves: Integers) -> tuple[int, ...]:
             noisy = [counts for _, counts in design.release(leaves)]
@@ -164,17 +167,17 @@ class QuadtreeCounts(Printable):
         assert isinstance(noise, DiscreteLaplace | DiscreteGaussian)
         self.noise = noise
         self._codes = [codes for codes, _ in released]
-        self._estimates, self._variances = _consistent(released, noise.variance)
+        self._estimates, self._variances = _consistent(released, noise.variance, design.first)
 
     @property
     def depth(self) -> int:
         """Of the smallest squares that there are."""
-        return len(self._codes) - 1
+        return self.design.first + len(self._codes) - 1
 
     @property
     def total(self) -> float:
         """All that counts, estimated."""
-        return float(self._estimates[0][0])
+        return float(self._estimates[0].sum())
 
     def frame(self, confidence: float = 0.95, *, leaves: bool = True) -> pl.DataFrame:
         """A row for each square: its depth, its ends, ``estimate``, ``lower`` and ``upper``.
@@ -191,14 +194,15 @@ class QuadtreeCounts(Printable):
         inside = check.confidence(confidence)
         parts: list[dict[str, Any]] = []
         (x0, x1), (y0, y1) = self.bounds
-        for level, codes in enumerate(self._codes):
+        for at, codes in enumerate(self._codes):
+            level = self.design.first + at
             row, column = np.divmod(codes, 1 << level)
             wide, high = (x1 - x0) / (1 << level), (y1 - y0) / (1 << level)
-            estimate = self._estimates[level]
-            width = widths(self._variances[level], inside, self.noise)
+            estimate = self._estimates[at]
+            width = widths(self._variances[at], inside, self.noise)
             kept = np.ones(codes.size, dtype=np.bool_)
             if leaves and level < self.depth:
-                kept = ~np.isin(codes, _parents(self._codes[level + 1], level + 1))
+                kept = ~np.isin(codes, _parents(self._codes[at + 1], level + 1))
             found = {
                 "depth": np.full(codes.size, level),
                 "x0": x0 + column * wide,
@@ -257,7 +261,7 @@ def _parents(codes: Integers, level: int) -> Integers:
 
 
 def _consistent(
-    released: list[tuple[Integers, Integers]], variance: float
+    released: list[tuple[Integers, Integers]], variance: float, first: int
 ) -> tuple[list[Floats], list[Floats]]:
     """Estimates that add up, and their variances, by level: the module's two passes."""
     up: list[Floats] = [noisy.astype(np.float64) for _, noisy in released]
@@ -265,11 +269,9 @@ def _consistent(
     where: list[Integers] = []
     for level in range(len(released) - 1, 0, -1):
         codes, above = released[level][0], released[level - 1][0]
-        # Quarters lie together, and squares in the order of their codes' parents.
-        at = np.array(
-            [{int(c): i for i, c in enumerate(above)}[int(p)] for p in _parents(codes[::4], level)],
-            dtype=np.int64,
-        )
+        # The four quarters of a square lie together.
+        order = np.argsort(above)
+        at = order[np.searchsorted(above, _parents(codes[::4], first + level), sorter=order)]
         where.append(at)
         summed, spread = up[level].reshape(-1, 4).sum(1), below[level].reshape(-1, 4).sum(1)
         own = up[level - 1][at]
@@ -291,6 +293,7 @@ def quadtree(
     *,
     bounds: tuple[tuple[Number, Number], tuple[Number, Number]],
     max_depth: int,
+    min_depth: int = 0,
     max_visits: int = 1,
     epsilon: Number,
     delta: Number = 0,
@@ -308,6 +311,9 @@ def quadtree(
         Public ends of x and of y. Rows beyond count nowhere.
     max_depth : int
         How often squares are split at most, from 1 to 10.
+    min_depth : int
+        Of the squares that all are counted, at most max_depth. Levels above it cost nothing; where
+        something is known of how fine counts can be, fewer levels are less noise.
     max_visits : int
         How many rows of a unit count; which ones is drawn at random where it has more.
     epsilon, delta : number
@@ -343,8 +349,10 @@ def quadtree(
     """
     ends = _rectangle(bounds)
     least = None if split is None else float(check.exact("split", split))
+    deepest = check.whole("max_depth", max_depth, 1, _DEEPEST)
     design = QuadtreeDesign(
-        check.whole("max_depth", max_depth, 1, _DEEPEST),
+        check.whole("min_depth", min_depth, 0, deepest),
+        deepest,
         check.whole("max_visits", max_visits, 1, 1 << 20),
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
