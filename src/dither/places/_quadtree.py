@@ -139,9 +139,14 @@ class QuadtreeDesign:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         design = cls(0, 1, 1, Fraction(1), Fraction(0), Neighbours.ADD_REMOVE, split=0.5)
 
-        def run(leaves: Integers) -> tuple[int, ...]:
-            noisy = [counts for _, counts in design.release(leaves)]
-            return tuple(np.concatenate(noisy).tolist())
+        noise = design.chosen.mechanism
+        assert isinstance(noise, DiscreteLaplace)
+
+        def run(leaves: Integers, size: int) -> Integers:
+            # As `release` does, of many trees at once: quarters of a root that is split.
+            root = leaves.sum() + noise.draw((size, 1))
+            quarters = leaves.ravel() + noise.draw((size, 4))
+            return np.hstack([root, np.where(root > design.threshold, quarters, -(10**6))])
 
         here = np.array([[3, 0], [0, 0]])
         yield Subject("quadtree", run, here, here + np.array([[1, 0], [0, 0]]))

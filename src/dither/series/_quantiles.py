@@ -114,9 +114,10 @@ class QuantileDesign:
         noise = chosen.mechanism
         assert isinstance(noise, DiscreteLaplace)
 
-        def run(values: Floats) -> tuple[int, ...]:
-            noisy = tree.measure(design.leaves(values)[:1], noise)
-            return tuple(np.concatenate(noisy, axis=1)[0].tolist())
+        def run(values: Floats, size: int) -> Integers:
+            # Of the window that the reading is in.
+            noisy = tree.measure(np.repeat(design.leaves(values)[:1], size, axis=0), noise)
+            return np.concatenate(noisy, axis=1)
 
         yield Subject("window quantiles", run, np.array([[0.1, 0.5]]), np.array([[0.9, 0.5]]))
 
