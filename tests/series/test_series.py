@@ -237,6 +237,7 @@ def test_no_way_of_publishing_spends_more_than_w_times_may(method, w, monkeypatc
             monkeypatch.setattr(DiscreteLaplace, "_draw", lambda self, n: np.zeros(n, dtype=int))
             stream.publish(np.array([far]))
         assert max(stream.windows()) <= 1
+        assert max(stream.spent) <= stream.prices()["event"].charge.epsilon <= 1
         if method == "absorption" and w == 3 and pattern == (True,) * 7:
             # Asked each time; published at its own sixth each time.
             assert stream.spent == (Fraction(1, 3),) * 7
@@ -262,7 +263,8 @@ def test_streams_publish_what_changes():
     assert errors["absorption"] < errors["uniform"]
     prices = stream.prices()
     assert prices["user"].charge.epsilon == 12
-    assert prices["w-event"].charge.epsilon == prices["event"].charge.epsilon == 1
+    assert prices["w-event"].charge.epsilon == 1
+    assert prices["event"].charge.epsilon == Fraction(1, 20)
     assert "spent so far at most 1 " in str(stream).replace("\n", " ")
 
 

@@ -136,14 +136,17 @@ class WEventStream(Printable):
     def prices(self) -> dict[str, Loss]:
         """What the stream so far promises for one reading, for w in a row, and for all of a unit's.
 
-        A unit whose events may be at all T times is w in a row ceil(T/w) times over: that price
-        grows with the stream, and no noise of today pays for tomorrow.
+        One time asks and publishes, with at most half of epsilon by absorption and a quarter by
+        distribution. A unit whose events may be at all T times is w in a row ceil(T/w) times over:
+        that price grows with the stream, and no noise of today pays for tomorrow.
         """
+        largest = {"absorption": Fraction(1, 2), "distribution": Fraction(1, 4)}
+        alone = self._asks + self.epsilon * largest.get(self.method, Fraction(1, self.w))
         times = max(1, -(-self.times // self.w))
         one = promise("event", unit=self.unit, neighbours=self.neighbours)
         whole = promise("user", unit=self.unit, neighbours=self.neighbours)
         return {
-            "event": pure(self.epsilon, neighbours=self.neighbours).promising(one),
+            "event": pure(alone, neighbours=self.neighbours).promising(one),
             "w-event": self.loss,
             "user": pure(times * self.epsilon, neighbours=self.neighbours).promising(whole),
         }
