@@ -36,11 +36,11 @@ from dither.places._paths import (
     checked_gap,
     checked_grid,
     checked_paths,
-    checked_relation,
     kept_rows,
     places_in,
 )
 from dither.privacy import Loss, Neighbours, Promise
+from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
     import polars as pl
@@ -326,7 +326,7 @@ def _design(
         min(rows, check.whole("per_cell", each, 1, 1 << 20)),
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
-        checked_relation(neighbours),
+        as_table_neighbours(neighbours),
     )
 
 

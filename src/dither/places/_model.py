@@ -49,11 +49,11 @@ from dither.places._paths import (
     checked_gap,
     checked_grid,
     checked_paths,
-    checked_relation,
     kept_rows,
     places_in,
 )
 from dither.privacy import Loss, Neighbours
+from dither.privacy._promise import as_table_neighbours
 
 __all__ = ["PathDesign", "PathErrors", "PathModel", "compare_paths", "path_model"]
 
@@ -382,7 +382,7 @@ def path_model(
         check.whole("max_trips", max_trips, 1, 1 << 10),
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
-        checked_relation(neighbours),
+        as_table_neighbours(neighbours),
     )
     loss, pause = promised(design.chosen, design.neighbours, unit), checked_gap(gap)
     who, trip, cells = checked_paths(paths).trips(grid, pause)

@@ -20,7 +20,6 @@ from dither._checks import Number
 from dither._columns import array_of, doubles
 from dither.errors import ArgumentError
 from dither.numeric import secure_words
-from dither.privacy import Neighbours
 
 __all__ = [
     "Floats",
@@ -30,7 +29,6 @@ __all__ = [
     "checked_gap",
     "checked_grid",
     "checked_paths",
-    "checked_relation",
     "kept_rows",
     "places_in",
 ]
@@ -284,12 +282,6 @@ def checked_grid(grid: Any) -> PlaceGrid:
 def checked_gap(gap: Any) -> float | None:
     """A pause in seconds, or None."""
     return None if gap is None else float(check.positive("gap", gap))
-
-
-def checked_relation(neighbours: Any) -> Neighbours:
-    """One of the two relations of units with rows; none of another kind of data."""
-    named = neighbours.value if isinstance(neighbours, Neighbours) else neighbours
-    return Neighbours(check.choice("neighbours", named, ("add-remove", "replace")))
 
 
 def _doubles(name: str, values: Any) -> Floats:

@@ -45,8 +45,9 @@ from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Sensitivity
 from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.places._counts import promised, widths
-from dither.places._paths import Floats, Integers, Paths, checked_paths, checked_relation, kept_rows
+from dither.places._paths import Floats, Integers, Paths, checked_paths, kept_rows
 from dither.privacy import Loss, Neighbours
+from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -361,7 +362,7 @@ def quadtree(
         check.whole("max_visits", max_visits, 1, 1 << 20),
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
-        checked_relation(neighbours),
+        as_table_neighbours(neighbours),
         least,
     )
     loss = promised(design.chosen, design.neighbours, unit)

@@ -54,7 +54,8 @@ from dither.mechanisms._combination import (
 )
 from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.privacy import Loss, Neighbours
-from dither.series._promises import level_of, promise, relation_of
+from dither.privacy._promise import as_table_neighbours
+from dither.series._promises import level_of, promise
 from dither.series._readings import Floats, Integers, Readings, read_matrix, readings_of
 
 if TYPE_CHECKING:
@@ -409,7 +410,9 @@ def window_sums(
     many = -(-length // long)
     _check_size(many, length)
     matrix = (np.arange(length) // long == np.arange(many)[:, None]).astype(np.int64)
-    public = readings_of(length, bounds, level, w, relation_of(neighbours), max_total, max_norm)
+    public = readings_of(
+        length, bounds, level, w, as_table_neighbours(neighbours), max_total, max_norm
+    )
     what = f"sums of windows of {count_text(long, 'reading')}"
     # Of a window's sum each of its times is read as an even part.
     reading = matrix / matrix.sum(axis=1, keepdims=True)
@@ -469,7 +472,9 @@ def fourier(
     length = values.shape[1]
     kept = check.whole("coefficients", coefficients, 1, length)
     _check_size(kept, length)
-    public = readings_of(length, bounds, level, w, relation_of(neighbours), max_total, max_norm)
+    public = readings_of(
+        length, bounds, level, w, as_table_neighbours(neighbours), max_total, max_norm
+    )
     matrix = fourier_matrix(length, kept)
     reading = np.linalg.pinv(matrix.astype(np.float64)).T
     what = f"{count_text(kept, 'Fourier coefficient')}"
@@ -525,7 +530,9 @@ def haar(
     length = values.shape[1]
     full = 1 << (length - 1).bit_length()
     _check_size(full, length)
-    public = readings_of(length, bounds, level, w, relation_of(neighbours), max_total, max_norm)
+    public = readings_of(
+        length, bounds, level, w, as_table_neighbours(neighbours), max_total, max_norm
+    )
     asked = check.positive("epsilon", epsilon), check.exact("delta", delta, least=0, below=1)
     whole = haar_matrix(full)
     kept = whole[np.abs(whole[:, :length]).sum(axis=1) > 0]

@@ -21,7 +21,7 @@ from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.privacy import Neighbours, Promise
 
-__all__ = ["LEVELS", "level_of", "promise", "relation_of"]
+__all__ = ["LEVELS", "level_of", "promise"]
 
 LEVELS = ("event", "w-event", "user")
 
@@ -82,9 +82,3 @@ def level_of(level: Any, w: Any) -> tuple[str, int | None]:
     if w is None:
         raise ArgumentError('w must be given for level "w-event": how many readings in a row')
     return known, check.whole("w", w, 1, 1 << 20)
-
-
-def relation_of(neighbours: Any) -> Neighbours:
-    """One of the two relations of units with readings; none of another kind of data."""
-    named = neighbours.value if isinstance(neighbours, Neighbours) else neighbours
-    return Neighbours(check.choice("neighbours", named, ("add-remove", "replace")))

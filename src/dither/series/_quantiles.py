@@ -29,7 +29,8 @@ from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree, Sensitivity
 from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.privacy import Loss, Neighbours
-from dither.series._promises import promise, relation_of
+from dither.privacy._promise import as_table_neighbours
+from dither.series._promises import promise
 from dither.series._readings import Floats, Integers, Readings, read_matrix, readings_of
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def window_quantiles(
     ((2, 1), True)
     """
     values = read_matrix(readings)
-    public = readings_of(values.shape[1], bounds, level, w, relation_of(neighbours))
+    public = readings_of(values.shape[1], bounds, level, w, as_table_neighbours(neighbours))
     try:
         shares = tuple(check.number("qs", q) for q in qs)
     except TypeError:

@@ -35,7 +35,8 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss, Neighbours, pure
-from dither.series._promises import promise, relation_of
+from dither.privacy._promise import as_table_neighbours
+from dither.series._promises import promise
 from dither.series._readings import Integers
 
 __all__ = ["WEventStream"]
@@ -103,7 +104,7 @@ class WEventStream(Printable):
         self.epsilon = check.positive("epsilon", epsilon)
         self.method = check.choice("method", method, METHODS)
         self.per_time = check.whole("per_time", per_time, 1, 1 << 20)
-        self.neighbours, self.unit = relation_of(neighbours), unit
+        self.neighbours, self.unit = as_table_neighbours(neighbours), unit
         self._whom = promise("w-event", w=self.w, unit=unit, neighbours=self.neighbours)
         # A scale that no sampler reaches is refused before anybody is asked.
         DiscreteLaplace(max(2 * self.w, 1 << _BITS) * self.per_time / self.epsilon)
