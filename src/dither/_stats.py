@@ -290,7 +290,7 @@ def clopper_pearson(hits: int, n: int, confidence: float) -> tuple[float, float]
     return lower_bound(hits, n, level), upper_bound(hits, n, level)
 
 
-def wilson(rate: Floats, n: int, z: float) -> Floats:
+def wilson(rate: Floats, n: int | Floats, z: float) -> Floats:
     """Wilson's bound of a rate seen in n trials: the lower one for a negative z.
 
     Nominal, and so for choosing and never for certifying.

@@ -15,18 +15,20 @@ from dither.errors import ArgumentError
 from dither.lab._calls import attempted
 from dither.lab._verdicts import Outcome
 from dither.lab.audit import _reuse as reuse
-from dither.lab.audit._claims import CERTIFYING, Claim, check_samples
+from dither.lab.audit._claims import CERTIFYING, Claim, certifying, check_samples
+from dither.lab.audit._coins import flip_coins
 from dither.lab.audit._events import Event, certify, choose_events
 from dither.lab.audit._flattening import Parts, Raised, flatten
-from dither.lab.audit._outcomes import Outcomes, describe_outcomes
+from dither.lab.audit._given import given_score
+from dither.lab.audit._outcomes import Outcomes, describe_outcomes, varies
 from dither.lab.audit._result import Audit
 from dither.lab.audit._sampling import Draws, draw_both, is_vectorised, joined
-from dither.lab.audit._scores import Mask, every_score
+from dither.lab.audit._scores import EventScore, Mask, every_score
 from dither.numeric import SimulatedWords
 
 __all__ = ["audit"]
 
-_PLAIN = ("column", "binary", "atoms", "classifier")
+_PLAIN = ("given", "column", "binary", "window", "atoms", "classifier")
 _FITTING = 0.2
 """The share of the samples that scores are fitted to."""
 
@@ -41,6 +43,8 @@ def audit(
     confidence: float = 0.99,
     *,
     mu: float | None = None,
+    distance: int = 1,
+    score: Callable[[Any], Any] | None = None,
     vectorised: bool | None = None,
     words: SimulatedWords | None = None,
     time_limit: float | None = None,
@@ -50,9 +54,10 @@ def audit(
 
     The mechanism is called on two neighbouring datasets. Half of the outputs find events that tell
     the datasets apart (thresholds of every coordinate and of simple statistics, sets of atoms by
-    their likelihood ratio, scores of small classifiers, low-order bits of floats, types, lengths,
-    orders of keys, warnings, exceptions and what they hold); the other half bounds the
-    probabilities of the few best, by Clopper and Pearson.
+    their likelihood ratio, distances from a value, learned scores of all coordinates, low-order bits
+    of floats, types, lengths, orders of keys, warnings, exceptions and what they hold); the other
+    half bounds the probabilities of the few best and the odds of guesses by them, by Clopper and
+    Pearson.
 
     Parameters
     ----------
@@ -73,6 +78,14 @@ def audit(
         In (0, 1): the probability that no certified bound is wrong.
     mu : float, optional
         Claimed mu of Gaussian differential privacy, in the place of epsilon and delta.
+    distance : int
+        How many neighbours apart d0 and d1 are, at least 1. The claim is then held to what it says
+        of groups, and what is certified is of one neighbour. Small epsilons, and small shares of a
+        large one, are seen with far fewer samples so: epsilon·distance near 2 is best for noise of
+        a Laplace kind. Above 1 only for delta = 0, or mu.
+    score : callable, optional
+        Looks at events of this number alone: of one output, or where mechanism is vectorised of
+        all outputs at once, one number each, NaN for none. It must look at each output by itself.
     vectorised : bool, optional
         Whether mechanism takes (data, size) and returns as many outputs. By default, it does if
         its second argument is called ``size``.
@@ -87,19 +100,19 @@ def audit(
     -------
     Audit
         *Violated* if a certified event contradicts the claim, or noise is seen to be reused;
-        *inconclusive* where every call failed, no difference was seen, or both datasets are the
-        same, so that no claim could be refuted; else *not refuted*.
+        *inconclusive* where every call failed, no difference was seen (nor between scores), or both
+        datasets are the same, so that no claim could be refuted; else *not refuted*.
 
     Raises
     ------
     ArgumentError
-        An argument is out of range, or no outcome of so few samples could refute the claim; says
-        how many could.
+        An argument is out of range, score fails, or no outcome of so few samples could refute the
+        claim; says how many could.
 
     Notes
     -----
-    Guarantee. If the mechanism's draws are independent and it satisfies the claim for these two
-    datasets, the verdict is *violated* with probability at most 1 - confidence (and a few 1e-9, for
+    Guarantee. If the mechanism's draws are independent and it satisfies the claim for all
+    neighbours on a path of ``distance`` steps between these two datasets, the verdict is *violated* with probability at most 1 - confidence (and a few 1e-9, for
     the tests of reuse).
 
     References
@@ -116,6 +129,14 @@ def audit(
     >>> found = audit(count, [1] * 10, [1] * 11, epsilon=1, samples=20_000)
     >>> found.verdict.value, found.lower > 1.5
     ('violated', True)
+
+    Sensitivity 2 where a twentieth is claimed, 20 neighbours apart:
+
+    >>> def total(rows, size):
+    ...     return sum(rows) + discrete_laplace(Fraction(10), size)
+    >>> found = audit(total, [], [2] * 20, Fraction(1, 10), distance=20, samples=5_000)
+    >>> found.verdict.value, 0.1 < found.lower < 0.2
+    ('violated', True)
     """
     claim = Claim.of(epsilon, delta, mu)
     confidence = check_confidence(confidence)
@@ -125,29 +146,38 @@ def audit(
     for name, data in (("d0", d0), ("d1", d1)):
         if isinstance(data, Iterator):
             raise ArgumentError(f"{name} is an iterator, which one call uses up: pass a list of it")
-    check_samples(samples, claim, confidence)
+    distance = whole("distance", distance, least=1)
+    if score is not None and not callable(score):
+        raise ArgumentError("score must be callable: of an output, or of all of a sampler's")
+    group = claim.apart(distance)
+    check_samples(samples, group, confidence)
     start = time.perf_counter()
     many = is_vectorised(mechanism, vectorised)
     draws = draw_both(
         mechanism, d0, d1, samples, vectorised=many, time_limit=time_limit, progress=progress
     )
     drawn = len(draws.here)
-    check_samples(drawn, claim, confidence)
-    parts = _split(drawn, words or SimulatedWords(0))
+    check_samples(drawn, group, confidence)
+    words = words or SimulatedWords(0)
+    parts = _split(drawn, words)
+    coins = flip_coins(certifying(drawn), words)
     second = np.repeat([False, True], drawn)
     outputs = joined([draws.here, draws.there])
     outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned)
     reused, independent = _reuse(outcomes, draws)
     events: list[Event] = []
+    given = None if score is None else given_score(score, draws, vectorised=many)
     if independent:
-        scores = every_score(outcomes, second, parts[0])
-        chosen = choose_events(scores, second, parts, claim=claim, level=1 - confidence)
-        events = certify(chosen, second, parts[2], claim=claim, level=1 - confidence)
+        scores = every_score(outcomes, second, parts[0]) if given is None else [given]
+        level = 1 - confidence
+        chosen = choose_events(scores, second, parts, claim=group, level=level)
+        events = certify(chosen, second, parts[2], claim=group, level=level, coins=coins)
+        events = [event.shared(distance, claim) for event in events]
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
     over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
     violated = over or reused is not None
-    idle = () if violated else _idle(outcomes, outputs, d0, d1)
+    idle = () if violated else _idle(outcomes, outputs, d0, d1, given)
     unrefuted = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
     return Audit(
         verdict=Outcome.VIOLATED if violated else unrefuted,
@@ -160,6 +190,7 @@ def audit(
         samples=drawn,
         confidence=confidence,
         seconds=time.perf_counter() - start,
+        distance=distance,
         reuse=reused,
         notes=(*idle, *_notes(outcomes, outputs, draws, samples, independent)),
     )
@@ -208,10 +239,17 @@ def _shown(events: list[Event], claim: Claim) -> Event | None:
     # A simpler one must refute where the best one does.
     least = max(most - 0.02 * max(1.0, most), claimed if most > claimed else 0.0)
     near = [e for e, w in zip(events, worth, strict=True) if w > least or w == most]
-    return min(near, key=lambda e: (_PLAIN.index(e.kind), -(e.mu if by_mu else e.epsilon)))
+    return min(
+        near,
+        key=lambda e: (
+            _PLAIN.index(e.kind), e.likelier == "either", -(e.mu if by_mu else e.epsilon)
+        ),
+    )  # fmt: skip
 
 
-def _idle(outcomes: Outcomes, outputs: Any, d0: Any, d1: Any) -> tuple[str, ...]:
+def _idle(
+    outcomes: Outcomes, outputs: Any, d0: Any, d1: Any, given: EventScore | None
+) -> tuple[str, ...]:
     """Why nothing could have been refuted."""
     if _same(d0, d1):
         return ("d0 and d1 are the same: give two neighbours that differ",)
@@ -219,6 +257,8 @@ def _idle(outcomes: Outcomes, outputs: Any, d0: Any, d1: Any) -> tuple[str, ...]
         return ("every call failed: call the mechanism yourself on d0 and on d1",)
     if not outcomes.varies:
         return ("no difference was seen between outcomes, of either dataset",)
+    if given is not None and not varies(given.values):
+        return ("the score is the same for every output",)
     return ()
 
 

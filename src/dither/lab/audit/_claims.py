@@ -16,11 +16,14 @@ from dither._format import loss_text
 from dither._search import least_integer
 from dither._stats import binomial_tail, lower_bound, quantiles_apart, upper_bound
 from dither.errors import ArgumentError
+from dither.lab.audit._coins import odds_of, trials_of
 
 __all__ = [
     "CERTIFYING",
     "EVENTS",
     "Claim",
+    "Levels",
+    "certifying",
     "check_samples",
     "epsilon_of",
     "mu_of",
@@ -34,6 +37,9 @@ CERTIFYING = 0.5
 """The share of the samples that certifies; the others choose."""
 
 _LEAST, _MOST = 200, 10**10
+
+_OF_ODDS, _OF_ODDS_WITH_DELTA, _OF_FIRST = 0.8, 0.5, 0.5
+"""The share of the level that bounds of odds have; and of that, the first event's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,24 @@ class Claim:
             return Claim(e, d)
         return Claim(e, 0.0, number("mu", mu, least=0, rounding="up"))
 
+    def apart(self, distance: int) -> Claim:
+        """What it says of datasets that are so many neighbours apart, rounded up.
+
+        At delta = 0 the group's epsilon is the sum of its steps', and so is its mu (Dong, Roth and
+        Su, 2022, theorem 2.14).
+
+        Raises
+        ------
+        ArgumentError
+            The claim has a delta, of which a group's depends on the epsilon that is sought.
+        """
+        if distance == 1:
+            return self
+        if self.delta > 0:
+            raise ArgumentError("distance above 1 goes with delta = 0, or with mu")
+        mu = None if self.mu is None else math.nextafter(self.mu * distance, math.inf)
+        return Claim(math.nextafter(self.epsilon * distance, math.inf), 0.0, mu)
+
     def refuted_by(self, p: float, q: float) -> bool:
         """Whether an event of these probabilities, at least and at most, contradicts it."""
         if self.mu is not None:
@@ -79,6 +103,39 @@ class Claim:
         return f"ε = {loss_text(self.epsilon, 6)}" + (
             f", δ = {loss_text(self.delta, 6)}" if self.delta else ""
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How the probability that any bound fails is shared out among `EVENTS` events.
+
+    Parameters
+    ----------
+    total : float
+        1 - confidence.
+    claim : Claim
+        With mu, nothing is spent on odds: they bound epsilon alone.
+    """
+
+    total: float
+    claim: Claim
+
+    @property
+    def share(self) -> float:
+        """Of all, what bounds of odds have."""
+        if self.claim.mu is not None:
+            return 0.0
+        return _OF_ODDS_WITH_DELTA if self.claim.delta > 0 else _OF_ODDS
+
+    @property
+    def each(self) -> float:
+        """Of each of an event's two probabilities."""
+        return self.total * (1.0 - self.share) / (2 * EVENTS)
+
+    def odds(self, place: int) -> float:
+        """Of an event's odds, by its place among those chosen: the first is hoped for most."""
+        first = self.total * self.share * _OF_FIRST
+        return first if place == 0 else first * (1 / _OF_FIRST - 1) / (EVENTS - 1)
 
 
 def epsilon_of(p_lower: float, q_upper: float, delta: float) -> float:
@@ -125,12 +182,17 @@ def check_samples(samples: int, claim: Claim, confidence: float) -> None:
     ArgumentError
         Saying how many could.
     """
-    level = (1 - confidence) / (2 * EVENTS)
+    levels = Levels(1 - confidence, claim)
 
     def suffices(samples: int) -> bool:
-        # At best an event always happens on one side, and never on the other.
+        # At best every trial ends in a right guess.
         n = certifying(samples)
-        return claim.refuted_by(lower_bound(n, n, level), upper_bound(0, n, level))
+        most = max(n, trials_of(n))
+        p, q = lower_bound(most, most, levels.each), upper_bound(0, most, levels.each)
+        return claim.refuted_by(p, q) or (
+            levels.share > 0
+            and odds_of(most, 0, most, levels.odds(0), claim.delta, both=True) > claim.epsilon
+        )
 
     if samples >= _LEAST and suffices(samples):
         return
@@ -174,8 +236,9 @@ def samples_needed(
     Returns
     -------
     int
-        Samples of each dataset, for `audit`. They suffice where the auditor finds the worst event;
-        half of them certify it.
+        Samples of each dataset, for `audit`. They suffice where the auditor finds the worst event,
+        and hopes for it most; half of them certify it. An event on each side, as Laplace noise has
+        them, takes about half of that.
 
     Raises
     ------
@@ -194,14 +257,23 @@ def samples_needed(
     if not 0 <= delta < mass < 1:
         raise ArgumentError("mass must be in (0, 1), and above delta, or the event shows nothing")
     rate = (mass - delta) * math.exp(-true_epsilon)
-    level = (1 - confidence) / (2 * EVENTS)
+    levels = Levels(1 - confidence, Claim(epsilon, delta))
+    miss = (1 - power) / 2
+
+    def by_odds(n: int) -> bool:
+        trials = trials_of(n)
+        right = _quantile(trials, mass / 2, miss)
+        wrong = trials - _quantile(trials, 1 - rate / 2, miss)
+        return odds_of(right, wrong, trials, levels.odds(0), delta) > epsilon
+
+    def by_both(n: int) -> bool:
+        least, most = _quantile(n, mass, miss), n - _quantile(n, 1 - rate, miss)
+        p, q = lower_bound(least, n, levels.each), upper_bound(most, n, levels.each)
+        return epsilon_of(p, q, delta) > epsilon
 
     def suffices(samples: int) -> bool:
         n = certifying(samples)
-        miss = (1 - power) / 2
-        least, most = _quantile(n, mass, miss), n - _quantile(n, 1 - rate, miss)
-        p, q = lower_bound(least, n, level), upper_bound(most, n, level)
-        return epsilon_of(p, q, delta) > epsilon
+        return by_odds(n) or by_both(n)
 
     # Counts are whole, so that a few samples more may do a little worse.
     least = least_integer(suffices, _LEAST // 2, step=_LEAST // 2, most=_MOST)

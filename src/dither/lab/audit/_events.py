@@ -9,32 +9,34 @@ Where counts are few that hopes too much, so of the events some are chosen by wh
 would certify themselves: the first finds rare events, the second is not misled by luck.
 
 Only the last part carries the statement: given the others, the events are fixed, and each count is
-binomial. With E events, each probability is bounded at level (1 - confidence)/(2·E), so that all
-bounds hold at once with probability at least ``confidence``.
+binomial. Each event's two probabilities are bounded, and the odds of right guesses by it
+(`dither.lab.audit._coins`), at levels that `Levels` shares out: all bounds hold at once with
+probability at least ``confidence``. A guess of both datasets, each on an event of its own, is an
+event of the game with coins.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from dither._stats import EPS, lower_bound, normal_quantile, upper_bound, wilson
-from dither.lab.audit._claims import EVENTS, Claim, epsilon_of, mu_of
+from dither.lab.audit._claims import EVENTS, Claim, Levels, epsilon_of, mu_of
+from dither.lab.audit._coins import Coins, odds_of, trials_of
 from dither.lab.audit._outcomes import Floats
 from dither.lab.audit._scores import EventScore, Mask
 
 __all__ = ["ChosenEvent", "Event", "certify", "choose_events"]
 
 _CUTS = 400
-FITTED = frozenset({"atoms", "classifier"})
+FITTED = frozenset({"atoms", "classifier", "window"})
 """Kinds of scores that are fitted to the first part."""
-
-Worth = Callable[[Floats, Floats, int], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +47,22 @@ class Event:
     ----------
     description : str
         What it is, in terms of the outcome's structure and of quantiles; no value of an outcome.
-    likelier : {"d0", "d1"}
-        The dataset on which it is likelier.
+    likelier : {"d0", "d1", "either"}
+        The dataset on which it is likelier; *either* where both are guessed, each on a part of it.
     p_lower, q_upper : float
-        It has at least probability ``p_lower`` there, and at most ``q_upper`` on the other.
+        It has at least probability ``p_lower`` there, and at most ``q_upper`` on the other. Where
+        both are guessed of a dataset that a fair coin chose: the guess is right with the former
+        probability at least, and wrong with the latter at most.
     epsilon : float
-        What it certifies, given the claimed delta: at least 0.
+        What it certifies, given the claimed delta: at least 0. Their ratio is bounded by itself
+        too, and is often known better than both.
     delta : float
         What it certifies, given the claimed epsilon: at least 0.
     mu : float
         What it certifies of Gaussian differential privacy: at least 0.
-    kind : {"column", "binary", "atoms", "classifier"}
-        What its score is: a number, the exponent of a lowest bit, a set of outcomes, a classifier.
+    kind : {"given", "column", "binary", "window", "atoms", "classifier"}
+        What its score is: the caller's, a number, the exponent of a lowest bit, a distance from a
+        value, a set of outcomes, a classifier.
     """
 
     description: str
@@ -68,7 +74,27 @@ class Event:
     mu: float
     kind: str
 
+    def shared(self, distance: int, claim: Claim) -> Event:
+        """What it certifies of one neighbour, where the datasets are so many apart."""
+        if distance == 1:
+            return self
+        # A group's delta is at most delta·Σ e^(j·epsilon) over its steps, each at most the last.
+        reach = (distance - 1) * claim.epsilon
+        delta = self.delta * math.exp(-min(reach, 700.0)) / distance if reach < 700.0 else 0.0
+        return replace(
+            self,
+            epsilon=math.nextafter(self.epsilon / distance, 0.0),
+            delta=math.nextafter(delta * (1 - EPS * (4 + reach)), 0.0),
+            mu=math.nextafter(self.mu / distance, 0.0),
+        )
+
     def __str__(self) -> str:
+        if self.likelier == "either":
+            return (
+                f"{self.description}: right with probability at least "
+                f"{_rate(self.p_lower, ROUND_FLOOR)}, wrong with at most "
+                f"{_rate(self.q_upper, ROUND_CEILING)}"
+            )
         other = "d0" if self.likelier == "d1" else "d1"
         return (
             f"{self.description}: probability at least {_rate(self.p_lower, ROUND_FLOOR)} on "
@@ -78,18 +104,47 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ChosenEvent:
-    """An event that is chosen and not yet certified."""
+    """An event that is chosen and not yet certified.
+
+    ``p`` and ``q`` are how often it happened where it chose, on the dataset on which it is likelier
+    and on the other. ``partner`` is an event apart from it, likelier on the other dataset, where
+    both are guessed.
+    """
 
     score: EventScore
     cut: float
     above: bool
     likelier: bool
     worth: float
+    p: float = 0.0
+    q: float = 0.0
+    partner: ChosenEvent | None = None
 
     def happens(self) -> Mask:
         """Of every outcome, whether it is in the event; one without the score never is."""
         values = self.score.values
         return values >= self.cut if self.above else values <= self.cut
+
+    def guesses(self) -> npt.NDArray[np.int8]:
+        """Of every outcome, the dataset that is guessed: 1 the second, -1 the first, 0 none."""
+        found = np.where(self.happens(), np.int8(1 if self.likelier else -1), np.int8(0))
+        return found if self.partner is None else found + self.partner.guesses()
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What events are chosen for.
+
+    ``of`` are rates on both datasets, and their number; ``of_guess`` the sums of two events' rates.
+    ``hoped`` says whether the number is that which certifies, and ``until`` how many events may be
+    chosen when this has chosen.
+    """
+
+    of: Callable[[Floats, Floats, int], Floats]
+    of_guess: Callable[[Floats, Floats, int], Floats]
+    hoped: bool
+    until: int
+    pool: list[ChosenEvent]
 
 
 def choose_events(
@@ -105,43 +160,11 @@ def choose_events(
     ``second`` says which outcomes are of the second dataset. ``parts`` are those outcomes that
     fitted the scores, those that may choose besides, and those that certify, of which only the
     number is used here. Most events are chosen to refute the claim, when they are certified at
-    ``level``, the probability that any bound fails.
+    ``level``, the probability that any bound fails. The first is hoped for most.
     """
     fit, choose, certifying = parts
     later = min(int((certifying & (second == side)).sum()) for side in (False, True))
-    z = -normal_quantile(level / (2 * EVENTS))
-
-    def epsilon(p: Floats, q: Floats, n: int) -> Floats:
-        least = _least(p, n, z) - claim.delta
-        with np.errstate(all="ignore"):
-            ratio = np.maximum(least, 1e-300) / _most(q, n, z)
-            return np.where(least > 0, np.log(ratio), -np.inf)
-
-    def mu(p: Floats, q: Floats, n: int) -> Floats:
-        return _normal_quantile(_least(p, n, z)) - _normal_quantile(_most(q, n, z))
-
-    # Beyond e^709 doubles overflow, and at e^700 no event promises any delta already.
-    def delta(p: Floats, q: Floats, n: int) -> Floats:
-        return _least(p, n, z) - math.exp(min(claim.epsilon, 700.0)) * _most(q, n, z)
-
-    # Worths in the order in which they choose: whether by the counts that certify, and how many
-    # events may be chosen by then.
-    worths: list[tuple[Worth, bool, int, list[ChosenEvent]]]
-    if claim.mu is not None:
-        worths = [(mu, False, 2, []), (mu, True, EVENTS - 2, []), (epsilon, False, EVENTS, [])]
-    elif claim.delta > 0:
-        worths = [
-            (delta, False, 1, []),
-            (delta, True, 3, []),
-            (epsilon, True, EVENTS - 1, []),
-            (mu, False, EVENTS, []),
-        ]
-    else:
-        worths = [
-            (epsilon, False, 2, []),
-            (epsilon, True, EVENTS - 1, []),
-            (mu, False, EVENTS, []),
-        ]
+    worths = _worths(claim, Levels(level, claim))
     for score in scores:
         # What was not fitted may be chosen by what fitted the others.
         part = choose if score.kind in FITTED else fit | choose
@@ -151,62 +174,154 @@ def choose_events(
         if not here.size and not there.size:
             continue
         cuts = _cuts(here, there)
-        for above in (True, False):
-            a, b = (_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True))
-            for likelier, p, q in ((False, a, b), (True, b, a)):
-                for worth, hoped, _, into in worths:
-                    n = later if hoped else min(sizes)
-                    into.append(_best(score, cuts, above, likelier, worth(p, q, n)))
+        rates = {
+            above: [_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True)]
+            for above in (True, False)
+        }
+        for worth in worths:
+            n = later if worth.hoped else min(sizes)
+            best = {}
+            for above, (a, b) in rates.items():
+                for likelier, p, q in ((False, a, b), (True, b, a)):
+                    i = int((found := worth.of(p, q, n)).argmax())
+                    best[above, likelier] = ChosenEvent(
+                        score, float(cuts[i]), above, likelier, float(found[i]),
+                        float(p[i]), float(q[i]),
+                    )  # fmt: skip
+            worth.pool.extend(best.values())
+            for one, other in ((best[True, True], best[False, False]),
+                               (best[True, False], best[False, True])):  # fmt: skip
+                if one.cut > other.cut:
+                    rate = worth.of_guess(np.array([one.p + other.p]), np.array([one.q + other.q]), n)
+                    worth.pool.append(replace(one, worth=float(rate[0]), partner=other))
     chosen: list[ChosenEvent] = []
-    for _, _, most, pool in worths:
-        for candidate in sorted(pool, key=lambda c: -c.worth):
-            if len(chosen) >= most:
+    seen: list[npt.NDArray[np.int8]] = []
+    for worth in worths:
+        for candidate in sorted(worth.pool, key=lambda c: -c.worth):
+            if len(chosen) >= worth.until or candidate.worth == -math.inf:
                 break
-            if candidate.worth > -math.inf and not _repeats(candidate, chosen, fit | choose):
+            guesses = candidate.guesses()[fit | choose]
+            if not any(np.array_equal(guesses, g) for g in seen):
                 chosen.append(candidate)
+                seen.append(guesses)
     return chosen
 
 
+def _worths(claim: Claim, levels: Levels) -> list[_Worth]:
+    """What events are chosen for, in the order in which they choose."""
+    z = -normal_quantile(levels.each)
+    sure = -normal_quantile(levels.odds(0)) if levels.share else 0.0
+
+    def both(p: Floats, q: Floats, n: int) -> Floats:
+        least = _least(p, n, z) - claim.delta
+        with np.errstate(all="ignore"):
+            ratio = np.maximum(least, 1e-300) / _most(q, n, z)
+            return np.where(least > 0, np.log(ratio), -np.inf)
+
+    def odds(p: Floats, q: Floats, n: int, events: int) -> Floats:
+        half = trials_of(n) / 2
+        # What delta may add, with two deviations and two.
+        may = half * events * claim.delta
+        may += 2 * math.sqrt(may) + 2 if may else 0.0
+        right, wrong = half * p - may, half * q
+        with np.errstate(all="ignore"):
+            share = _most(wrong / (right + wrong), right + wrong, sure)
+            return np.where((right > 0) & (share < 1), np.log(1 / share - 1), -np.inf)
+
+    def epsilon(p: Floats, q: Floats, n: int) -> Floats:
+        found = both(p, q, n)
+        return np.maximum(found, odds(p, q, n, 1)) if levels.share else found
+
+    def epsilon_of_guess(p: Floats, q: Floats, n: int) -> Floats:
+        found = both(p / 2, q / 2, trials_of(n))
+        return np.maximum(found, odds(p, q, n, 2)) if levels.share else found
+
+    def mu(p: Floats, q: Floats, n: int) -> Floats:
+        return _normal_quantile(_least(p, n, z)) - _normal_quantile(_most(q, n, z))
+
+    # Beyond e^709 doubles overflow, and at e^700 no event promises any delta already.
+    def delta(p: Floats, q: Floats, n: int) -> Floats:
+        return _least(p, n, z) - math.exp(min(claim.epsilon, 700.0)) * _most(q, n, z)
+
+    def in_game(of: Callable[[Floats, Floats, int], Floats]) -> Callable[..., Floats]:
+        return lambda p, q, n: of(p / 2, q / 2, trials_of(n))
+
+    by_epsilon, by_mu, by_delta = (
+        (epsilon, epsilon_of_guess), (mu, in_game(mu)), (delta, in_game(delta)),
+    )  # fmt: skip
+    if claim.mu is not None:
+        order = [(by_mu, False, 2), (by_mu, True, EVENTS - 2), (by_epsilon, False, EVENTS)]
+    elif claim.delta > 0:
+        order = [
+            (by_epsilon, True, 1),
+            (by_delta, False, 2),
+            (by_delta, True, 3),
+            (by_epsilon, True, EVENTS - 1),
+            (by_mu, False, EVENTS),
+        ]
+    else:
+        order = [
+            (by_epsilon, True, 1),
+            (by_epsilon, False, 3),
+            (by_epsilon, True, EVENTS - 1),
+            (by_mu, False, EVENTS),
+        ]
+    return [_Worth(*of, hoped, until, []) for of, hoped, until in order]
+
+
 def certify(
-    chosen: Iterable[ChosenEvent], second: Mask, certifying: Mask, *, claim: Claim, level: float
+    chosen: Iterable[ChosenEvent],
+    second: Mask,
+    certifying: Mask,
+    *,
+    claim: Claim,
+    level: float,
+    coins: Coins,
 ) -> list[Event]:
     """Count chosen events on samples that had no part in choosing, and bound their probabilities.
 
     The probability that any bound fails is at most ``level``.
     """
-    events = list(chosen)
-    each = level / (2 * max(1, len(events)))
+    levels = Levels(level, claim)
+    used = coins.used(second, certifying)
     found = []
-    for event in events:
-        happens = event.happens()
-        this, other = (
-            certifying & (second == side) for side in (event.likelier, not event.likelier)
-        )
-        p = lower_bound(int(happens[this].sum()), int(this.sum()), each)
-        q = upper_bound(int(happens[other].sum()), int(other.sum()), each)
+    for place, event in enumerate(list(chosen)[:EVENTS]):
+        guesses = event.guesses()
+        truth = np.where(second, 1, -1)
+        right = int((used & (guesses == truth)).sum())
+        wrong = int((used & (guesses == -truth)).sum())
+        if event.partner is not None:
+            if not coins.held:
+                continue
+            counts = (right, coins.trials), (wrong, coins.trials)
+        else:
+            sides = (certifying & (second == s) for s in (event.likelier, not event.likelier))
+            counts = tuple((int((guesses[s] != 0).sum()), int(s.sum())) for s in sides)
+        p = lower_bound(*counts[0], levels.each)
+        q = upper_bound(*counts[1], levels.each)
+        epsilon = epsilon_of(p, q, claim.delta)
+        if coins.held and levels.share:
+            odds = odds_of(
+                right, wrong, coins.trials, levels.odds(place), claim.delta,
+                both=event.partner is not None,
+            )  # fmt: skip
+            epsilon = max(epsilon, odds)
         # Where a delta is left e^epsilon·q is at most 1, and errs by 3 halves of EPS and by what
         # epsilon differs from the number that was printed; two differences by a half each.
         delta = p - math.exp(min(claim.epsilon, 700.0)) * q - EPS * (3 + claim.epsilon)
         found.append(
             Event(
-                _describe(event, certifying),
-                "d1" if event.likelier else "d0",
+                _describe_guess(event, certifying),
+                "either" if event.partner is not None else "d1" if event.likelier else "d0",
                 p,
                 q,
-                max(0.0, epsilon_of(p, q, claim.delta)),
+                max(0.0, epsilon),
                 max(0.0, delta),
                 max(0.0, mu_of(p, q)),
                 event.score.kind,
             )
         )
     return sorted(found, key=lambda e: -e.epsilon)
-
-
-def _best(
-    score: EventScore, cuts: Floats, above: bool, likelier: bool, worths: Floats
-) -> ChosenEvent:
-    i = int(worths.argmax())
-    return ChosenEvent(score, float(cuts[i]), above, likelier, float(worths[i]))
 
 
 def _known(values: Floats) -> Floats:
@@ -243,7 +358,7 @@ def _least(rate: Floats, n: int, z: float) -> Floats:
     return np.maximum(np.where(k > 0, few, 0.0), np.where(rate > 0.1, wilson(rate, n, -z), 0.0))
 
 
-def _most(rate: Floats, n: int, z: float) -> Floats:
+def _most(rate: Floats, n: int | Floats, z: float) -> Floats:
     """Nearly the upper bound."""
     k = rate * n + 1.0
     few = k * (1.0 - 1.0 / (9.0 * k) + z / (3.0 * np.sqrt(k))) ** 3 / n
@@ -263,13 +378,12 @@ def _table() -> tuple[Floats, Floats]:
     return logits, np.array([normal_quantile(1 / (1 + math.exp(-x))) for x in logits])
 
 
-def _repeats(candidate: ChosenEvent, chosen: list[ChosenEvent], part: Mask) -> bool:
-    """Whether the same outcomes are in an event that is chosen already."""
-    happens = candidate.happens()[part]
-    return any(
-        c.likelier == candidate.likelier and np.array_equal(happens, c.happens()[part])
-        for c in chosen
-    )
+def _describe_guess(event: ChosenEvent, part: Mask) -> str:
+    """What the event is, or when which dataset is guessed."""
+    if event.partner is None:
+        return _describe(event, part)
+    one, other = (event, event.partner) if event.likelier else (event.partner, event)
+    return f"guess d1 where {_describe(one, part)}, and d0 where {_describe(other, part)}"
 
 
 def _describe(event: ChosenEvent, part: Mask) -> str:

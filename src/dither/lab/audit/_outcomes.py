@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dither.lab.audit._flattening import Parts, Raised, flatten
 
-__all__ = ["Atoms", "Feature", "Outcomes", "describe_outcomes"]
+__all__ = ["Atoms", "Feature", "Outcomes", "describe_outcomes", "varies"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -274,7 +274,7 @@ def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Featu
         ]
     for i in range(_BITS, len(names)):
         columns += _bits(names[i], first[:, i], seen)
-    return [c for c in columns if _varies(c.values[seen])]
+    return [c for c in columns if varies(c.values[seen])]
 
 
 def _same_noise(table: Floats, seen: npt.NDArray[np.bool_]) -> list[Feature]:
@@ -302,7 +302,8 @@ _FINEST = "the lowest bit of all coordinates"
 _COARSEST = "the highest of the coordinates' lowest bits"
 
 
-def _varies(values: Floats) -> bool:
+def varies(values: Floats) -> bool:
+    """Whether a number is there of some outcomes and not of others, or two differ."""
     known = values[~np.isnan(values)]
     return bool(known.size and (known.size < values.size or np.any(known != known[0])))
 

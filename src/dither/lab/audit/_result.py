@@ -25,7 +25,8 @@ class Audit(Printable):
     ----------
     verdict : Outcome
         *violated* or *not refuted*; never *verified*. *Inconclusive* where nothing was audited:
-        every call failed, no difference was seen, or both datasets are the same.
+        every call failed, no difference was seen, nor between scores, or both datasets are the
+        same.
     lower : float
         The certified lower bound of epsilon at the claimed delta; 0 where nothing is certified.
     delta : float
@@ -45,6 +46,8 @@ class Audit(Printable):
         The probability that no bound is wrong, if draws are independent.
     seconds : float
         What it took.
+    distance : int
+        How many neighbours apart the datasets are; what is certified is of one.
     reuse : str or None
         How the mechanism's noise is not fresh, where that was seen.
     notes : tuple of str
@@ -68,6 +71,7 @@ class Audit(Printable):
     samples: int
     confidence: float
     seconds: float
+    distance: int = 1
     reuse: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -90,6 +94,10 @@ class Audit(Printable):
         if self.event is not None:
             lines.append(f"Event: {self.event}.")
         lines += [f"Note: {note}." for note in self.notes]
+        if self.distance > 1:
+            lines.append(
+                f"Datasets: {self.distance:,} neighbours apart; what is certified is of one."
+            )
         lines.append(f"{self.samples:,} outputs of each dataset, {self.seconds:.1f} s.")
         if self.verdict in (Outcome.NOT_REFUTED, Outcome.INCONCLUSIVE):
             lines.append(self.verdict.sentence)

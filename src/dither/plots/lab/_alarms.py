@@ -38,14 +38,15 @@ def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
     points = [(e.q_upper, e.p_lower) for e in audit.events if e.p_lower > e.q_upper]
     low = min([_LOWEST, *(q / 3 for q, _ in points)])
     bottom = min([low, *(p / 3 for _, p in points)])
+    claimed = audit.claimed.apart(audit.distance)
     figure, axes = _squarish(5.0)
     rates = np.geomspace(low, 1.0, 400)
-    allowed = _allowed(audit.claimed, rates)
+    allowed = _allowed(claimed, rates)
     axes.fill_between(rates, np.maximum(rates, bottom), allowed, color=COLOURS[0], alpha=0.12)
-    axes.plot(rates, allowed, color=COLOURS[0], linewidth=2, label=f"allowed by {audit.claimed}")
+    axes.plot(rates, allowed, color=COLOURS[0], linewidth=2, label=f"allowed by {claimed}")
     axes.plot(rates, rates, color=MUTED, linewidth=1, linestyle=":", label="guessing blindly")
     if points:
-        over = np.array([p > _allowed(audit.claimed, np.array([q]))[0] for q, p in points])
+        over = np.array([p > _allowed(claimed, np.array([q]))[0] for q, p in points])
         x, y = np.array(points).T
         for mask, colour, marker, label in (
             (over, COLOURS[5], "D", "certified, beyond the claim"),
@@ -65,6 +66,7 @@ def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
     foot = (
         f"{bound} at {level(audit.confidence)} confidence, from {audit.samples:,} outputs of "
         "each dataset. " + (f"Noise is reused: {audit.reuse}." if audit.reuse else "")
+        + (f"They are {audit.distance} neighbours apart." if audit.distance > 1 else "")
     )
     title = f"Audit: {audit.verdict.value}"
     return finish(figure, title=title, foot=foot.strip(), path=path)
