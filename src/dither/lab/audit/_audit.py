@@ -15,7 +15,13 @@ from dither.errors import ArgumentError
 from dither.lab._calls import attempted
 from dither.lab._verdicts import Outcome
 from dither.lab.audit import _reuse as reuse
-from dither.lab.audit._claims import CERTIFYING, Claim, certifying, check_samples
+from dither.lab.audit._claims import (
+    CERTIFYING,
+    CERTIFYING_GIVEN,
+    Claim,
+    certifying,
+    check_samples,
+)
 from dither.lab.audit._coins import flip_coins
 from dither.lab.audit._events import Event, certify, choose_events
 from dither.lab.audit._flattening import Parts, Raised, flatten
@@ -54,8 +60,8 @@ def audit(
 
     The mechanism is called on two neighbouring datasets. Half of the outputs find events that tell
     the datasets apart (thresholds of every coordinate and of simple statistics, sets of atoms by
-    their likelihood ratio, distances from a value, learned scores of all coordinates, low-order bits
-    of floats, types, lengths, orders of keys, warnings, exceptions and what they hold); the other
+    their likelihood ratio, distances from a value, learned scores of all coordinates, low-order
+    bits of floats, types, lengths, orders of keys, warnings, exceptions and what they hold); the other
     half bounds the probabilities of the few best and the odds of guesses by them, by Clopper and
     Pearson.
 
@@ -86,6 +92,7 @@ def audit(
     score : callable, optional
         Looks at events of this number alone: of one output, or where mechanism is vectorised of
         all outputs at once, one number each, NaN for none. It must look at each output by itself.
+        A fifth of the outputs then chooses thresholds, and the rest certifies.
     vectorised : bool, optional
         Whether mechanism takes (data, size) and returns as many outputs. By default, it does if
         its second argument is called ``size``.
@@ -112,8 +119,8 @@ def audit(
     Notes
     -----
     Guarantee. If the mechanism's draws are independent and it satisfies the claim for all
-    neighbours on a path of ``distance`` steps between these two datasets, the verdict is *violated* with probability at most 1 - confidence (and a few 1e-9, for
-    the tests of reuse).
+    neighbours on a path of ``distance`` steps between these two datasets, the verdict is *violated*
+    with probability at most 1 - confidence (and a few 1e-9, for the tests of reuse).
 
     References
     ----------
@@ -149,18 +156,18 @@ def audit(
     distance = whole("distance", distance, least=1)
     if score is not None and not callable(score):
         raise ArgumentError("score must be callable: of an output, or of all of a sampler's")
-    group = claim.apart(distance)
-    check_samples(samples, group, confidence)
+    group, share = claim.apart(distance), CERTIFYING if score is None else CERTIFYING_GIVEN
+    check_samples(samples, group, confidence, share)
     start = time.perf_counter()
     many = is_vectorised(mechanism, vectorised)
     draws = draw_both(
         mechanism, d0, d1, samples, vectorised=many, time_limit=time_limit, progress=progress
     )
     drawn = len(draws.here)
-    check_samples(drawn, group, confidence)
+    check_samples(drawn, group, confidence, share)
     words = words or SimulatedWords(0)
-    parts = _split(drawn, words)
-    coins = flip_coins(certifying(drawn), words)
+    parts = _split(drawn, words, share)
+    coins = flip_coins(certifying(drawn, share), words)
     second = np.repeat([False, True], drawn)
     outputs = joined([draws.here, draws.there])
     outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned)
@@ -196,11 +203,11 @@ def audit(
     )
 
 
-def _split(drawn: int, words: SimulatedWords) -> tuple[Mask, Mask, Mask]:
+def _split(drawn: int, words: SimulatedWords, share: float) -> tuple[Mask, Mask, Mask]:
     """Which outcomes fit scores, choose events and certify: a random part of each dataset."""
     masks = tuple(np.zeros(2 * drawn, dtype=bool) for _ in range(3))
-    fitting = round(_FITTING * drawn)
-    choosing = round((1 - CERTIFYING) * drawn)
+    choosing = round((1 - share) * drawn)
+    fitting = min(round(_FITTING * drawn), choosing)
     for side in (0, 1):
         order = np.argsort(words.words(drawn), kind="stable") + side * drawn
         for mask, part in zip(

@@ -35,6 +35,13 @@ from dither.lab.audit._scores import EventScore, Mask
 __all__ = ["ChosenEvent", "Event", "certify", "choose_events"]
 
 _CUTS = 400
+_BANDS: tuple[Callable[[Floats], Mask], ...] = (
+    lambda p: p <= 0.002,
+    lambda p: (p > 0.002) & (p <= 0.05),
+    lambda p: p > 0.05,
+)
+"""Rates that are alike: one common event beside a rare one is as good as alone."""
+
 FITTED = frozenset({"atoms", "classifier", "window"})
 """Kinds of scores that are fitted to the first part."""
 
@@ -183,17 +190,20 @@ def choose_events(
             best = {}
             for above, (a, b) in rates.items():
                 for likelier, p, q in ((False, a, b), (True, b, a)):
-                    i = int((found := worth.of(p, q, n)).argmax())
-                    best[above, likelier] = ChosenEvent(
-                        score, float(cuts[i]), above, likelier, float(found[i]),
-                        float(p[i]), float(q[i]),
-                    )  # fmt: skip
-            worth.pool.extend(best.values())
-            for one, other in ((best[True, True], best[False, False]),
-                               (best[True, False], best[False, True])):  # fmt: skip
-                if one.cut > other.cut:
-                    rate = worth.of_guess(np.array([one.p + other.p]), np.array([one.q + other.q]), n)
-                    worth.pool.append(replace(one, worth=float(rate[0]), partner=other))
+                    found = worth.of(p, q, n)
+                    places = [int(np.where(band(p), found, -np.inf).argmax()) for band in _BANDS]
+                    best[above, likelier] = [
+                        ChosenEvent(
+                            score, float(cuts[i]), above, likelier, float(found[i]),
+                            float(p[i]), float(q[i]),
+                        )
+                        for i in places
+                    ]  # fmt: skip
+            worth.pool.extend(max(events, key=lambda e: e.worth) for events in best.values())
+            for likelier in (True, False):
+                # Those of a kind: of two common events or two rare ones.
+                pairs = zip(best[True, likelier], best[False, not likelier], strict=True)
+                worth.pool.extend(_guess(*pair, worth, n) for pair in pairs if _apart(*pair))
     chosen: list[ChosenEvent] = []
     seen: list[npt.NDArray[np.int8]] = []
     for worth in worths:
@@ -205,6 +215,17 @@ def choose_events(
                 chosen.append(candidate)
                 seen.append(guesses)
     return chosen
+
+
+def _apart(one: ChosenEvent, other: ChosenEvent) -> bool:
+    """Whether no outcome is both at or above the cut of one and at or below that of the other."""
+    return one.cut > other.cut
+
+
+def _guess(one: ChosenEvent, other: ChosenEvent, worth: _Worth, n: int) -> ChosenEvent:
+    """The guess of one dataset on one event, and of the other on the other."""
+    rates = np.array([one.p + other.p]), np.array([one.q + other.q])
+    return replace(one, worth=float(worth.of_guess(*rates, n)[0]), partner=other)
 
 
 def _worths(claim: Claim, levels: Levels) -> list[_Worth]:

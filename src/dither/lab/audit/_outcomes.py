@@ -34,8 +34,14 @@ Codes = npt.NDArray[np.int64]
 MOST = 48
 """Coordinates that are looked at one by one; statistics are of all."""
 
+_WIDEST, _LARGEST = 512, 30_000_000
+"""Coordinates that learned scores look at, and numbers in all of these."""
+
 _BITS = 4
 """Coordinates whose low-order bits a classifier sees; those of others are looked at one by one."""
+
+_UNITS, _KEPT = (100.0, 0.01, 1000.0, 0.001), 48
+"""Changes of units that are tried, and the bits that are kept of a product."""
 
 _EXACT = 2**53
 """Whole numbers below this are doubles."""
@@ -76,12 +82,14 @@ class Atoms:
 class Outcomes:
     """Outcomes in order, each by its columns and atoms; ``raw`` are the coordinates, NaN padded.
 
-    ``blind`` are the types of what could not be looked into.
+    ``wide`` are more of them, for learned scores. ``blind`` are the types of what could not be
+    looked into.
     """
 
     columns: tuple[Feature, ...]
     atoms: tuple[Atoms, ...]
     raw: Floats
+    wide: Floats
     blind: tuple[str, ...] = ()
 
     @property
@@ -193,6 +201,7 @@ def _scattered(found: Outcomes, alike: npt.NDArray[np.bool_]) -> Outcomes:
         tuple(replace(c, values=numbers(c.values)) for c in found.columns),
         tuple(Atoms(a.name, codes(a.codes), a.labels) for a in found.atoms),
         numbers(found.raw),
+        numbers(found.wide),
     )
 
 
@@ -206,8 +215,15 @@ def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
     else:
         keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1])))[:, 0]
     codes = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    raw = table[:, :MOST].astype(np.float64)
-    return Outcomes(tuple(_columns(table, seen)), (Atoms("the output", codes),), raw)
+    wide = _wide(table)
+    atoms = (Atoms("the output", codes),)
+    return Outcomes(tuple(_columns(table, seen)), atoms, wide[:, :MOST], wide)
+
+
+def _wide(table: npt.NDArray[Any]) -> Floats:
+    """As many coordinates as learned scores look at, and those looked at one by one at least."""
+    width = max(MOST, min(_WIDEST, _LARGEST // max(1, len(table))))
+    return np.asarray(table[:, :width], dtype=np.float64)
 
 
 def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
@@ -241,7 +257,9 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     place = {name: i for i, name in enumerate(names)}
     codes = np.array([place[kind] for kind in kinds], dtype=np.int64)
     atoms.append(Atoms("the kind of the output", codes, names))
-    return Outcomes(tuple(columns), tuple(atoms), table[:, :MOST], tuple(sorted(blind)))
+    wide = _wide(table)
+    held = tuple(sorted(blind))
+    return Outcomes(tuple(columns), tuple(atoms), wide[:, :MOST], wide, held)
 
 
 def _coded(name: str, keys: Sequence[Hashable]) -> Atoms:
@@ -262,6 +280,8 @@ def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Featu
     columns = [Feature(name, first[:, i]) for i, name in enumerate(names)]
     for i in range(min(width, _BITS)):
         columns += _bits(names[i], first[:, i], seen)
+    if width:
+        columns += _in_other_units(names[0], first[:, 0], seen)
     columns += _same_noise(first, seen)
     if width > 1:
         step = max(1, _AT_ONCE // width)
@@ -342,6 +362,23 @@ def _lowest(values: Floats) -> Floats:
     whole = _whole(safe)
     bits = np.log2(np.maximum(whole & -whole, 1))
     return np.where(none, np.nan, np.frexp(safe)[1] - 53 + bits)
+
+
+def _in_other_units(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Feature]:
+    """Lowest bits of fractions as they may have been before a change of units, which rounds them.
+
+    Of a product 48 bits are kept, so that the five that two roundings may have changed are gone.
+    """
+    finite = np.where(np.isfinite(values), values, 0.0)
+    if not np.any((finite != np.round(finite))[seen]):
+        return []
+    found = []
+    for unit in _UNITS:
+        with np.errstate(all="ignore"):
+            share, power = np.frexp(values * unit)
+            kept = np.ldexp(np.round(np.ldexp(share, _KEPT)), power - _KEPT)
+        found.append(Feature(f"the lowest bit of {unit:g} times {name}", _lowest(kept), True))
+    return found
 
 
 def _bits(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Feature]:

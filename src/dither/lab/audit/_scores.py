@@ -1,8 +1,9 @@
 """Scores that separate two samples: every event of an audit is a score beyond a threshold.
 
 A score is a column as it is, the smoothed log-likelihood ratio of an atom, or what a small
-classifier says: logistic regression by Newton steps, and boosting of one-column histograms. All are
-fitted to one part of the samples and then are fixed functions of an outcome.
+classifier says: logistic regression by Newton steps, and boosting of one-column histograms;
+`dither.lab.audit._learned` has those of all coordinates, and of windows. All are fitted to one part
+of the samples and then are fixed functions of an outcome.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dither.lab.audit._learned import gram, weighed_coordinates, windows
 from dither.lab.audit._outcomes import Atoms, Feature, Floats, Outcomes
 
 __all__ = ["EventScore", "every_score"]
@@ -25,14 +27,13 @@ _COLUMNS = 64
 _BINS = 32
 _ROUNDS = 40
 _ITEMS = 1_000_000
-_BLOCK = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class EventScore:
     """A number of each outcome, NaN where it has none, and what it is of.
 
-    ``kind`` is "column", "binary", "atoms" or "classifier". ``statements`` are a `Feature`'s.
+    ``kind`` is as an `Event`'s. ``statements`` are a `Feature`'s.
     """
 
     name: str
@@ -52,6 +53,10 @@ def every_score(outcomes: Outcomes, second: Mask, fit: Mask) -> Iterator[EventSc
         yield EventScore(column.name, kind, column.values, statements=column.statements)
     for atoms in outcomes.atoms:
         yield EventScore(atoms.name, "atoms", _ratio(atoms, second, fit), atoms)
+    for name, values in windows(outcomes.columns, second, fit):
+        yield EventScore(name, "window", values)
+    for name, values in weighed_coordinates(outcomes, second, fit):
+        yield EventScore(name, "classifier", values)
     columns = outcomes.columns[:_COLUMNS]
     if not columns:
         return
@@ -141,23 +146,13 @@ def _logistic(
     for _ in range(6):
         weighed = np.einsum("ij,j->i", x, weights)
         chance = 1.0 / (1.0 + np.exp(-np.clip(weighed, -30, 30)))
-        curve = _gram(x, chance * (1 - chance)) + 5.0 * np.eye(x.shape[1])
+        curve = gram(x, chance * (1 - chance)) + 5.0 * np.eye(x.shape[1])
         slope = np.einsum("ij,i->j", x, goal - chance)
         weights += np.linalg.solve(curve, slope - 5.0 * weights)
     values = np.full(columns[0].values.size, weights[0])
     for weight, (column, middle, spread) in zip(weights[1:].tolist(), scaled, strict=True):
         values += weight * _scaled(column.values, middle, spread)
     return EventScore(_counted("a learned score (linear)", columns), "classifier", values)
-
-
-def _gram(x: Floats, weight: Floats) -> Floats:
-    """XᵀWX by small blocks: large ones are shared among threads, which wait on a busy machine."""
-    rows = max(1, _BLOCK // x.shape[1] ** 2)
-    out = np.zeros((x.shape[1], x.shape[1]))
-    for i in range(0, len(x), rows):
-        part = x[i : i + rows]
-        out += (part * weight[i : i + rows, None]).T @ part
-    return out
 
 
 def _scaled(values: Floats, middle: float, spread: float) -> Floats:
