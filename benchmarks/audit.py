@@ -3,6 +3,9 @@
 Run with ``python -m benchmarks.audit [--runs 300]``; some minutes. A false alarm is a "violated" of
 a claim that holds; the auditor promises at most 1 % of them at 99 % confidence. The mechanisms are
 those whose claim is met with equality by an event, or nearly, where false alarms are likeliest.
+
+``--rare RUNS`` prints how often rare and small faults are caught instead, and ``--true RUNS``
+audits each of five true and tight claims that often, and fails where any is accused.
 """
 
 from __future__ import annotations
@@ -10,11 +13,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
 
-from dither import mechanisms
+import numpy as np
+
+from dither import mechanisms, privacy
 from dither._subjects import declared
 from dither.examples.planted import planted_bugs
-from dither.lab.audit import Outcome, audit
+from dither.lab.audit import Outcome, audit, grid_score
 from dither.numeric import SimulatedWords
 
 QUICK = (
@@ -89,12 +98,208 @@ def detection(runs: int) -> int:
     return missed
 
 
+@dataclass(frozen=True)
+class Case:
+    """A mechanism of (data, size), simulated anew for each seed, with its claim and its truth."""
+
+    name: str
+    make: Callable[[np.random.Generator], Callable[[Any, int], Any]]
+    truth: float
+    """The epsilon of 0 and of 1."""
+    samples: int = 100_000
+    epsilon: float = 1.0
+    d1: Any = 1
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def on_grid(values: Any) -> Any:
+    """Values of a grid: their low-order bits say nothing."""
+    return np.round(values * 2.0**20) / 2.0**20
+
+
+def sometimes(rate: float, fault: Callable[..., Any]) -> Callable[..., Any]:
+    """Laplace noise of scale 1, and once in a while a fault."""
+
+    def make(rng: np.random.Generator) -> Callable[[Any, int], Any]:
+        def release(data: float, size: int) -> Any:
+            right = data + on_grid(rng.laplace(0, 1, size))
+            return np.where(rng.random(size) < rate, fault(rng, data, size), right)
+
+        return release
+
+    return make
+
+
+def raw(_: np.random.Generator, data: float, size: int) -> Any:
+    """What was to be protected."""
+    return np.full(size, float(data))
+
+
+def quiet(rng: np.random.Generator, data: float, size: int) -> Any:
+    """It, with far too little noise."""
+    return data + on_grid(rng.normal(0, 1e-4, size))
+
+
+def missing(rng: np.random.Generator, data: float, size: int) -> Any:
+    """A failure that only one dataset has."""
+    right = data + on_grid(rng.laplace(0, 1, size))
+    return np.full(size, np.nan) if data else right
+
+
+def of_integers(scale: float) -> Callable[..., Any]:
+    """Two-sided geometric noise, of a sensitivity of 100."""
+    ratio = 1.0 - np.exp(-1.0 / scale)
+    return lambda rng: (
+        lambda data, size: 100 * data + rng.geometric(ratio, size) - rng.geometric(ratio, size)
+    )
+
+
+def coordinates(scale: float, law: str = "laplace") -> Callable[..., Any]:
+    """64 coordinates, which all change by one."""
+    return lambda rng: lambda data, size: data + on_grid(getattr(rng, law)(0, scale, (size, 64)))
+
+
+def cast(bits: int) -> Callable[..., Any]:
+    """Laplace noise of a uniform of so many bits, cast to 32 bits with its answer."""
+
+    def make(rng: np.random.Generator) -> Callable[[Any, int], Any]:
+        def release(data: float, size: int) -> Any:
+            uniform = (rng.integers(0, 2**bits, size) + 0.5) / 2.0**bits - 0.5
+            noise = -np.sign(uniform) * np.log1p(-2.0 * np.abs(uniform))
+            return (data + noise).astype(np.float32)
+
+        return release
+
+    return make
+
+
+def in_cents(rng: np.random.Generator) -> Callable[[Any, int], Any]:
+    """Laplace noise in doubles, given in another unit."""
+    return lambda data, size: (data + rng.laplace(0, 1, size)) * 0.01
+
+
+def near_zero(bits: int, below: float) -> Callable[[Any], Any]:
+    """Where single precision is finer than the uniform's grid, how near an output is to it."""
+    score = grid_score(0.0, 1.0, bits)
+    return lambda y: np.where((y > 0) & (y < below), score(y), np.nan)
+
+
+def between(distance: int) -> Callable[[Any], Any]:
+    """What Laplace noise lets see of a sensitivity of 100."""
+    return lambda y: np.clip(y, 0, 100 * distance)
+
+
+def best(distance: int) -> Callable[[Any], Any]:
+    """The likelihood ratio of 64 coordinates with Laplace noise."""
+    half = distance / 2
+    return lambda y: np.clip(y - half, -half, half).sum(axis=1)
+
+
+def product(noise: Fraction) -> privacy.Loss:
+    """64 coordinates with Laplace noise of scale 32."""
+    return privacy.laplace(32 * noise) * 64
+
+
+def normal(noise: Fraction) -> privacy.Loss:
+    """64 coordinates with Gaussian noise of sigma = 16, all changed by one: mu = 1/2."""
+    return privacy.gaussian(2 * noise)
+
+
+INF = float("inf")
+RARE = (
+    Case("the raw value, 1 call in 1,000", sometimes(1e-3, raw), INF),
+    Case("hardly any noise, 1 call in 1,000", sometimes(1e-3, quiet), 6.9, 200_000),
+    Case("the raw value, 1 call in 2,000", sometimes(1 / 2000, raw), INF),
+    Case("the same", sometimes(1 / 2000, raw), INF, 200_000),
+    Case("NaN on one dataset, 1 call in 2,000", sometimes(1 / 2000, missing), INF, 200_000),
+    Case("sensitivity 99 for 100", of_integers(99), 100 / 99),
+    Case("the same, score", of_integers(99), 100 / 99, 1_500_000,
+         options={"score": between(1)}),
+    Case("the same, score, distance 2", of_integers(99), 100 / 99, 800_000, d1=2,
+         options={"score": between(2), "distance": 2}),
+    Case("64 coordinates, Laplace, ε = 8 of 2", coordinates(8), 8, epsilon=2),
+    Case("64 coordinates, Laplace, ε = 2", coordinates(32), 2, epsilon=2,
+         options={"family": product}),
+    Case("the same, best score", coordinates(32), 2, epsilon=2, options={"score": best(1)}),
+    Case("the same, distance 4", coordinates(32), 2, epsilon=2, d1=4, options={"distance": 4}),
+    Case("64 coordinates, Gaussian, ε = 2 at δ = 1e-5", coordinates(16, "normal"), 1.99,
+         epsilon=2, options={"delta": 1e-5, "family": normal}),
+    Case("floats in another unit", in_cents, INF),
+    Case("24 bits, cast to 32, grid", cast(24), INF, options={"score": near_zero(24, 1.0)}),
+    Case("32 bits, cast to 32, grid", cast(32), INF, 1_000_000,
+         options={"score": near_zero(32, 2.0**-9)}),
+    Case("52 bits, cast to 32, grid", cast(52), INF, 1_000_000,
+         options={"score": near_zero(52, 2.0**-9)}),
+)  # fmt: skip
+TRUE = (
+    Case("Laplace on a grid", sometimes(0.0, raw), 1, 4_000),
+    Case("integers", of_integers(100), 1, 4_000),
+    Case("integers, score", of_integers(100), 1, 4_000, options={"score": between(1)}),
+    Case("integers, score, distance 2", of_integers(100), 1, 4_000, d1=2,
+         options={"score": between(2), "distance": 2}),
+    Case("six coordinates", lambda rng: lambda data, size: (
+        data + on_grid(rng.laplace(0, 6, (size, 6)))), 1, 2_000),
+)  # fmt: skip
+
+
+def once(case: Case, seed: int) -> Any:
+    """One audit of a case."""
+    # Not the words' seed, which splits: both generators are of one kind.
+    mechanism = case.make(np.random.default_rng([seed, 1]))
+    return audit(
+        mechanism, 0, case.d1, case.epsilon, samples=case.samples,
+        words=SimulatedWords(seed), **case.options,
+    )  # fmt: skip
+
+
+def rare(runs: int, only: str) -> int:
+    """Print how often rare and small faults are caught."""
+    print("| fault | claims ε | has | samples | caught | certified ε | within a family |")
+    print("| --- |" + " --- |" * 6)
+    for case in RARE:
+        if only not in case.name:
+            continue
+        found = [once(case, run) for run in range(runs)]
+        caught = sum(f.verdict is Outcome.VIOLATED for f in found)
+        lower = statistics.median(f.lower for f in found)
+        within = [f.within for f in found if f.within is not None]
+        print(
+            f"| {case.name} | {case.epsilon:g} | {case.truth:.3g} | {case.samples:,} | "
+            f"{caught} of {runs} | {lower:.4g} | "
+            f"{f'{statistics.median(within):.3g}' if within else ''} |",
+            flush=True,
+        )
+    return 0
+
+
+def true(runs: int) -> int:
+    """Print how often true and tight claims are accused; return how many are."""
+    print("| true claim | samples | accused | highest certified ε |\n| --- | --- | --- | --- |")
+    bad = 0
+    for case in TRUE:
+        found = [once(case, run) for run in range(runs)]
+        accused = sum(f.verdict is Outcome.VIOLATED for f in found)
+        bad += accused
+        highest = max(f.lower for f in found)
+        print(
+            f"| {case.name} | {case.samples:,} | {accused} of {runs:,} | {highest:.3f} |",
+            flush=True,
+        )
+    return bad
+
+
 def main() -> int:
     """Print both tables; 1 where a promise is broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=300, help="of each true claim")
     parser.add_argument("--caught", type=int, default=10, help="runs of each bug and size")
+    parser.add_argument("--rare", type=int, metavar="RUNS", help="of each rare or small fault")
+    parser.add_argument("--only", default="", help="of those, whose name has this in it")
+    parser.add_argument("--true", type=int, metavar="RUNS", help="of true and tight claims")
     options = parser.parse_args()
+    if options.rare or options.true:
+        accused = true(options.true) if options.true else 0
+        return min(1, accused + (rare(options.rare, options.only) if options.rare else 0))
     print(f"{SAMPLES:,} outputs of each dataset, 99 % confidence\n")
     return 1 if false_alarms(options.runs) + detection(options.caught) else 0
 

@@ -15,6 +15,7 @@ from dither.errors import ArgumentError
 from dither.lab._calls import attempted
 from dither.lab._verdicts import Outcome
 from dither.lab.audit import _reuse as reuse
+from dither.lab.audit._canaries import within_family
 from dither.lab.audit._claims import (
     CERTIFYING,
     CERTIFYING_GIVEN,
@@ -31,6 +32,7 @@ from dither.lab.audit._result import Audit
 from dither.lab.audit._sampling import Draws, draw_both, is_vectorised, joined
 from dither.lab.audit._scores import EventScore, Mask, every_score
 from dither.numeric import SimulatedWords
+from dither.privacy import Loss
 
 __all__ = ["audit"]
 
@@ -51,6 +53,7 @@ def audit(
     mu: float | None = None,
     distance: int = 1,
     score: Callable[[Any], Any] | None = None,
+    family: Callable[[Fraction], Loss] | None = None,
     vectorised: bool | None = None,
     words: SimulatedWords | None = None,
     time_limit: float | None = None,
@@ -93,6 +96,11 @@ def audit(
         Looks at events of this number alone: of one output, or where mechanism is vectorised of
         all outputs at once, one number each, NaN for none. It must look at each output by itself.
         A fifth of the outputs then chooses thresholds, and the rest certifies.
+    family : callable, optional
+        ``family(noise)`` gives the loss between d0 and d1 with so many times the noise. If the
+        mechanism is of this family, ``within`` is a lower bound of its epsilon: events that are
+        common bound that, too, where those that show it all are too rare to be seen. It has no part
+        in the verdict.
     vectorised : bool, optional
         Whether mechanism takes (data, size) and returns as many outputs. By default, it does if
         its second argument is called ``size``.
@@ -156,6 +164,8 @@ def audit(
     distance = whole("distance", distance, least=1)
     if score is not None and not callable(score):
         raise ArgumentError("score must be callable: of an output, or of all of a sampler's")
+    if family is not None and distance > 1:
+        raise ArgumentError("family goes with distance 1: it is of d0 and d1 as they are")
     group, share = claim.apart(distance), CERTIFYING if score is None else CERTIFYING_GIVEN
     check_samples(samples, group, confidence, share)
     start = time.perf_counter()
@@ -198,6 +208,7 @@ def audit(
         confidence=confidence,
         seconds=time.perf_counter() - start,
         distance=distance,
+        within=None if family is None else _within(family, events, claim),
         reuse=reused,
         notes=(*idle, *_notes(outcomes, outputs, draws, samples, independent)),
     )
@@ -234,6 +245,13 @@ def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
         first = outcomes.raw[:, 0]
         late = reuse.alike_in_time(first[:n]) or reuse.alike_in_time(first[n:])
     return found or late, late is None
+
+
+def _within(family: Callable[[Fraction], Loss], events: list[Event], claim: Claim) -> float:
+    """The epsilon of the least noise that any event refutes, at the claimed delta."""
+    pairs = [(e.p_lower, e.q_upper) for e in events if e.p_lower > e.q_upper]
+    refuted = lambda loss: any(p > float(loss.tpr(q).upper) for p, q in pairs)  # noqa: E731
+    return within_family(family, refuted, claim.delta)
 
 
 def _shown(events: list[Event], claim: Claim) -> Event | None:

@@ -46,7 +46,7 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CanaryAudit", "audit_canaries"]
+__all__ = ["CanaryAudit", "audit_canaries", "within_family"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,14 +165,14 @@ def audit_canaries(
     violated = lower > claimed or refuted(loss)
     within = None
     if family is not None:
-        within = _within(family, refuted, delta)
+        within = within_family(family, refuted, delta)
     return CanaryAudit(
         Outcome.VIOLATED if violated else Outcome.NOT_REFUTED, lower, within, claimed, delta,
         len(inside) + len(outside), confidence,
     )  # fmt: skip
 
 
-def _within(
+def within_family(
     family: Callable[[Fraction], Loss], refuted: Callable[[Loss], bool], delta: float
 ) -> float:
     """The epsilon of the least noise that is refuted: there is less than that; 0 where none is."""

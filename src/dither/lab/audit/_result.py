@@ -48,6 +48,8 @@ class Audit(Printable):
         What it took.
     distance : int
         How many neighbours apart the datasets are; what is certified is of one.
+    within : float or None
+        The certified lower bound of epsilon if the mechanism is of the family that was given.
     reuse : str or None
         How the mechanism's noise is not fresh, where that was seen.
     notes : tuple of str
@@ -72,6 +74,7 @@ class Audit(Printable):
     confidence: float
     seconds: float
     distance: int = 1
+    within: float | None = None
     reuse: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -89,6 +92,8 @@ class Audit(Printable):
         lines = [
             f"{self.verdict.upper()}: claimed {self.claimed}; certified {certified} {confident}."
         ]
+        if self.within is not None:
+            lines.append(f"Within the family: ε >= {at_least(self.within)}.")
         if self.reuse:
             lines.append(f"Reused noise: {self.reuse}.")
         if self.event is not None:
