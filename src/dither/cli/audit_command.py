@@ -37,6 +37,8 @@ Examples:
   dither audit --all                the auditor on all mechanisms of dither
   dither audit mine.py:noisy_count --epsilon 1 --d0 "[1, 2]" --d1 "[1, 2, 3]"
   dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:fewer
+  dither audit mine:total --epsilon 0.1 --d0 "[]" --d1 mine:twenty --distance 20
+  dither audit mine:vector --d0 mine:a --d1 mine:b --score mine:suspicion
 """,
 )
 @click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
@@ -49,6 +51,10 @@ Examples:
 @click.option("--mu", type=float, help="The claimed mu of Gaussian privacy, in place of both.")
 @click.option("--d0", metavar="JSON|MODULE:NAME", help="One dataset.")
 @click.option("--d1", metavar="JSON|MODULE:NAME", help="Its neighbour.")
+@click.option("--distance", type=click.IntRange(1), default=1, show_default=True,
+              help="How many neighbours apart the two are; with no --delta.")  # fmt: skip
+@click.option("--score", metavar="MODULE:FUNCTION",
+              help="What to look at: a number of each output.")  # fmt: skip
 @click.option(
     "--samples",
     type=click.IntRange(1),
@@ -73,6 +79,8 @@ def audit(
     mu: float | None,
     d0: str | None,
     d1: str | None,
+    distance: int,
+    score: str | None,
     samples: int | None,
     confidence: float,
     vectorised: bool | None,
@@ -81,21 +89,23 @@ def audit(
 ) -> None:
     """Call a mechanism on two neighbouring datasets, and look for an event that refutes its claim.
 
-    Half of the outputs choose a few events, the other half bounds their probabilities. The verdict
+    Half of the outputs choose a few events, the other half bounds their probabilities (with --score
+    a fifth chooses). --score takes one output, or all of them where FUNCTION takes size. The verdict
     is "violated" or "not refuted"; nothing is ever verified. Ctrl-C stops sampling and judges what
     was drawn.
 
     Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 2 if
     the command line is wrong, 4 if --samples are too few for any verdict. Exit code 3 if nothing
-    was audited: every call failed, no difference was seen, both datasets are the same, or FUNCTION
-    ended its process.
+    was audited: every call failed, no difference was seen, nor between scores, both datasets are the
+    same, or FUNCTION ended its process.
     """
     if sum((target is not None, everything, planted)) != 1:
         raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")
     options = {"confidence": confidence, "time_limit": time_limit}
     if target is None:
         refuse_given(
-            ("epsilon", "delta", "mu", "d0", "d1", "vectorised", "picture"), "MODULE:FUNCTION"
+            ("epsilon", "delta", "mu", "d0", "d1", "distance", "score", "vectorised", "picture"),
+            "MODULE:FUNCTION",
         )
         _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
         return
@@ -105,13 +115,13 @@ def audit(
     if d0 is None or d1 is None:
         raise click.UsageError("give both --d0 and --d1, as JSON or as MODULE:NAME")
     claim = {"epsilon": epsilon, "delta": delta, "mu": mu, "vectorised": vectorised}
-    guarded(
-        lambda: _one(target, d0, d1, picture, samples=samples or _OF_ONE, **claim, **options),
-        target,
-    )
+    options |= {"samples": samples or _OF_ONE, "distance": distance}
+    guarded(lambda: _one(target, d0, d1, score, picture, **claim, **options), target)
 
 
-def _one(target: str, d0: str, d1: str, picture: Path | None, **options: Any) -> None:
+def _one(
+    target: str, d0: str, d1: str, score: str | None, picture: Path | None, **options: Any
+) -> None:
     """Audit a function of others, print what was found, and leave with the exit code."""
     from dither.lab.audit import Outcome
     from dither.lab.audit import audit as run
@@ -119,6 +129,9 @@ def _one(target: str, d0: str, d1: str, picture: Path | None, **options: Any) ->
     mechanism, here, there = _named(target), _data("--d0", d0), _data("--d1", d1)
     if not callable(mechanism):
         raise click.UsageError(f"{target} is not a function")
+    if score is not None and not callable(given := _named(score)):
+        raise click.UsageError(f"--score {score} is not a function")
+    options["score"] = None if score is None else given
     with waiting("sampling and certifying"):
         found = run(mechanism, here, there, **options)
     click.echo(found.summary())

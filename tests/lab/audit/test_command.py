@@ -30,6 +30,12 @@ def careless(rows):
 
 def broken(rows):
     raise KeyError("Ann")
+
+def total(rows, size):
+    return 10 * len(rows) + discrete_laplace(Fraction(50), size, words=WORDS)
+
+def between(outputs):
+    return outputs.clip(0, 100)
 """
 
 
@@ -55,6 +61,20 @@ def test_own_function(run, tmp_path):
     )  # fmt: skip
     assert wrong.exit_code == 1
     assert "VIOLATED" in wrong.output
+
+
+def test_scores_and_distances(run):
+    """Ten people apart, by what the user looks at: a fifth too much is seen, and the truth not."""
+    line = (
+        "audited_by_test:total", "--d0", "[]", "--d1", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]",
+        "--distance", "10", "--score", "audited_by_test:between", "--samples", "10000",
+    )  # fmt: skip
+    wrong = run(*line, "--epsilon", "1/6")
+    assert wrong.exit_code == 1, wrong.output
+    assert "the given score" in wrong.output
+    assert "10 neighbours apart" in wrong.output
+    assert run(*line, "--epsilon", "1/5", "--confidence", "0.999999").exit_code == 0
+    assert run(*line[:-4], "--score", "audited_by_test:ROWS").exit_code == 2
 
 
 @pytest.mark.heavy("test_a_violation_among_all_is_told")
@@ -99,6 +119,7 @@ def test_a_violation_among_all_is_told(run, monkeypatch):
         ((), "one of them"),
         (("--all", "--planted"), "one of them"),
         (("--all", "--d0", "1"), "goes with MODULE:FUNCTION"),
+        (("--all", "--distance", "2"), "--distance goes with MODULE:FUNCTION"),
         (("--planted", "--epsilon", "3"), "--epsilon goes with MODULE:FUNCTION"),
         (("--all", "--delta", "0", "--mu", "1"), "--delta, --mu go with MODULE:FUNCTION"),
         (("audited_by_test:count", "--mu", "1", "--epsilon", "1"), "not with --mu"),

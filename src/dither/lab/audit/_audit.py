@@ -64,9 +64,9 @@ def audit(
     The mechanism is called on two neighbouring datasets. Half of the outputs find events that tell
     the datasets apart (thresholds of every coordinate and of simple statistics, sets of atoms by
     their likelihood ratio, distances from a value, learned scores of all coordinates, low-order
-    bits of floats, types, lengths, orders of keys, warnings, exceptions and what they hold); the other
-    half bounds the probabilities of the few best and the odds of guesses by them, by Clopper and
-    Pearson.
+    bits of floats, types, lengths, orders of keys, warnings, exceptions and what they hold); the
+    other half bounds the probabilities of the few best and the odds of guesses by them, by Clopper
+    and Pearson.
 
     Parameters
     ----------

@@ -3,10 +3,9 @@
 Game. A trial flips a fair coin, draws an outcome of the dataset that it chose, and guesses the coin
 where the outcome is in an event: one dataset where it is in A, and perhaps the other where it is in
 B, apart from A. With r and w the chances that a trial ends in a right and in a wrong guess, an
-epsilon alone gives r <= e^epsilon·w, whatever A and B are. So of k guesses the right ones are binomial with a
-chance of at most e^epsilon/(1 + e^epsilon) each, given k: one bound of one chance, where a bound of
-each of two probabilities pays for the errors of both. Where 25 outcomes of 50,000 give one dataset
-away and none the other, two bounds certify 0.5, and this one 1.3.
+epsilon alone gives r <= e^epsilon·w, whatever A and B are. So of k guesses the right ones are
+binomial with a chance of at most e^epsilon/(1 + e^epsilon) each, given k: one bound of one chance,
+where a bound of each of two probabilities pays for the errors of both.
 
 With delta, r <= e^epsilon·w + d, with d = delta/2 for one event and delta for two: r is a sum of a
 part r' <= e^epsilon·w and one of at most d, so that right guesses may be marked of which those of

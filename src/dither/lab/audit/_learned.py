@@ -6,8 +6,8 @@ Logistic regression weighs them, once for each coordinate, and once alike for al
 coordinate leaks a little, few samples know each weight, and many know the common ones.
 
 *One value.* A fault may give nearly the same value, once in a thousand calls. Of each dataset the
-window is sought in which outcomes crowd; the score is how much nearer an outcome is to the middle of
-the second's than to that of the first's.
+window is sought in which outcomes crowd; the score is how much nearer an outcome is to the middle
+of the second's than to that of the first's.
 
 All are fitted to one part of the samples and then are fixed functions of an outcome.
 """

@@ -65,7 +65,8 @@ def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
     )
     foot = (
         f"{bound} at {level(audit.confidence)} confidence, from {audit.samples:,} outputs of "
-        "each dataset. " + (f"Noise is reused: {audit.reuse}." if audit.reuse else "")
+        "each dataset. "
+        + (f"Noise is reused: {audit.reuse}." if audit.reuse else "")
         + (f"They are {audit.distance} neighbours apart." if audit.distance > 1 else "")
     )
     title = f"Audit: {audit.verdict.value}"
