@@ -89,15 +89,15 @@ def audit(
 ) -> None:
     """Call a mechanism on two neighbouring datasets, and look for an event that refutes its claim.
 
-    Half of the outputs choose a few events, the other half bounds their probabilities (with --score
-    a fifth chooses). --score takes one output, or all of them where FUNCTION takes size. The verdict
-    is "violated" or "not refuted"; nothing is ever verified. Ctrl-C stops sampling and judges what
-    was drawn.
+    Half of the outputs choose a few events, the other half bounds their probabilities. With
+    --score, which takes one output, or all of them where FUNCTION takes size, a fifth chooses. The
+    verdict is "violated" or "not refuted"; nothing is ever verified. Ctrl-C stops sampling and
+    judges what was drawn.
 
     Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 2 if
     the command line is wrong, 4 if --samples are too few for any verdict. Exit code 3 if nothing
-    was audited: every call failed, no difference was seen, nor between scores, both datasets are the
-    same, or FUNCTION ended its process.
+    was audited: every call failed, no difference was seen, nor between scores, both datasets are
+    the same, or FUNCTION ended its process.
     """
     if sum((target is not None, everything, planted)) != 1:
         raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")

@@ -11,7 +11,7 @@ from dither.lab.audit._canaries import audit_canaries as audit_canaries
 from dither.lab.audit._claims import Claim as Claim
 from dither.lab.audit._claims import samples_needed
 from dither.lab.audit._events import Event as Event
-from dither.lab.audit._given import grid_score
+from dither.lab.audit._given import grid_score as grid_score
 from dither.lab.audit._one_run import OneRunAudit as OneRunAudit
 from dither.lab.audit._one_run import audit_one_run, guess_by_score
 from dither.lab.audit._one_run import chance_of_guesses as chance_of_guesses
@@ -20,7 +20,6 @@ from dither.lab.audit._result import Audit as Audit
 __all__ = [
     "audit",
     "audit_one_run",
-    "grid_score",
     "guess_by_score",
     "samples_needed",
 ]

@@ -311,13 +311,12 @@ def certify(
         truth = np.where(second, 1, -1)
         right = int((used & (guesses == truth)).sum())
         wrong = int((used & (guesses == -truth)).sum())
-        if event.partner is not None:
-            if not coins.held:
-                continue
-            counts = (right, coins.trials), (wrong, coins.trials)
-        else:
+        if event.partner is not None and not coins.held:
+            continue
+        counts = [(right, coins.trials), (wrong, coins.trials)]
+        if event.partner is None:
             sides = (certifying & (second == s) for s in (event.likelier, not event.likelier))
-            counts = tuple((int((guesses[s] != 0).sum()), int(s.sum())) for s in sides)
+            counts = [(int((guesses[s] != 0).sum()), int(s.sum())) for s in sides]
         p = lower_bound(*counts[0], levels.each)
         q = upper_bound(*counts[1], levels.each)
         epsilon = epsilon_of(p, q, claim.delta)

@@ -258,8 +258,8 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     codes = np.array([place[kind] for kind in kinds], dtype=np.int64)
     atoms.append(Atoms("the kind of the output", codes, names))
     wide = _wide(table)
-    held = tuple(sorted(blind))
-    return Outcomes(tuple(columns), tuple(atoms), wide[:, :MOST], wide, held)
+    unseen = tuple(sorted(blind))
+    return Outcomes(tuple(columns), tuple(atoms), wide[:, :MOST], wide, unseen)
 
 
 def _coded(name: str, keys: Sequence[Hashable]) -> Atoms:
