@@ -257,7 +257,7 @@ def samples_needed(
     Examples
     --------
     >>> samples_needed(1, 2), samples_needed(1, 1.1)
-    (833, 47425)
+    (833, 47437)
     """
     if not 0 <= epsilon < true_epsilon < math.inf:
         raise ArgumentError("true_epsilon must be above epsilon, which is at least 0")

@@ -104,7 +104,7 @@ def odds_of(
     Examples
     --------
     >>> round(odds_of(25, 0, 99_051, 0.004), 2), round(odds_of(25, 5, 99_051, 0.004, 1e-5), 2)
-    (1.4, -0.03)
+    (1.4, 0.12)
     """
     if delta > 0:
         chance = delta if both else delta / 2
