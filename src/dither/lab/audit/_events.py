@@ -35,12 +35,8 @@ from dither.lab.audit._scores import EventScore, Mask
 __all__ = ["ChosenEvent", "Event", "certify", "choose_events"]
 
 _CUTS = 400
-_BANDS: tuple[Callable[[Floats], Mask], ...] = (
-    lambda p: p <= 0.002,
-    lambda p: (p > 0.002) & (p <= 0.05),
-    lambda p: p > 0.05,
-)
-"""Rates that are alike: one common event beside a rare one is as good as alone."""
+_RARE = 0.002, 0.05
+"""Rates below which events are of a kind: a common one beside a rare one is as good as alone."""
 
 FITTED = frozenset({"atoms", "classifier", "window"})
 """Kinds of scores that are fitted to the first part."""
@@ -142,15 +138,13 @@ class ChosenEvent:
 class _Worth:
     """What events are chosen for.
 
-    ``of`` are rates on both datasets, and their number; ``of_guess`` the sums of two events' rates.
-    ``hoped`` says whether the number is that which certifies, and ``until`` how many events may be
-    chosen when this has chosen.
+    ``of`` takes rates on both datasets, and their number; ``of_guess`` the sums of two events'.
+    ``hoped`` says whether the number is that which certifies. ``pool`` are the best of each score.
     """
 
     of: Callable[[Floats, Floats, int], Floats]
     of_guess: Callable[[Floats, Floats, int], Floats]
     hoped: bool
-    until: int
     pool: list[ChosenEvent]
 
 
@@ -171,7 +165,8 @@ def choose_events(
     """
     fit, choose, certifying = parts
     later = min(int((certifying & (second == side)).sum()) for side in (False, True))
-    worths = _worths(claim, Levels(level, claim))
+    turns = _turns(claim, Levels(level, claim))
+    worths = {id(worth): worth for worth, _ in turns}.values()
     for score in scores:
         # What was not fitted may be chosen by what fitted the others.
         part = choose if score.kind in FITTED else fit | choose
@@ -181,34 +176,49 @@ def choose_events(
         if not here.size and not there.size:
             continue
         cuts = _cuts(here, there)
-        rates = {
-            above: [_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True)]
+        # One row for each way to cut, and for each dataset on which it may be likelier.
+        ways = [(above, likelier) for above in (True, False) for likelier in (False, True)]
+        rates = [
+            [_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True)]
             for above in (True, False)
-        }
+        ]
+        p = np.stack([pair[side] for pair in rates for side in (0, 1)])
+        q = np.stack([pair[side] for pair in rates for side in (1, 0)])
+        bands = [p <= _RARE[0], (p > _RARE[0]) & (p <= _RARE[1]), p > _RARE[1]]
         for worth in worths:
             n = later if worth.hoped else min(sizes)
-            best = {}
-            for above, (a, b) in rates.items():
-                for likelier, p, q in ((False, a, b), (True, b, a)):
-                    found = worth.of(p, q, n)
-                    places = [int(np.where(band(p), found, -np.inf).argmax()) for band in _BANDS]
-                    best[above, likelier] = [
-                        ChosenEvent(
-                            score, float(cuts[i]), above, likelier, float(found[i]),
-                            float(p[i]), float(q[i]),
-                        )
-                        for i in places
-                    ]  # fmt: skip
+            found = worth.of(p, q, n)
+            places = [np.where(band, found, -np.inf).argmax(axis=1).tolist() for band in bands]
+            best = {
+                (above, likelier): [
+                    ChosenEvent(
+                        score, float(cuts[at[row]]), above, likelier, float(found[row, at[row]]),
+                        float(p[row, at[row]]), float(q[row, at[row]]),
+                    )
+                    for at in places
+                ]
+                for row, (above, likelier) in enumerate(ways)
+            }  # fmt: skip
             worth.pool.extend(max(events, key=lambda e: e.worth) for events in best.values())
-            for likelier in (True, False):
-                # Those of a kind: of two common events or two rare ones.
-                pairs = zip(best[True, likelier], best[False, not likelier], strict=True)
-                worth.pool.extend(_guess(*pair, worth, n) for pair in pairs if _apart(*pair))
+            # Those of a kind: of two common events or two rare ones.
+            pairs = [
+                (one, other)
+                for likelier in (True, False)
+                for one, other in zip(best[True, likelier], best[False, not likelier], strict=True)
+                if one.cut > other.cut  # so that no outcome is in both
+            ]
+            if pairs:
+                right, wrong = np.array([(a.p + b.p, a.q + b.q) for a, b in pairs]).T
+                promised = worth.of_guess(right, wrong, n).tolist()
+                worth.pool.extend(
+                    replace(one, worth=found, partner=other)
+                    for (one, other), found in zip(pairs, promised, strict=True)
+                )
     chosen: list[ChosenEvent] = []
     seen: list[npt.NDArray[np.int8]] = []
-    for worth in worths:
+    for worth, until in turns:
         for candidate in sorted(worth.pool, key=lambda c: -c.worth):
-            if len(chosen) >= worth.until or candidate.worth == -math.inf:
+            if len(chosen) >= until or candidate.worth == -math.inf:
                 break
             guesses = candidate.guesses()[fit | choose]
             if not any(np.array_equal(guesses, g) for g in seen):
@@ -217,19 +227,8 @@ def choose_events(
     return chosen
 
 
-def _apart(one: ChosenEvent, other: ChosenEvent) -> bool:
-    """Whether no outcome is both at or above the cut of one and at or below that of the other."""
-    return one.cut > other.cut
-
-
-def _guess(one: ChosenEvent, other: ChosenEvent, worth: _Worth, n: int) -> ChosenEvent:
-    """The guess of one dataset on one event, and of the other on the other."""
-    rates = np.array([one.p + other.p]), np.array([one.q + other.q])
-    return replace(one, worth=float(worth.of_guess(*rates, n)[0]), partner=other)
-
-
-def _worths(claim: Claim, levels: Levels) -> list[_Worth]:
-    """What events are chosen for, in the order in which they choose."""
+def _turns(claim: Claim, levels: Levels) -> list[tuple[_Worth, int]]:
+    """What chooses in turn, and how many events may be chosen by then."""
     z = -normal_quantile(levels.each)
     sure = -normal_quantile(levels.odds(0)) if levels.share else 0.0
 
@@ -267,27 +266,24 @@ def _worths(claim: Claim, levels: Levels) -> list[_Worth]:
     def in_game(of: Callable[[Floats, Floats, int], Floats]) -> Callable[..., Floats]:
         return lambda p, q, n: of(p / 2, q / 2, trials_of(n))
 
-    by_epsilon, by_mu, by_delta = (
-        (epsilon, epsilon_of_guess), (mu, in_game(mu)), (delta, in_game(delta)),
-    )  # fmt: skip
+    later, now, likely = (
+        _Worth(*of, hoped, [])
+        for of, hoped in (
+            ((epsilon, epsilon_of_guess), True),
+            ((epsilon, epsilon_of_guess), False),
+            ((mu, in_game(mu)), False),
+        )
+    )
     if claim.mu is not None:
-        order = [(by_mu, False, 2), (by_mu, True, EVENTS - 2), (by_epsilon, False, EVENTS)]
-    elif claim.delta > 0:
-        order = [
-            (by_epsilon, True, 1),
-            (by_delta, False, 2),
-            (by_delta, True, 3),
-            (by_epsilon, True, EVENTS - 1),
-            (by_mu, False, EVENTS),
-        ]
-    else:
-        order = [
-            (by_epsilon, True, 1),
-            (by_epsilon, False, 3),
-            (by_epsilon, True, EVENTS - 1),
-            (by_mu, False, EVENTS),
-        ]
-    return [_Worth(*of, hoped, until, []) for of, hoped, until in order]
+        return [
+            (likely, 2), (_Worth(mu, in_game(mu), True, []), EVENTS - 2), (now, EVENTS)
+        ]  # fmt: skip
+    if claim.delta > 0:
+        by_delta = [_Worth(delta, in_game(delta), hoped, []) for hoped in (False, True)]
+        return [
+            (later, 1), (by_delta[0], 2), (by_delta[1], 3), (later, EVENTS - 1), (likely, EVENTS)
+        ]  # fmt: skip
+    return [(later, 1), (now, 3), (later, EVENTS - 1), (likely, EVENTS)]
 
 
 def certify(
