@@ -266,14 +266,8 @@ def _turns(claim: Claim, levels: Levels) -> list[tuple[_Worth, int]]:
     def in_game(of: Callable[[Floats, Floats, int], Floats]) -> Callable[..., Floats]:
         return lambda p, q, n: of(p / 2, q / 2, trials_of(n))
 
-    later, now, likely = (
-        _Worth(*of, hoped, [])
-        for of, hoped in (
-            ((epsilon, epsilon_of_guess), True),
-            ((epsilon, epsilon_of_guess), False),
-            ((mu, in_game(mu)), False),
-        )
-    )
+    later, now = (_Worth(epsilon, epsilon_of_guess, hoped, []) for hoped in (True, False))
+    likely = _Worth(mu, in_game(mu), False, [])
     if claim.mu is not None:
         return [
             (likely, 2), (_Worth(mu, in_game(mu), True, []), EVENTS - 2), (now, EVENTS)
