@@ -82,6 +82,9 @@ DOORS: dict[str, Callable[..., Any]] = {
     "independence_test": lambda r, **k: inference.independence_test(
         r.groups, r.yes, x_categories=[0, 1, 2], y_categories=[False, True], epsilon=1, **k
     ),
+    "kaplan_meier": lambda r, **k: inference.kaplan_meier(
+        r.x, r.yes, by=r.groups, levels=[0, 1, 2], bounds=BOUNDS, epsilon=1, **k
+    ),
     "kendalltau": lambda r, **k: inference.kendalltau(r.x, r.y, epsilon=1, **k),
     "kruskal": lambda r, **k: inference.kruskal(r.x, r.y, epsilon=1, **k),
     "ks_1samp": lambda r, **k: inference.ks_1samp(r.x, stats.norm(4, 1).cdf, epsilon=1, **k),
@@ -92,7 +95,13 @@ DOORS: dict[str, Callable[..., Any]] = {
     "logistic_regression": lambda r, **k: inference.logistic_regression(
         "yes ~ x", {"x": r.x, "yes": r.no}, bounds={"x": BOUNDS}, **REGRESSION, **k
     ),
+    "logrank_test": lambda r, **k: inference.logrank_test(
+        r.x, r.yes, r.groups, levels=[0, 1, 2], bounds=BOUNDS, bins=8, epsilon=1, **k
+    ),
     "mannwhitneyu": lambda r, **k: inference.mannwhitneyu(r.x, r.y, epsilon=1, **k),
+    "mantel_haenszel": lambda r, **k: inference.mantel_haenszel(
+        r.yes, r.no, r.groups, categories=[0, 1, 2], epsilon=1, **k
+    ),
     "mean": lambda r, **k: inference.mean(r.x, bounds=BOUNDS, epsilon=1, **k),
     "means": lambda r, **k: inference.means(r.many, radius=4, epsilon=1, delta=1e-6, **k),
     "odds_ratio": lambda r, **k: inference.odds_ratio(r.yes, r.no, epsilon=1, null=2.0, **k),
@@ -101,8 +110,28 @@ DOORS: dict[str, Callable[..., Any]] = {
     "quantiles": lambda r, **k: inference.quantiles(
         r.x, [0.25, 0.5], bounds=BOUNDS, epsilon=1, bins=64, **k
     ),
+    "rate": lambda r, **k: inference.rate(
+        r.yes, r.x, most_time=9, by=r.groups, levels=[0, 1, 2], epsilon=1, **k
+    ),
+    "rate_ratio": lambda r, **k: inference.rate_ratio(
+        r.x,
+        r.y,
+        r.no,
+        levels=[False, True],
+        most_events=9,
+        most_time=9,
+        epsilon=1,
+        family="negative-binomial",
+        **k,
+    ),
     "sign_test": lambda r, **k: inference.sign_test(r.x, 4, epsilon=1, **k),
     "sparse_mean": lambda r: inference.sparse_mean(r.many, radius=4, s=1, epsilon=1, delta=1e-6),
+    "standardised_rate": lambda r, **k: inference.standardised_rate(
+        r.yes, r.x, r.groups, weights={0: 1, 1: 2, 2: 3}, most_time=9, epsilon=1, **k
+    ),
+    "standardised_ratio": lambda r, **k: inference.standardised_ratio(
+        r.yes, r.x, r.groups, reference={0: 0.1, 1: 0.2, 2: 0.3}, most_time=9, epsilon=1, **k
+    ),
     "test_of_tests": lambda r, **k: inference.test_of_tests(
         lambda x: stats.ttest_1samp(x, 4).pvalue, np.array(r.x, float), epsilon=1, **k
     ),

@@ -11,8 +11,9 @@ number comes from one simulator.
 
 Standard errors, intervals at any confidence and p-values then are post-processing and cost nothing.
 
-The three layers stand in ``engine``; ``estimates``, ``hypothesis`` and ``regression`` hold what is
-asked, ``planning`` what is asked before, and ``tables`` the same questions of a session's table.
+The three layers stand in ``engine``; ``estimates``, ``hypothesis``, ``regression``, ``survival``
+and ``rates`` hold what is asked, ``planning`` what is asked before, and ``tables`` the same
+questions of a session's table.
 """
 
 from dither._extras import refused_without
@@ -60,6 +61,15 @@ from dither.inference.planning._compare import compare
 from dither.inference.planning._cost import CostOfPrivacy as CostOfPrivacy
 from dither.inference.planning._cost import cost_of_privacy
 from dither.inference.planning._sizes import samples_needed
+from dither.inference.rates._mantel_haenszel import mantel_haenszel
+from dither.inference.rates._rates import RateEstimate as RateEstimate
+from dither.inference.rates._rates import (
+    rate,
+    rate_ratio,
+    standardised_rate,
+    standardised_ratio,
+)
+from dither.inference.rates._sums import RatesRelease
 from dither.inference.regression._boosted import BoostedRelease
 from dither.inference.regression._coefficients import RegressionEstimate as RegressionEstimate
 from dither.inference.regression._descent import DescentRelease
@@ -68,6 +78,9 @@ from dither.inference.regression._logistic import LogisticEstimate as LogisticEs
 from dither.inference.regression._logistic import logistic_regression
 from dither.inference.regression._moments import MomentsRelease
 from dither.inference.regression._objective import ObjectiveRelease
+from dither.inference.survival._counts import SurvivalRelease
+from dither.inference.survival._curves import SurvivalEstimate as SurvivalEstimate
+from dither.inference.survival._survival import kaplan_meier, logrank_test
 
 __all__ = [
     "compare",
@@ -78,22 +91,29 @@ __all__ = [
     "goodness_of_fit",
     "identity_test",
     "independence_test",
+    "kaplan_meier",
     "kendalltau",
     "kruskal",
     "ks_1samp",
     "ks_2samp",
     "linear_regression",
     "logistic_regression",
+    "logrank_test",
     "mannwhitneyu",
+    "mantel_haenszel",
     "mean",
     "means",
     "odds_ratio",
     "pearsonr",
     "proportion",
     "quantiles",
+    "rate",
+    "rate_ratio",
     "samples_needed",
     "sign_test",
     "sparse_mean",
+    "standardised_rate",
+    "standardised_ratio",
     "test_of_tests",
     "truncated_mean_as_printed",
     "ttest_1samp",
@@ -123,11 +143,13 @@ AUDITED = (
     MeanRelease,
     MomentsRelease,
     ObjectiveRelease,
+    RatesRelease,
     RejectionsRelease,
     SparseRelease,
     SquareRelease,
     StatisticRelease,
     StatisticWithRowsRelease,
+    SurvivalRelease,
     TableRelease,
     TiesRelease,
     TreeRelease,

@@ -47,6 +47,7 @@ __all__ = [
     "BinsRelease",
     "QuantileModel",
     "adding_up",
+    "noise_drawn",
     "quantiles",
     "rank_deviation",
     "shares_of",
@@ -268,7 +269,7 @@ def quantiles(
     deviation = math.sqrt(design.noise.variance)
     known = len(values) if asked.replace else None
     model = QuantileModel(
-        design.tree, partial(_drawn, design.noise), deviation, edges, below, shares, known
+        design.tree, partial(noise_drawn, design.noise), deviation, edges, below, shares, known
     )
     width = number_text(float(ends.upper - ends.lower) / size, 3)
     return PrivateEstimate(
@@ -297,7 +298,7 @@ def shares_of(probabilities: Sequence[float]) -> tuple[float, ...]:
     return shares
 
 
-def _drawn(
+def noise_drawn(
     noise: DiscreteLaplace | DiscreteGaussian, rng: np.random.Generator, shape: tuple[int, int]
 ) -> Floats:
     """Simulated noise: a lattice of whole rows is as good as a line here."""

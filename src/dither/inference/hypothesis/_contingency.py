@@ -138,10 +138,13 @@ class TableRelease:
         """Layer 2: noisy tables of so many rows, in the shape ``(size, *shape)``."""
         cells = math.prod(self.shape)
         drawn = rng.multinomial(rows, chances.ravel() / chances.sum(), size).astype(float)
+        return (drawn + self.drawn(rng, (size, cells))).reshape(size, *self.shape)
+
+    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        """Simulated noise of counts."""
         stop = -math.expm1(-float(self.asked.epsilon) / (2 if self.asked.replace else 1))
         # The difference of two geometric numbers has the discrete Laplace law.
-        drawn += rng.geometric(stop, (size, cells)) - rng.geometric(stop, (size, cells))
-        return drawn.reshape(size, *self.shape)
+        return np.asarray(rng.geometric(stop, shape) - rng.geometric(stop, shape), dtype=float)
 
     def _seen(self, first: Sequence[Codes], second: Sequence[Codes]) -> Callable[[Any, int], Any]:
         """Releases along the difference of two tables, for audits."""

@@ -1,0 +1,1 @@
+"""Rates over person-time, standardised rates, and ratios over strata."""

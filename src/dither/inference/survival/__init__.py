@@ -1,0 +1,1 @@
+"""Times to an event: survival curves and the log-rank test."""
