@@ -1,8 +1,8 @@
 """Times to an event, as counts of events and censorings in public bins of time.
 
 Release. A row is of an arm, and ends, in a bin of time, with an event or censored: its *code* is
-(arm·2 + event)·(K + 1) + bin of K bins (e, e'] and one for whoever is watched to the last end or
-beyond it, whose event, where one came later, does not count. The codes are counted as the noisy
+arm·(2·K + 1) + event·(K + 1) + bin of K bins (e, e'], and one bin more for whoever is watched to
+the last end or beyond it, whose event, where one came later, does not count. The codes are counted as the noisy
 tree of `dither.mechanisms.QuantileTree`, one row in one node of each level: a row that is added or
 removed moves one count a level by 1, one that is replaced two (proved there), whatever of it
 changes, its arm as well. Numbers at risk are what lies above a bin in the two runs of an arm, a
@@ -108,7 +108,7 @@ class SurvivalCounts:
     tree : QuantileTree
     noise : callable
         Of a generator and a shape, simulated noise of one count.
-    below : array of float, shape (arms·2·(K + 1) + 1,)
+    below : array of float, shape (arms·(2·K + 1) + 1,)
         Least-squares counts below each code.
     arms, bins : int
     spread : bool
@@ -127,7 +127,10 @@ class SurvivalCounts:
     def _counts(self, below: Floats) -> Floats:
         """Numbers of (arm, censored or event, bin) from counts below codes."""
         found = np.diff(below, axis=-1)
-        return found.reshape(*found.shape[:-1], self.arms, 2, self.bins + 1)
+        each = found.reshape(*found.shape[:-1], self.arms, 2 * self.bins + 1)
+        # Nobody has the event beyond the last end.
+        whole = np.concatenate([each, np.zeros_like(each[..., :1])], axis=-1)
+        return whole.reshape(*each.shape[:-1], 2, self.bins + 1)
 
     @cached_property
     def released(self) -> Floats:

@@ -330,6 +330,6 @@ def _variance(draws: Floats) -> Floats:
 def check_bins(bins: int, arms: int) -> int:
     """How many bins of time there are, within what a tree of counts holds."""
     size = check.whole("bins", bins, 2, 500)
-    if (size + 1) * arms * 2 > 4096:
+    if (2 * size + 1) * arms > 4096:
         raise ArgumentError("bins must be fewer: arms times bins are at most about 2,000")
     return size

@@ -61,7 +61,7 @@ def _counted(
     arm = np.zeros(len(times), dtype=np.int64) if arms is None else codes("by", by, arms)
     if len({len(part) for part in (times, seen, arm)}) > 1:
         raise ArgumentError("time, event and by must have equally many rows")
-    code, each = codes_of(times, seen, ends, size), 2 * (size + 1)
+    code, each = codes_of(times, seen, ends, size), 2 * size + 1
     cells = len(arms or [""]) * each
     design = SurvivalRelease(Bounds(Fraction(0), Fraction(cells)), cells, asked)
     noisy = design.release(np.where((code >= 0) & (arm >= 0), arm * each + code, -1).astype(float))

@@ -37,7 +37,9 @@ from dither.inference.tables._designs import (
     table_design,
 )
 from dither.inference.tables._question import EstimatorDesign, InferenceQuestion
+from dither.inference.tables._rates import RateQuestions
 from dither.inference.tables._regression import asked_formula, moment_terms, regression_design
+from dither.inference.tables._survival import SurvivalQuestions
 from dither.query.tables import _statistics as st
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ _OF_SIDES = Fraction(2, 20)
 _GROUPED = "in one of its groups"
 
 
-class Inference:
+class Inference(SurvivalQuestions, RateQuestions):
     """Questions about the people that a table's rows were sampled from.
 
     Made by ``session.table("visits").infer(epsilon=0.5)``, after filters and joins. Each method
@@ -88,6 +90,13 @@ class Inference:
             "test_independence",
             "goodness_of_fit",
             "regression",
+            "kaplan_meier",
+            "logrank_test",
+            "rate",
+            "rate_ratio",
+            "standardised_rate",
+            "standardised_ratio",
+            "mantel_haenszel",
         }
     )
     """The methods that others may name (`dither.session._recipe`)."""
@@ -97,7 +106,9 @@ class Inference:
         self._unit = st.unit_of(rows)
 
     def __repr__(self) -> str:
-        asked = ", ".join(f".{name}" for name in vars(type(self)) if not name.startswith("_"))
+        kinds = (Inference, SurvivalQuestions, RateQuestions)
+        names = [name for kind in kinds for name in vars(kind) if not name.startswith("_")]
+        asked = ", ".join(f".{name}" for name in names)
         return f"<inference about people: {asked}>"
 
     def mean(self, x: str, *, shape: Shape = "any", null: float = 0.0) -> InferenceQuestion:
