@@ -75,6 +75,12 @@ ASKED: dict[str, Callable[[Any], Any]] = {
         s.table("visits").infer(epsilon=1).goodness_of_fit("region", {"north": 0.5, "south": 0.5})
     ),
     "regression": lambda s: s.table("visits").infer(epsilon=1).regression("cost ~ region"),
+    "survival": lambda s: s.table("visits").infer(1).kaplan_meier("cost", "ill", "region"),
+    "standardised": lambda s: (
+        s.table("visits")
+        .infer(1)
+        .standardised_rate("ill", "cost", "region", {"north": 1, "south": 2})
+    ),
     "additive": lambda s: s.table("visits").learn(1).additive("region ~ cost", rounds=3),
     "forest": lambda s: s.table("visits").learn(1).forest("region ~ cost"),
     "bayes": lambda s: s.table("visits").learn(1).naive_bayes("region ~ cost"),

@@ -49,7 +49,7 @@ _TYPES: tuple[tuple[str, str], ...] = (
     (r"(list|sequence) of str(, optional)?", "columns"),
     (r"sequence of float", "numbers"),
     (r"\(first, second\), optional", "levels"),
-    (r"mapping of level to number, optional", "shares"),
+    (r"mapping of level to number(, optional)?", "shares"),
     (r"(list of lists of str, or int|int, list of lists of str, or mapping .*)", "tables"),
     (r"int or mapping of str to int", "whole"),
     (r"int(, optional)?", "whole"),
@@ -58,7 +58,7 @@ _TYPES: tuple[tuple[str, str], ...] = (
 )
 """What a docstring says of a parameter's type, and how a form asks for one."""
 
-COLUMNS = frozenset({"x", "y", "by"})
+COLUMNS = frozenset({"x", "y", "by", "time", "strata"})
 """Texts that name a column."""
 
 

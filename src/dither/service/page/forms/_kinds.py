@@ -109,6 +109,13 @@ INFERENCE = (
     "test_independence",
     "goodness_of_fit",
     "regression",
+    "kaplan_meier",
+    "logrank_test",
+    "rate",
+    "rate_ratio",
+    "standardised_rate",
+    "standardised_ratio",
+    "mantel_haenszel",
 )
 
 MODELS = ("additive", "forest", "naive_bayes", "linear", "logistic")

@@ -23,10 +23,11 @@ ASKERS = roles(ANALYST, OWNER)
 
 FIELDS = sorted(
     {
-        "x", "y", "by", "bins", "cells", "columns", "condition", "division", "draws", "formula",
-        "inside", "levels", "max_depth", "max_features", "max_rows", "method", "n_estimators",
-        "null", "objective", "places", "probabilities", "probability", "rounds", "shape", "splits",
-        "tables", "totals", "workload",
+        "x", "y", "by", "bins", "cells", "censored", "columns", "condition", "division", "draws",
+        "event", "events", "exposed", "family", "formula", "inside", "levels", "max_depth",
+        "max_features", "max_rows", "measure", "method", "n_estimators", "null", "objective",
+        "outcome", "per", "places", "probabilities", "probability", "reference", "rounds", "shape",
+        "splits", "strata", "tables", "time", "totals", "weights", "workload",
     }
 )  # fmt: skip
 """Every parameter that a form asks for; the tests hold it against the forms."""

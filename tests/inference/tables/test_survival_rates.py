@@ -1,0 +1,191 @@
+"""Survival, rates and ratios over strata on protected tables: one charge, the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dither import inference
+from dither.errors import DitherError
+from inference.protected import session_over
+
+COLUMNS: dict[str, Any] = {
+    "years": {"bounds": [0, 10], "nullable": False},
+    "months": {"type": "integer", "bounds": [0, 120], "nullable": False},
+    "died": {"nullable": False},
+    "arm": {"values": ["placebo", "drug"], "nullable": False},
+    "age": {"bounds": [20, 90], "bins": [20, 50, 90], "nullable": False},
+    "falls": {"type": "integer", "bounds": [0, 5], "nullable": False},
+    "ill": {"values": [0, 1], "nullable": False},
+    "free": {},
+    "low": {"bounds": [-1, 1]},
+}
+BANDS = {"[20, 50)": 1, "[50, 90]": 3}
+
+
+def cohort(n: int = 2000) -> pl.DataFrame:
+    """People who die, fall or are lost."""
+    rng = np.random.default_rng(1)
+    drug, age = rng.random(n) < 0.5, rng.integers(20, 90, n)
+    death, left = rng.exponential(np.where(drug, 6, 4)), np.minimum(rng.uniform(0, 15, n), 10)
+    years = np.minimum(death, left)
+    return pl.DataFrame(
+        {
+            "pid": np.arange(n),
+            "years": years,
+            "months": np.ceil(years * 12).astype(int),
+            "died": death <= left,
+            "arm": np.where(drug, "drug", "placebo"),
+            "age": age,
+            "falls": rng.poisson(0.1 * years * (1 + (age >= 50))),
+            "ill": (rng.random(n) < 0.2 + 0.1 * drug).astype(int),
+            "free": rng.normal(0, 1, n),
+            "low": rng.normal(0, 1, n),
+        }
+    )
+
+
+ASKED: dict[str, Callable[[Any], Any]] = {
+    "kaplan_meier": lambda q: q.kaplan_meier("years", "died", "arm", bins=8),
+    "kaplan_meier_end": lambda q: q.kaplan_meier("months", "died", bins=12, censored="end"),
+    "logrank_test": lambda q: q.logrank_test("years", "died", "arm", bins=8, draws=200),
+    "rate": lambda q: q.rate("falls", "years", "arm", per=100),
+    "rate_of_condition": lambda q: q.rate("died", "years", family="negative-binomial"),
+    "rate_ratio": lambda q: q.rate_ratio("falls", "years", "arm"),
+    "standardised_rate": lambda q: q.standardised_rate("falls", "years", "age", BANDS),
+    "standardised_ratio": lambda q: q.standardised_ratio(
+        "falls", "years", "age", reference={"[20, 50)": 0.1, "[50, 90]": 0.2}
+    ),
+    "of_two": lambda q: q.standardised_ratio("falls", "years", "age", weights=BANDS, by="arm"),
+    "mantel_haenszel": lambda q: q.mantel_haenszel("ill", "arm = 'drug'", "age"),
+}
+"""By name."""
+
+
+def in_memory(name: str, frame: pl.DataFrame) -> Any:
+    """The same of the arrays."""
+    row = {c: frame[c].to_numpy() for c in frame.columns}
+    sure: dict[str, Any] = {"epsilon": 10**5}
+    arm = {"by": row["arm"], "levels": ["placebo", "drug"]}
+    band = np.where(row["age"] < 50, "[20, 50)", "[50, 90]")
+    fall = row["falls"], row["years"]
+    timed = {"most_events": 5, "most_time": 10} | sure
+    match name:
+        case "kaplan_meier":
+            ends = {"bounds": (0, 10), "bins": 8}
+            return inference.kaplan_meier(row["years"], row["died"], **arm, **ends, **sure)
+        case "kaplan_meier_end":
+            ends = {"bounds": (0, 120), "bins": 12, "censored": "end"}
+            return inference.kaplan_meier(row["months"], row["died"], **ends, **sure)  # type: ignore[arg-type]
+        case "logrank_test":
+            ends = {"bounds": (0, 10), "bins": 8}
+            return inference.logrank_test(row["years"], row["died"], **arm, **ends, **sure)
+        case "rate":
+            return inference.rate(*fall, per=100, **arm, **timed)
+        case "rate_of_condition":
+            kept = {"most_time": 10, "family": "negative-binomial"} | sure
+            return inference.rate(row["died"], row["years"], **kept)
+        case "rate_ratio":
+            return inference.rate_ratio(*fall, **arm, **timed)
+        case "standardised_rate":
+            return inference.standardised_rate(*fall, band, weights=BANDS, **timed)
+        case "standardised_ratio":
+            rates = {"[20, 50)": 0.1, "[50, 90]": 0.2}
+            return inference.standardised_ratio(*fall, band, reference=rates, **timed)
+        case "of_two":
+            return inference.standardised_ratio(*fall, band, weights=BANDS, **arm, **timed)
+    bands = {"categories": list(BANDS)}
+    return inference.mantel_haenszel(row["ill"], row["arm"] == "drug", band, **bands, **sure)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_table_gives_what_arrays_give(name: str, tmp_path: Any) -> None:
+    """With next to no noise the same numbers, with a certificate; and one charge for each."""
+    frame = cohort()
+    with session_over(frame, tmp_path, columns=COLUMNS) as session:
+        found = ASKED[name](session.table("visits").infer(epsilon=10**5)).release()
+        assert session.balance()[0].spent.epsilon == 10**5
+    again = in_memory(name, frame)
+    assert found.certificate is not None
+    assert found.loss.charge.epsilon <= 10**5
+    if name == "logrank_test":
+        assert found.statistic == pytest.approx(again.statistic, rel=0.25)
+        return
+    np.testing.assert_allclose(found.estimate, again.estimate, rtol=2e-3)
+    np.testing.assert_allclose(found.interval(0.9), again.interval(0.9), rtol=0.03, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["kaplan_meier", "of_two", "mantel_haenszel"])
+def test_people_with_several_rows_count_once(name: str, tmp_path: Any) -> None:
+    """Everybody's rows twice over, under a unit: as many people, at the noise of one row each."""
+    frame = cohort(500)
+    twice = pl.concat([frame, frame])
+    with session_over(twice, tmp_path, columns=COLUMNS, unit=True) as session:
+        found = ASKED[name](session.table("visits").infer(epsilon=10**5)).release()
+    assert found.people
+    once = in_memory(name, frame)
+    np.testing.assert_allclose(found.estimate, once.estimate, rtol=5e-3)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_previews_say_what_is_reached_and_cost_nothing(neighbours: str, tmp_path: Any) -> None:
+    """More people reach more; and nothing is charged, nor is it by an explanation."""
+    with session_over(cohort(50), tmp_path, columns=COLUMNS, neighbours=neighbours) as session:
+        asked = session.table("visits").infer(epsilon=1)
+        for name in ("kaplan_meier", "logrank_test", "rate_ratio", "mantel_haenszel"):
+            question = ASKED[name](asked)
+            found = question.preview([300, 100_000])
+            assert found.widths[0] > found.widths[1] > 0
+            assert "ε = 1" in str(found)
+            assert "add or remove" in str(question.explain()) or neighbours == "replace_one"
+        assert session.balance()[0].spent.epsilon == 0
+
+
+def test_what_cannot_be_asked_is_refused_by_name(tmp_path: Any) -> None:
+    """Before anything is charged, with what would work."""
+    with session_over(cohort(50), tmp_path, columns=COLUMNS) as session:
+        q = session.table("visits").infer(epsilon=1)
+        for ask, told in (
+            (lambda: q.kaplan_meier("free", "died"), "needs bounds"),
+            (lambda: q.kaplan_meier("arm", "died"), "is not a number"),
+            (lambda: q.kaplan_meier("years", "age"), "neither true nor false"),
+            (lambda: q.kaplan_meier("years", "died", "free"), "no declared"),
+            (lambda: q.kaplan_meier("years", "died", "age"), "bins and no declared"),
+            (lambda: q.kaplan_meier("years", "died", bins=1), "bins"),
+            (lambda: q.logrank_test("years", "died", "arm", censored="late"), "censored"),
+            (lambda: q.rate("low", "years"), "bounds from 0 on"),
+            (lambda: q.rate("falls", "low"), "bounds from 0 on"),
+            (lambda: q.rate("arm", "years"), "neither true nor false"),
+            (lambda: q.rate_ratio("falls", "years", "arm", levels=("a", "b")), "not a declared"),
+            (lambda: q.standardised_rate("falls", "years", "age", {"old": 1}), "each stratum"),
+            (lambda: q.standardised_ratio("falls", "years", "age"), "one of the two"),
+            (
+                lambda: q.standardised_ratio("falls", "years", "age", weights=BANDS),
+                "two groups",
+            ),
+            (lambda: q.mantel_haenszel("ill", "age", "arm"), "neither true nor false"),
+            (lambda: q.mantel_haenszel("ill", "died", "free"), "no declared levels"),
+        ):
+            with pytest.raises(DitherError, match=told):
+                ask()
+        assert session.balance()[0].spent.epsilon == 0
+
+
+def test_whatever_noise_made_of_the_sums_is_read(tmp_path: Any) -> None:
+    """They are paid for: nothing raises, and no summary holds what is no number."""
+    rng = np.random.default_rng(2)
+    sums = [np.zeros(40), np.full(40, -1e12), np.full(40, 1e12), rng.normal(0, 1e6, 40)]
+    with session_over(cohort(20), tmp_path, columns=COLUMNS) as session:
+        q = session.table("visits").infer(epsilon=1)
+        for name in ("kaplan_meier", "logrank_test", "rate_of_condition", "of_two"):
+            question = ASKED[name](q)
+            design, laws = question._design, question._laws
+            for seen in (*sums, *(rng.permutation(x) for x in rng.normal(0, 99, (2, 40)))):
+                known = design.expected(100)
+                some = {key: np.resize(seen, old.size) for key, old in known.values.items()}
+                found = design.read(type(known)(some), laws, question.loss)
+                assert "nan" not in found.summary().lower()
