@@ -54,6 +54,7 @@ SECTIONS = {
         "inference/median",
         "inference/regression",
         "inference/tests",
+        "inference/survival",
         "inference/sample-size",
         "inference/naive",
         "series",
