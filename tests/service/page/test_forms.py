@@ -40,6 +40,7 @@ FILLED: dict[str, dict[str, str]] = {
     "test_independence": {"x": "region", "y": "ill", "draws": "200"},
     "goodness_of_fit": {"x": "ill", "probabilities": "0 = 0.4, 1 = 0.6", "draws": "200"},
     "regression": {"formula": "cost ~ C(region)"},
+    "logistic_regression": {"formula": "ill ~ C(region)"},
     "kaplan_meier": {"time": "cost", "event": "ill = 1", "by": "region", "bins": "4"},
     "logrank_test": {"time": "cost", "event": "ill", "by": "region", "bins": "4", "draws": "200"},
     "rate": {"events": "ill = 1", "time": "cost", "per": "100"},

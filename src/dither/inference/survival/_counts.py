@@ -2,11 +2,11 @@
 
 Release. A row is of an arm, and ends, in a bin of time, with an event or censored: its *code* is
 arm·(2·K + 1) + event·(K + 1) + bin of K bins (e, e'], and one bin more for whoever is watched to
-the last end or beyond it, whose event, where one came later, does not count. The codes are counted as the noisy
-tree of `dither.mechanisms.QuantileTree`, one row in one node of each level: a row that is added or
-removed moves one count a level by 1, one that is replaced two (proved there), whatever of it
-changes, its arm as well. Numbers at risk are what lies above a bin in the two runs of an arm, a
-few nodes each.
+the last end or beyond it, whose event, where one came later, does not count. The codes are
+counted as the noisy tree of `dither.mechanisms.QuantileTree`, one row in one node of each level: a
+row that is added or removed moves one count a level by 1, one that is replaced two (proved there),
+whatever of it changes, its arm as well. Numbers at risk are what lies above a bin in the two runs
+of an arm, a few nodes each.
 
 Model. In a bin that n enter, d have the event and c are censored. Where events and censorings are
 spread over the bin, at hazards of one ratio throughout it, those that stay are q = exp(-(λ + μ)) of

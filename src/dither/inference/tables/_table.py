@@ -36,6 +36,7 @@ from dither.inference.tables._designs import (
     quantile_design,
     table_design,
 )
+from dither.inference.tables._logistic import LogisticInference
 from dither.inference.tables._question import EstimatorDesign, InferenceQuestion
 from dither.inference.tables._rates import RateQuestions
 from dither.inference.tables._regression import asked_formula, moment_terms, regression_design
@@ -90,6 +91,7 @@ class Inference(SurvivalQuestions, RateQuestions):
             "test_independence",
             "goodness_of_fit",
             "regression",
+            "logistic_regression",
             "kaplan_meier",
             "logrank_test",
             "rate",
@@ -357,6 +359,31 @@ class Inference(SurvivalQuestions, RateQuestions):
         design = regression_design(title, read, assumed, functional)
         delta = 0 if functional else self._delta
         return InferenceQuestion(title, question, scales, self._epsilon, delta, design)
+
+    def logistic_regression(self, formula: str) -> LogisticInference:
+        """Logistic regression by formula: coefficients of the log odds, intervals and predictions.
+
+        Parameters
+        ----------
+        formula : str
+            Such as ``"readmitted ~ age + C(region)"``: the response is a boolean, or a number that
+            is declared to be 0 or 1; columns are as of `regression`. Rows in which one is missing
+            or not declared are left out. Of a person with several rows one counts, chosen by a
+            keyed hash.
+
+        Returns
+        -------
+        LogisticInference
+            Its release is a `LogisticEstimate`, as `inference.logistic_regression` gives it. It
+            takes a delta: a few noisy scores leave, and the information at the end.
+
+        Raises
+        ------
+        ArgumentError, QueryError, BoundsError
+            The formula cannot be read or names what the table does not have, a column has neither
+            bounds nor declared values, or there is no delta.
+        """
+        return LogisticInference(self._rows, self._epsilon, self._delta, formula, self._unit)
 
     def compare(
         self,

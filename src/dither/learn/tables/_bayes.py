@@ -15,12 +15,12 @@ from dither.learn._columns import FeatureColumn
 from dither.learn._estimator import probabilities
 from dither.learn._noise import PrivacyParameters
 from dither.learn._rows import Encoding
-from dither.learn.tables._columns import column_of, middles, stored
+from dither.learn.tables._columns import column_of, stored
 from dither.learn.tables._rows import RowsQuestion, Told
 from dither.learn.tables._stored import TrainingRecord, finite
 from dither.learn.tabular._bayes import STEPS, BayesStatistics, ClassSums, GaussianNB
 from dither.privacy import Loss
-from dither.query.tables._domain import Attribute
+from dither.query.tables._domain import Attribute, middles
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery

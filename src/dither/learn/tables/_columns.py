@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError, BoundsError
 from dither.learn._columns import FINE, FeatureColumn, days
-from dither.query.tables._domain import Attribute, CellDomain, columns_in, domain_of
+from dither.query.tables._domain import Attribute, CellDomain, columns_in, domain_of, middles
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -28,7 +28,6 @@ __all__ = [
     "column_from",
     "column_of",
     "known_by",
-    "middles",
     "read_formula",
     "read_value",
     "stored",
@@ -181,17 +180,6 @@ def column_of(attribute: Attribute) -> FeatureColumn:
     if attribute.clamped:
         return FeatureColumn(name, ends=tuple(float(v) for v in (*values, values[-1] + 1)))
     return FeatureColumn(name, categories=values)
-
-
-def middles(attribute: Attribute) -> npt.NDArray[np.float64]:
-    """A number for each cell of numbers: the value itself, or the middle of a bin."""
-    if attribute.values is not None:
-        return np.array([float(v) for v in attribute.values])  # type: ignore[arg-type]
-    assert attribute.edges is not None
-    ends = np.array([float(e) for e in attribute.edges])
-    # A bin holds whole numbers from its lower edge to the one before its upper.
-    upper = ends[1:] - (attribute.kind.value == "integer")
-    return np.asarray((ends[:-1] + np.maximum(upper, ends[:-1])) / 2)
 
 
 def known_by(attributes: Sequence[Attribute]) -> list[str]:

@@ -17,6 +17,9 @@ from itertools import pairwise
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dither import _checks as check
 from dither.errors import ArgumentError, BoundsError, nearest
 from dither.plan import expressions as ex
@@ -31,7 +34,15 @@ from dither.sql import Names
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
 
-__all__ = ["CELLS", "Attribute", "CellDomain", "columns_in", "cut_finer", "domain_of"]
+__all__ = [
+    "CELLS",
+    "Attribute",
+    "CellDomain",
+    "columns_in",
+    "cut_finer",
+    "domain_of",
+    "middles",
+]
 
 CELLS = 32
 """Into so many bins at most the bounds of a number, and into so many periods those of a date, are
@@ -431,3 +442,14 @@ def _undeclared(facts: ColumnFacts) -> str:
         f"{facts.name}: its values are not public, and what occurs in the data is private; declare "
         f"{what} of it in the policy, or leave the column out"
     )
+
+
+def middles(attribute: Attribute) -> npt.NDArray[np.float64]:
+    """A number for each cell of numbers: the value itself, or the middle of a bin."""
+    if attribute.values is not None:
+        return np.array([float(v) for v in attribute.values])  # type: ignore[arg-type]
+    assert attribute.edges is not None
+    ends = np.array([float(e) for e in attribute.edges])
+    # A bin holds whole numbers from its lower edge to the one before its upper.
+    upper = ends[1:] - (attribute.kind.value == "integer")
+    return np.asarray((ends[:-1] + np.maximum(upper, ends[:-1])) / 2)

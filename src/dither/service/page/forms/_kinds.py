@@ -109,6 +109,7 @@ INFERENCE = (
     "test_independence",
     "goodness_of_fit",
     "regression",
+    "logistic_regression",
     "kaplan_meier",
     "logrank_test",
     "rate",
