@@ -164,7 +164,7 @@ def _events(rng: np.random.Generator, n: int, kind: str, rate: float) -> tuple[A
     """Events, time, strata and groups of which the second has twice the rate."""
     band, group = rng.integers(0, 4, n), rng.random(n) < 0.4
     years = rng.uniform(0, 5, n)
-    mixed = np.ones(n)
+    mixed: Any = np.ones(n)
     if kind == "gamma-mixed":
         mixed = rng.gamma(1, 1, n)
     if kind == "mostly zero":

@@ -181,8 +181,8 @@ def one_of(kind: str, rng: Any, n: int, epsilon: float, neighbours: str) -> tupl
     years = rng.uniform(0, 5, n)
     falls = rng.poisson(0.05 * (1 + band) * np.where(group, 2, 1) * years)
     kept: dict[str, Any] = {"epsilon": epsilon, "neighbours": neighbours, "draws": 300}
-    timed = {"most_events": 4, "most_time": 5} | kept
-    two = {"by": group, "levels": [False, True]}
+    timed: dict[str, Any] = {"most_events": 4, "most_time": 5} | kept
+    two: dict[str, Any] = {"by": group, "levels": [False, True]}
     if kind == "rate":
         return 0.1, inference.rate(falls[~group], years[~group], **timed)
     if kind == "rate_ratio":
@@ -231,9 +231,9 @@ def test_no_data_raise_anything(values: list[Any], neighbours: Any) -> None:
     n = len(values)
     odd = (["a", "b", None, ["odd"]] * n)[:n]
     kept: dict[str, Any] = {"epsilon": 0.2, "neighbours": neighbours, "draws": 100}
-    timed = {"most_time": 2, "most_events": 3, "family": "negative-binomial"} | kept
-    two = {"by": odd, "levels": ["a", "b"]}
-    weights = {"a": 1, "b": 2}
+    timed: dict[str, Any] = {"most_time": 2, "most_events": 3, "family": "negative-binomial"} | kept
+    two: dict[str, Any] = {"by": odd, "levels": ["a", "b"]}
+    weights: dict[Any, float] = {"a": 1, "b": 2}
     for found in (
         inference.rate(values, values, **timed),
         inference.rate_ratio(values, values, **two, **timed),
@@ -252,7 +252,7 @@ def test_arguments_are_checked() -> None:
     """By name, before any data are read."""
     y = t = s = [1.0, 0.0]
     good: dict[str, Any] = {"epsilon": 1, "most_time": 1}
-    weights = {0: 1, 1: 1}
+    weights: dict[Any, float] = {0: 1, 1: 1}
     for ask, told in (
         (lambda: inference.rate(y, t, epsilon=1, most_time=0), "most_time"),
         (lambda: inference.rate(y, t, most_events="1e300", **good), "most_events must be from"),

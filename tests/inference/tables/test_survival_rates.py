@@ -24,7 +24,7 @@ COLUMNS: dict[str, Any] = {
     "free": {},
     "low": {"bounds": [-1, 1]},
 }
-BANDS = {"[20, 50)": 1, "[50, 90]": 3}
+BANDS: dict[Any, float] = {"[20, 50)": 1, "[50, 90]": 3}
 
 
 def cohort(n: int = 2000) -> pl.DataFrame:
@@ -70,35 +70,35 @@ def in_memory(name: str, frame: pl.DataFrame) -> Any:
     """The same of the arrays."""
     row = {c: frame[c].to_numpy() for c in frame.columns}
     sure: dict[str, Any] = {"epsilon": 10**5}
-    arm = {"by": row["arm"], "levels": ["placebo", "drug"]}
+    arm: dict[str, Any] = {"by": row["arm"], "levels": ["placebo", "drug"]}
     band = np.where(row["age"] < 50, "[20, 50)", "[50, 90]")
     fall = row["falls"], row["years"]
-    timed = {"most_events": 5, "most_time": 10} | sure
+    timed: dict[str, Any] = {"most_events": 5, "most_time": 10} | sure
     match name:
         case "kaplan_meier":
-            ends = {"bounds": (0, 10), "bins": 8}
+            ends: dict[str, Any] = {"bounds": (0, 10), "bins": 8}
             return inference.kaplan_meier(row["years"], row["died"], **arm, **ends, **sure)
         case "kaplan_meier_end":
             ends = {"bounds": (0, 120), "bins": 12, "censored": "end"}
-            return inference.kaplan_meier(row["months"], row["died"], **ends, **sure)  # type: ignore[arg-type]
+            return inference.kaplan_meier(row["months"], row["died"], **ends, **sure)
         case "logrank_test":
             ends = {"bounds": (0, 10), "bins": 8}
             return inference.logrank_test(row["years"], row["died"], **arm, **ends, **sure)
         case "rate":
             return inference.rate(*fall, per=100, **arm, **timed)
         case "rate_of_condition":
-            kept = {"most_time": 10, "family": "negative-binomial"} | sure
+            kept: dict[str, Any] = {"most_time": 10, "family": "negative-binomial"} | sure
             return inference.rate(row["died"], row["years"], **kept)
         case "rate_ratio":
             return inference.rate_ratio(*fall, **arm, **timed)
         case "standardised_rate":
             return inference.standardised_rate(*fall, band, weights=BANDS, **timed)
         case "standardised_ratio":
-            rates = {"[20, 50)": 0.1, "[50, 90]": 0.2}
+            rates: dict[Any, float] = {"[20, 50)": 0.1, "[50, 90]": 0.2}
             return inference.standardised_ratio(*fall, band, reference=rates, **timed)
         case "of_two":
             return inference.standardised_ratio(*fall, band, weights=BANDS, **arm, **timed)
-    bands = {"categories": list(BANDS)}
+    bands: dict[str, Any] = {"categories": list(BANDS)}
     return inference.mantel_haenszel(row["ill"], row["arm"] == "drug", band, **bands, **sure)
 
 

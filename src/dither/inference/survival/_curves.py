@@ -132,7 +132,7 @@ class CurveErrors(Errors):
         # More survive where the hazard is less.
         side = {"greater": "less", "less": "greater"}.get(alternative, alternative)
         found = [
-            monte_carlo(seen[place], self.z[(slice(None), *place)], side)
+            monte_carlo(float(seen[place]), self.z[(slice(None), *place)], side)
             if self.known[place]
             else 1.0
             for place in np.ndindex(seen.shape)

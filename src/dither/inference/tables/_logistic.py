@@ -235,7 +235,7 @@ class LogisticInference(LogisticScores[LogisticEstimate]):
 
     def _read(self, answered: AnsweredRequest) -> LogisticEstimate:
         found = self.read(_scores(answered.content["scores"]), self.loss)
-        who = ("rows are an independent sample",)
+        who: tuple[str, ...] = ("rows are an independent sample",)
         if self._unit is not None:
             who = (
                 f"people, identified by {self._unit}, are an independent sample",
