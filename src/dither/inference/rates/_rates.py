@@ -254,7 +254,7 @@ def rate(
     >>> years = rng.uniform(0, 10, 20_000)
     >>> falls = rng.poisson(0.03 * years)
     >>> found = inference.rate(falls, years, most_events=5, most_time=10, per=1000, epsilon=1)
-    >>> lower, upper = found.interval(0.9999)
+    >>> lower, upper = found.interval(0.999)
     >>> lower < 30 < upper < 40
     True
     """
@@ -325,7 +325,7 @@ def rate_ratio(
     >>> falls = rng.poisson(0.03 * years * np.where(treated, 0.5, 1))
     >>> found = inference.rate_ratio(
     ...     falls, years, treated, levels=[False, True], most_events=5, most_time=10, epsilon=1)
-    >>> lower, upper = found.interval(0.9999)
+    >>> lower, upper = found.interval(0.999)
     >>> lower < 0.5 < upper, found.pvalue < 0.01
     (True, True)
     """
@@ -408,7 +408,7 @@ def standardised_rate(
     >>> found = inference.standardised_rate(
     ...     falls, years, old, weights={False: 50, True: 50}, most_events=5, most_time=10,
     ...     per=1000, epsilon=1)
-    >>> lower, upper = found.interval(0.9999)
+    >>> lower, upper = found.interval(0.999)
     >>> lower < 40 < upper < 60
     True
     """
@@ -493,7 +493,7 @@ def standardised_ratio(
     >>> found = inference.standardised_ratio(
     ...     falls, years, old, reference={False: 0.01, True: 0.03}, most_events=5, most_time=10,
     ...     epsilon=1)
-    >>> lower, upper = found.interval(0.9999)
+    >>> lower, upper = found.interval(0.999)
     >>> lower < 2 < upper < 3
     True
     """
