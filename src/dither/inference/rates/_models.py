@@ -172,20 +172,35 @@ class RateModel:
             a, b = float(variance[0]), float(variance[1])
             near = (value * second / b + first / a) / (value**2 / b + 1 / a)
             near = max(near, 1e-3 * float(fitted[0]))
-            drawn = [
-                self._simulated(g, wanted / float(fitted[g]), z, noise, spread, noisy)
+            (y, t), (more, other) = (
+                self._sampled(g, wanted / float(fitted[g]), z, noise, spread, noisy)
                 for g, wanted in enumerate((near, near * value))
-            ]
-            return drawn[1] - value * drawn[0]
+            )
+            return self._apart(value, y, t, more, other)
 
+        seen = [part.T[:, None] for part in (self._events, self._cells(self.sums.values["t"]))]
+        (y, more), (t, other) = seen
         around = float(fitted[1] / fitted[0])
         return InvertedErrors(
             self.ratio,
-            lambda v: float(second - v * first),
+            lambda v: float(self._apart(v, y, t, more, other)[0]),
             simulated,
             around=around,
-            slope=float(fitted[0]),
+            slope=float(fitted[0] * (self._time.prod() if self.strata == 1 else 1.0)),
         )
+
+    def _apart(self, value: float, y: Floats, t: Floats, more: Floats, other: Floats) -> Floats:
+        """How far two groups are from this ratio, shape (B,): 0 in the middle where it is true.
+
+        Of one stratum without a quotient, so that noise of the time moves no middle.
+        """
+        if self.strata == 1:
+            return np.asarray((more * t - value * y * other)[:, 0] * self.weights[0])
+        return self._asked(more, other) - value * self._asked(y, t)
+
+    def _asked(self, events: Floats, time: Floats) -> Floats:
+        """What is asked of one group's events and time, of shape (B, S)."""
+        return np.asarray((events * self._over(time[:, :, None])[:, :, 0]).sum(axis=1))
 
     @property
     def ratio(self) -> float:
@@ -211,7 +226,7 @@ class RateModel:
         by_time = self.sums.deviations["t"] ** 2 * (over**2 * self._rates**2).sum(axis=0)
         return np.asarray(np.maximum(sampling + noise + by_time, 1e-300))
 
-    def _simulated(
+    def _sampled(
         self,
         group: int,
         factor: float,
@@ -219,8 +234,8 @@ class RateModel:
         noise: Mapping[str, Floats],
         spread: Floats,
         noisy: bool,
-    ) -> Floats:
-        """What would be released of a group, at its rates times a factor, shape (B,)."""
+    ) -> tuple[Floats, Floats]:
+        """Events and time as released of a group, at its rates times a factor, shape (B, S)."""
         time = self._time[:, group]
         mean = factor * self._rates[:, group] * time
         more = factor * spread[:, group, None]
@@ -228,8 +243,7 @@ class RateModel:
         if noisy:
             events = events + noise["y"][:, :, group]
             time = time + noise["t"][:, :, group]
-        over = self._over(np.broadcast_to(time, events.shape)[:, :, None])[:, :, 0]
-        return np.asarray((events * over).sum(axis=1))
+        return np.asarray(events), np.broadcast_to(time, events.shape)
 
     def _of_one(
         self, group: int, z: Floats, noise: Mapping[str, Floats], spread: Floats
@@ -237,7 +251,7 @@ class RateModel:
         found, fitted = float(self.values[group]), float(self._fitted[group])
 
         def simulated(value: float, noisy: bool) -> Floats:
-            drawn = self._simulated(group, value / fitted, z, noise, spread, noisy)
-            return np.asarray(drawn - value)
+            drawn = self._sampled(group, value / fitted, z, noise, spread, noisy)
+            return self._asked(*drawn) - value
 
         return InvertedErrors(max(found, 0.0), lambda v: found - v, simulated, around=fitted)

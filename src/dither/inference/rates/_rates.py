@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+_CLEAR = 6.0
+"""Deviations of noise that person-time must be to divide well; it promises nothing."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RateEstimate(PrivateEstimate):
     """Rates, or a ratio of them, with errors of sampling and noise.
@@ -103,6 +107,11 @@ class RateQuestion:
             notes.append(
                 "the noise is much of the number of events: more rows, a larger epsilon, smaller "
                 "bounds or fewer cells would help"
+            )
+        if float(np.min(sums.values["t"], initial=np.inf)) < _CLEAR * sums.deviations["t"]:
+            notes.append(
+                "the person-time of a cell is little more than its noise: intervals may hold less "
+                "often than they say, 9 times in 10; fewer strata or more rows would help"
             )
         law = "Poisson" if not self.dispersed else "of the variance that the rows show"
         held: tuple[str, ...] = (*assumptions, f"events are {law}, given person-time")
