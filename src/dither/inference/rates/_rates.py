@@ -176,6 +176,7 @@ def _asked(
     y, t = column("events", events), column("time", time)
     ends = [check.positive(n, v) for n, v in zip(("most_events", "most_time"), most, strict=True)]
     for name, end in zip(("most_events", "most_time"), ends, strict=True):
+        # Their squares, and those over weights, then are within doubles.
         if not 1e-150 < float(end) < 1e150:
             raise ArgumentError(f"{name} must be from 1e-150 to 1e150: squares are taken of it")
     zeros = np.zeros(len(y), dtype=np.int64)

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.inference.engine._inputs import Bounds, Floats, bounds_of, target
+from dither.inference.engine._simulation import SimulatedDraws
 from dither.inference.estimates._quantiles import BinsRelease
 from dither.mechanisms import QuantileTree
 
@@ -179,7 +180,7 @@ class SurvivalCounts:
     @cached_property
     def reached(self) -> Places:
         """Of each arm, the bins until which those at risk are told from none, shape (arms,)."""
-        rng = np.random.Generator(np.random.PCG64DXSM(7))
+        rng = SimulatedDraws.of(7)
         whole = self.drawn(rng, 200).sum(axis=-2)
         wide = _from_here(whole)[..., :-1].std(axis=0)
         clear = self.at_risk(self.released) >= np.maximum(_FEW * wide, 1.5)

@@ -75,6 +75,7 @@ def logrank_of(
     notes: Sequence[str] = ()
     if share > 0.8:
         rows = max(1.0, float(counts.released.sum()))
+        # A guess of rows for a note: it promises nothing.
         needed = rows * share / max(1e-9, 1.0 - share)
         notes = (too_few_rows("the noise is most of what the arms differ by", needed),)
     return PrivateTest(
