@@ -220,8 +220,8 @@ def test_intervals_hold(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_hold_often(kind: str) -> None:
-    """Three deviations about .05 of 300 runs; below it where noise leaves an end open."""
-    assert 0.005 < missed(kind, 300) < 0.09
+    """Three deviations above .05 of 120 runs; below it where noise leaves an end open."""
+    assert missed(kind, 120) < 0.11
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [None] * 9, [INF] * 30, [-INF, NAN, 1e308] * 9])
