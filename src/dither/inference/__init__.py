@@ -56,6 +56,12 @@ from dither.inference.hypothesis._ranks import GroupRanks, kruskal, mannwhitneyu
 from dither.inference.hypothesis._t_tests import ttest_1samp, ttest_ind, ttest_rel, ztest
 from dither.inference.hypothesis._test_of_tests import RejectionsRelease, test_of_tests
 from dither.inference.hypothesis._ties import TiesRelease
+from dither.inference.paper._adjusted import AdjustedTests as AdjustedTests
+from dither.inference.paper._adjusted import adjust_pvalues
+from dither.inference.paper._describe import describe
+from dither.inference.paper._described import PrivateDescription as PrivateDescription
+from dither.inference.paper._forest import forest_plot
+from dither.inference.paper._release import DescriptionRelease
 from dither.inference.planning._compare import Comparison as Comparison
 from dither.inference.planning._compare import compare
 from dither.inference.planning._cost import CostOfPrivacy as CostOfPrivacy
@@ -83,11 +89,14 @@ from dither.inference.survival._curves import SurvivalEstimate as SurvivalEstima
 from dither.inference.survival._survival import kaplan_meier, logrank_test
 
 __all__ = [
+    "adjust_pvalues",
     "compare",
     "cost_of_privacy",
     "covariance",
+    "describe",
     "difference",
     "f_oneway",
+    "forest_plot",
     "goodness_of_fit",
     "identity_test",
     "independence_test",
@@ -136,6 +145,7 @@ AUDITED = (
     ContrastRelease,
     CovarianceRelease,
     DescentRelease,
+    DescriptionRelease,
     DifferenceRelease,
     EfficientRelease,
     GroupRanks,

@@ -32,6 +32,7 @@ from dither.errors import ArgumentError
 from dither.inference.engine._errors import DRAWS, Errors, as_alternative, monte_carlo
 from dither.inference.engine._inputs import Floats
 from dither.inference.engine._simulation import Seed, SimulatedDraws
+from dither.inference.engine._tabulated import PrintedTable, Tabulated, cell_text
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ MEASURED = "n is as measured"
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateResult(Printable, ABC):
+class PrivateResult(Tabulated, Printable, ABC):
     """What every result has.
 
     Parameters
@@ -116,6 +117,9 @@ class PrivateResult(Printable, ABC):
         else:
             paid = cost_text(charge.epsilon, charge.delta)
         return f"{paid}, neighbours {self.loss.neighbours.value!r}"
+
+    def _caption(self) -> str:
+        return f"{self.title}; {self.cost}"
 
     def _counted(self, rows: int) -> str:
         """How many there are, and whether that is public."""
@@ -272,6 +276,33 @@ class PrivateEstimate(PrivateResult):
         null = np.full(values.shape, self.null)
         return self._shaped(self.errors.power(values, null, inside))
 
+    def _framed(self, confidence: float) -> pl.DataFrame:
+        import polars as pl
+
+        ends = self.errors.interval(check.confidence(confidence))
+        columns = {
+            "quantity": [self.title] if self.names is None else list(self.names),
+            "estimate": np.asarray(self.values, dtype=float),
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "se": self.errors.se,
+            "se_sampling": self.errors.se_sampling,
+            "se_privacy": self.errors.se_privacy,
+            "pvalue": np.reshape(self.pvalue, -1),
+        }
+        return pl.DataFrame(columns)
+
+    def _printed(self, confidence: float) -> PrintedTable:
+        frame = self._framed(confidence)
+        draws = None if self.errors.exact else self.draws
+        heads = ["", "estimate", f"{level(confidence)} interval", "standard error", "p"]
+        rows = []
+        for name, at, low, high, se, *_, p in frame.iter_rows():
+            ends = f"{cell_text(low)} to {cell_text(high)}"
+            told = p_text(p, draws).removeprefix("= ")
+            rows.append([name, cell_text(at), ends, cell_text(se), told])
+        return heads, rows, 1
+
     def _shaped(self, values: Floats) -> Any:
         return float(values[0]) if self.names is None else values
 
@@ -368,6 +399,23 @@ class PrivateTest(PrivateResult):
             f"The noise makes {percent(self.noise_share, 0)} of the variance, under the null, of "
             "what was released.",
         ]
+
+    def _framed(self, confidence: float) -> pl.DataFrame:
+        import polars as pl
+
+        columns = {
+            "hypothesis": [self.null],
+            "statistic": [float(self.statistic)],
+            "pvalue": [float(self.pvalue)],
+            "noise_share": [float(self.noise_share)],
+        }
+        return pl.DataFrame(columns)
+
+    def _printed(self, confidence: float) -> PrintedTable:
+        draws = None if self.simulated is None else self.simulated.size
+        told = p_text(self.pvalue, draws).removeprefix("= ")
+        cells = [self.title, self.null, cell_text(float(self.statistic)), told]
+        return ["test", "null", "statistic", "p"], [cells], 2
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the statistic among those that the null would give."""

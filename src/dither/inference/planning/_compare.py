@@ -23,6 +23,7 @@ from dither.errors import ArgumentError, DitherError
 from dither.inference.engine._inputs import Floats, column
 from dither.inference.engine._result import PrivateEstimate, PrivateResult
 from dither.inference.engine._simulation import Seed, SimulatedDraws, batches
+from dither.inference.engine._tabulated import Tabulated
 from dither.numeric import float_up
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class MethodResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Printable):
+class Comparison(Tabulated, Printable):
     """Ways of asking one thing, with what each errs by and costs.
 
     Parameters

@@ -31,6 +31,7 @@ from dither.inference.engine._ball import BallRelease
 from dither.inference.engine._group_sums import GroupSumsRelease
 from dither.inference.engine._inputs import Bounds, Floats, Target, target
 from dither.inference.engine._release import spread_of
+from dither.inference.engine._tabulated import Tabulated
 from dither.inference.estimates._means import BoxRelease
 from dither.inference.estimates._sparse import SparseRelease
 
@@ -73,7 +74,7 @@ class ErrorDecay:
 
 
 @dataclass(frozen=True, eq=False)
-class CostOfPrivacy(Printable):
+class CostOfPrivacy(Tabulated, Printable):
     """Three errors of one problem: without privacy, at least with it, and of each method here.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dither._display import table
 from dither._format import Printable, cost_text, display_text, level, number_text, percent, wrapped
 from dither.errors import ArgumentError
+from dither.inference.engine._tabulated import Tabulated
 from dither.inference.tables._question import InferencePreview, InferenceQuestion
 from dither.numeric import float_up
 
@@ -19,7 +20,7 @@ __all__ = ["QuestionComparison", "compared"]
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionComparison(Printable):
+class QuestionComparison(Tabulated, Printable):
     """What several questions would reach with so many people.
 
     Parameters

@@ -14,6 +14,7 @@ from dither._format import cost_text, number_text, percent, wrapped
 from dither._format import level as level_text
 from dither._notebook import Shown
 from dither.inference.engine._result import PrivateEstimate, PrivateResult, PrivateTest
+from dither.inference.engine._tabulated import Tabulated
 from dither.privacy import Loss
 from dither.query._explain import UNCOUNTED
 from dither.query.tables import _statistics as st
@@ -175,7 +176,7 @@ class InferenceQuestion(PricedQuestion[Any]):
 
 
 @dataclass(frozen=True)
-class InferencePreview(Shown):
+class InferencePreview(Tabulated, Shown):
     """What so many people would tell.
 
     Parameters

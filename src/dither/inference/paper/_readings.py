@@ -1,0 +1,309 @@
+"""Layers 2 and 3 of a description: what a released vector says of each column, with its errors.
+
+A column is read in each group, and in all of them together, whose sums are those of the groups.
+
+*Means.* `FreeMeans`: draws m* that invert tests of S - m·N.
+
+*Standard deviations.* Σ (t - mean)² of n rows has about the relative variance (κ - 1)/n + 2/n²,
+κ = n·Σ (t - m)⁴/(Σ (t - m)²)². Each draw takes q* and κ* from sums that fresh noise leaves
+possible, and s* = √(q*/(n* - 1))·exp(Z·√v*/2): on the scale of logarithms, where s has no end.
+
+*Quantiles.* `QuantileModel`: tests of every edge of a tree of bins.
+
+*Shares.* Of y of n rows, both with fresh noise taken away and brought between 0 and n, a draw is of
+Beta(y + 1/2, n - y + 1/2), Jeffreys' for a share; 0 where y is 0, and 1 where it is n.
+
+*Standardised differences* from the first group: of numbers (m_g - m_1)/√((s_g² + s_1²)/2), of a
+level (p_g - p_1)/√((p_g·(1 - p_g) + p_1·(1 - p_1))/2), with draws of all four.
+
+Source. Austin, "Balance diagnostics for comparing the distribution of baseline covariates", Statistics
+in Medicine 2009, for standardised differences; Brown, Cai and DasGupta, "Interval estimation for a
+binomial proportion", Statistical Science 2001, for Jeffreys' interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dither.inference.engine._inputs import Floats
+from dither.inference.engine._simulation import SimulatedDraws
+from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._quantiles import QuantileModel
+from dither.mechanisms import QuantileTree
+
+__all__ = ["CategoryReading", "Draws", "NumberReading", "Uncertain", "with_all"]
+
+Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+"""Simulated noise of entries of the released vector."""
+
+QUARTILES = (0.25, 0.5, 0.75)
+
+_LEAST = 1e-4
+"""Squared half-ranges: no variance is taken to be smaller, as in `FreeMeans`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """An estimate, and draws of what the truth may be.
+
+    Parameters
+    ----------
+    at : float
+    draws : array of float, shape (B,)
+    """
+
+    at: float
+    draws: Floats
+
+    def interval(self, outside: float) -> tuple[float, float]:
+        """The ends beyond which a half of ``outside`` lies on either side."""
+        low, high = np.quantile(self.draws, [outside / 2, 1 - outside / 2], method="weibull")
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, eq=False)
+class RankDraws:
+    """A quantile of a model, with the interval of its tests of edges."""
+
+    at: float
+    model: QuantileModel
+    place: int
+    draws_of: Callable[[], object]
+
+    def interval(self, outside: float) -> tuple[float, float]:
+        """The bins that hold it."""
+        ends = self.draws_of().interval(1.0 - outside)  # type: ignore[attr-defined]
+        return float(ends[self.place, 0]), float(ends[self.place, 1])
+
+
+Uncertain = Draws | RankDraws
+
+
+def with_all(each: Floats) -> Floats:
+    """What groups have, shape (..., groups, k), and below it what all have together.
+
+    Examples
+    --------
+    >>> with_all(np.array([[1.0], [2.0]])).tolist(), with_all(np.array([[1.0]])).tolist()
+    ([[1.0], [2.0], [3.0]], [[1.0]])
+    """
+    if each.shape[-2] == 1:
+        return each
+    return np.concatenate([each, each.sum(axis=-2, keepdims=True)], axis=-2)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberReading:
+    """One number in each group and in all.
+
+    Parameters
+    ----------
+    powers : array of float, shape (groups, 5)
+        n to Σ t⁴, as released.
+    noise : callable
+        Of a generator and a size, the noise of these, shape (size, groups, 5).
+    middle, half : float
+        Of the bounds.
+    tree : QuantileTree
+    levels : sequence of array of float
+        Noisy counts, in rows.
+    node : Noise
+        Simulated noise of one of them, in rows.
+    deviation : float
+        Of that noise.
+    edges : array of float, shape (bins + 1,)
+    trim : float
+        How far inside an edge the nearest number lies that can occur.
+    size : int
+        Draws.
+    """
+
+    powers: Floats
+    noise: Callable[[np.random.Generator, int], Floats]
+    middle: float
+    half: float
+    tree: QuantileTree
+    levels: Sequence[Floats]
+    node: Noise
+    deviation: float
+    edges: Floats
+    trim: float
+    size: int
+
+    @cached_property
+    def sums(self) -> Floats:
+        """n to Σ t⁴ of groups, and of all."""
+        return with_all(self.powers)
+
+    @property
+    def n(self) -> Floats:
+        """How many have it, at least 1."""
+        return np.maximum(self.sums[:, 0], 1.0)
+
+    @cached_property
+    def free(self) -> FreeMeans:
+        """The means, in half-ranges."""
+
+        def drawn(rng: np.random.Generator, size: int) -> Floats:
+            return with_all(self.noise(rng, size))[..., :3]
+
+        return FreeMeans(self.sums[:, :3], drawn)
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats]:
+        """Draws of means and of deviations in half-ranges, shape (size, groups + 1)."""
+        rng = SimulatedDraws.of(None)
+        means, square, _ = self.free._drawn(rng, self.size)
+        spread = self._spread(rng, square)
+        return np.clip(means, -1.0, 1.0), spread
+
+    def _spread(self, rng: np.random.Generator, square: Floats) -> Floats:
+        n = np.maximum(np.rint(self.n), 1.0)
+        left = self.sums - with_all(self.noise(rng, self.size))
+        rows = np.maximum(left[..., 0], 2.0)
+        m = np.clip(left[..., 1] / rows, -1.0, 1.0)
+        fourth = left[..., 4] - 4 * m * left[..., 3] + 6 * m**2 * left[..., 2] - 3 * m**4 * rows
+        second = np.maximum(left[..., 2] - m**2 * rows, _LEAST * rows)
+        # κ is at least 1, and with |t - m| <= 1 + |m| at most (1 + |m|)²·n/Σ (t - m)².
+        most = np.maximum((1 + np.abs(m)) ** 2 * rows / second, 1.0)
+        kurtosis = np.clip(rows * fourth / second**2, 1.0, most)
+        relative = (kurtosis - 1.0) / n + 2.0 / np.maximum(n * (n - 1.0), 1.0)
+        unit = rng.standard_normal(square.shape)
+        found = np.sqrt(square / np.maximum(n - 1.0, 1.0))
+        return np.asarray(np.minimum(found * np.exp(unit * np.sqrt(relative) / 2.0), 1.0))
+
+    @cached_property
+    def _at(self) -> tuple[Floats, Floats]:
+        """Means and deviations as they were released, in half-ranges."""
+        n, m = self.n, self.free.clipped
+        square = np.clip(self.sums[:, 2] - m**2 * n, _LEAST * n, n)
+        return m, np.minimum(np.sqrt(square / np.maximum(n - 1.0, 1.0)), 1.0)
+
+    def mean(self, group: int) -> Draws:
+        """The mean of clamped values."""
+        at, draws = self._at[0][group], self._moments[0][:, group]
+        return Draws(at * self.half + self.middle, draws * self.half + self.middle)
+
+    def deviation_of(self, group: int) -> Draws:
+        """The standard deviation of clamped values."""
+        at, draws = self._at[1][group], self._moments[1][:, group]
+        return Draws(at * self.half, draws * self.half)
+
+    def difference(self, group: int) -> Draws:
+        """Standardised, from the first group."""
+        (m, s), (means, spreads) = self._at, self._moments
+        at = (m[group] - m[0]) / math.sqrt((s[group] ** 2 + s[0] ** 2) / 2)
+        scale = np.sqrt((spreads[:, group] ** 2 + spreads[:, 0] ** 2) / 2)
+        return Draws(float(at), (means[:, group] - means[:, 0]) / np.maximum(scale, 1e-12))
+
+    @cached_property
+    def _ranks(self) -> list[tuple[QuantileModel, Callable[[], object]]]:
+        levels = [with_all(level) for level in self.levels]
+        below = self.tree.cumulative(levels)
+        groups = len(self.levels[0])
+        found = []
+        for place, counted in enumerate(below):
+            together = groups if place == groups else 1
+            model = QuantileModel(
+                self.tree,
+                _summed(self.node, together),
+                self.deviation * math.sqrt(together),
+                self.edges,
+                counted,
+                QUARTILES,
+                trim=self.trim,
+            )
+            found.append((model, _once(model, self.size)))
+        return found
+
+    def quantile(self, group: int, place: int) -> RankDraws:
+        """One of the quartiles."""
+        model, errors = self._ranks[group]
+        return RankDraws(float(model.middle[place]), model, place, errors)
+
+
+def _summed(node: Noise, times: int) -> Noise:
+    def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        return np.asarray(sum(node(rng, shape) for _ in range(times)))
+
+    return drawn
+
+
+def _once(model: QuantileModel, size: int) -> Callable[[], object]:
+    held: list[object] = []
+
+    def errors() -> object:
+        if not held:
+            held.append(model.errors(SimulatedDraws.of(None), size))
+        return held[0]
+
+    return errors
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryReading:
+    """One category in each group and in all.
+
+    Parameters
+    ----------
+    table : array of float, shape (groups, levels)
+        As released.
+    noise : callable
+        Of a generator and a size, its noise, shape (size, groups, levels).
+    size : int
+        Draws.
+    """
+
+    table: Floats
+    noise: Callable[[np.random.Generator, int], Floats]
+    size: int
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Of groups, and of all."""
+        return with_all(self.table)
+
+    @cached_property
+    def _noise(self) -> Floats:
+        return with_all(self.noise(SimulatedDraws.of(None), self.size))
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """Draws, shape (size, groups + 1, levels)."""
+        rng = SimulatedDraws.of(None)
+        left = self.counts - self._noise
+        rows = np.maximum(left.sum(axis=-1, keepdims=True), 1.0)
+        yes = np.clip(left, 0.0, rows)
+        drawn = rng.beta(yes + 0.5, rows - yes + 0.5)
+        return np.where(yes <= 0, 0.0, np.where(yes >= rows, 1.0, drawn))
+
+    @cached_property
+    def _at(self) -> Floats:
+        rows = np.maximum(self.counts.sum(axis=-1, keepdims=True), 1.0)
+        return np.clip(self.counts / rows, 0.0, 1.0)
+
+    def count(self, group: int, level: int) -> Draws:
+        """How many rows have a level; its interval is about the noise."""
+        at = self.counts[group, level]
+        return Draws(max(0.0, at), np.maximum(at - self._noise[:, group, level], 0.0))
+
+    def share(self, group: int, level: int) -> Draws:
+        """The share with a level, among those that have any."""
+        return Draws(float(self._at[group, level]), self._shares[:, group, level])
+
+    def difference(self, group: int, level: int) -> Draws:
+        """Standardised, of the share, from the first group."""
+        at = _standardised(self._at[group, level], self._at[0, level])
+        drawn = _standardised(self._shares[:, group, level], self._shares[:, 0, level])
+        return Draws(float(at), np.asarray(drawn))
+
+
+def _standardised(second: Floats, first: Floats) -> Floats:
+    scale = np.sqrt((second * (1 - second) + first * (1 - first)) / 2)
+    # Of shares that are 0 or 1 in both groups there is no difference to standardise.
+    return np.asarray((second - first) / np.maximum(scale, 1e-3))
