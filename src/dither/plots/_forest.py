@@ -1,4 +1,4 @@
-"""A forest plot: estimates and their intervals one below the other, with their numbers beside them."""
+"""A forest plot: estimates and their intervals one below the other, their numbers beside them."""
 
 from __future__ import annotations
 

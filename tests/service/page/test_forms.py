@@ -58,6 +58,7 @@ FILLED: dict[str, dict[str, str]] = {
         "reference": "north = 0.1, south = 0.2",
     },
     "mantel_haenszel": {"outcome": "ill = 1", "exposed": "cost > 9", "strata": "region"},
+    "describe": {"by": "region", "columns": "cost, ill", "bins": "16"},
     "marginals": {"tables": "region, ill; beds", "delta": "1e-9"},
     "hierarchy": {"levels": "beds, region", "delta": "0"},
     "ranges": {"x": "cost", "bins": "16"},

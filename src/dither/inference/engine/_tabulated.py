@@ -58,6 +58,9 @@ _COMMANDS = {
 }
 """What LaTeX reads otherwise, and what its plain fonts lack; a hyphen joins none into a dash."""
 
+_MINUS = re.compile(r"(?<![^ \[(])-(?=[0-9])")
+"""A hyphen before a number stands for the minus sign."""
+
 _LABEL = re.compile(r"[A-Za-z0-9:._-]{1,80}")
 
 
@@ -68,11 +71,11 @@ def latex_text(text: str) -> str:
     --------
     >>> latex_text("50 % of a_b & c")
     '50 \\% of a\\_b \\& c'
-    >>> latex_text("\\input{x}\n"), latex_text("40 ± 3")
-    ('\\textbackslash{}input\\{x\\} ', '40 $\\pm$ 3')
+    >>> latex_text("\\input{x}\n"), latex_text("-4 ± 3")
+    ('\\textbackslash{}input\\{x\\} ', '$-$4 $\\pm$ 3')
     """
     found = []
-    for letter in text:
+    for letter in _MINUS.sub("−", text):
         if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
             found.append(" ")
         else:

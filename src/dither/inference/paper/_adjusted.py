@@ -6,15 +6,15 @@ p_(m) the adjusted ones are
 * Bonferroni: min(1, m·p): no true null is rejected with probability 1 - level, whatever ties the
   tests together;
 * Holm: max over j <= i of min(1, (m - j + 1)·p_(j)): the same, and never larger;
-* Benjamini and Hochberg: min over j >= i of min(1, m·p_(j)/j): of what is rejected the expected share
-  of true nulls is at most the level, where the p-values are independent or positively dependent;
+* Benjamini and Hochberg: min over j >= i of min(1, m·p_(j)/j): of what is rejected the expected
+  share of true nulls is at most the level, where p-values are independent or positively dependent;
 * Benjamini and Yekutieli: that, times 1 + 1/2 + ... + 1/m: whatever ties them together.
 
 Each needs p-values that are at most u with probability at most u under their nulls, as those of
 this package are meant to be. Tests of one release share its noise: they are not independent.
 
-Source. Holm, Scandinavian Journal of Statistics 1979; Benjamini and Hochberg, JRSS B 1995; Benjamini
-and Yekutieli, Annals of Statistics 2001.
+Source. Holm, Scandinavian Journal of Statistics 1979; Benjamini and Hochberg, JRSS B 1995;
+Benjamini and Yekutieli, Annals of Statistics 2001.
 """
 
 from __future__ import annotations

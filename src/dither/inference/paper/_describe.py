@@ -83,8 +83,8 @@ def describe(
     *How the charge is split.* The moments of a number, its ranks, and the counts of a category
     weigh alike; sizes of groups half as much. So a number costs what two categories do.
 
-    *Intervals* of means, deviations, quartiles, shares and differences count who was sampled and the
-    noise; those of counts and sizes are about the noise. ``intervals(simultaneous=True)`` gives
+    *Intervals* of means, deviations, quartiles, shares and differences count who was sampled and
+    the noise; those of counts and sizes are about the noise. ``intervals(simultaneous=True)`` gives
     intervals that hold together. What is missing in a column is left out of that column alone; what
     is not among the levels of ``by`` is left out of all.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,13 @@ import numpy as np
 from dither import _checks as check
 from dither._display import table as lines_of
 from dither._format import display_text, level, number_text, percent
+from dither._notebook import html_lines
+from dither.errors import ArgumentError
 from dither.inference.engine._errors import DRAWS
 from dither.inference.engine._inputs import Floats
 from dither.inference.engine._release import spread_of
 from dither.inference.engine._result import PrivateResult, interval_shown, too_few_rows
+from dither.inference.engine._tabulated import cell_text
 from dither.inference.paper._readings import (
     QUARTILES,
     CategoryReading,
@@ -34,8 +38,8 @@ __all__ = ["CategoryFacts", "DescribedRows", "NumberFacts", "PrivateDescription"
 ALL = "overall"
 
 HOW_SPLIT = (
-    "the charge was split evenly among the moments of each number, the ranks of each number and the "
-    "counts of each category, with half a part for the sizes of groups"
+    "the charge was split evenly among the moments of each number, the ranks of each number and "
+    "the counts of each category, with half a part for the sizes of groups"
 )
 
 
@@ -239,8 +243,6 @@ class PrivateDescription(PrivateResult):
             if (one.column, one.measure, one.level, one.group) == (column, measure, level, wanted):
                 low, high = one.held.interval(0.05)
                 return one.held.at, low, high
-        from dither.errors import ArgumentError
-
         known = sorted({f"{one.column} {one.measure}" for one in self.numbers})
         raise ArgumentError(f"there is no such number; there are {', '.join(known[:12])}, ...")
 
@@ -291,7 +293,7 @@ class PrivateDescription(PrivateResult):
 
         def cell(held: Mapping[str, Any], measure: str, group: str) -> str:
             at = held.get(f"{measure} {group}")
-            return "" if at is None else interval_shown(*(_short(v) for v in at))
+            return "" if at is None else told(*at)
 
         rows = []
         if self.known is not None:
@@ -304,21 +306,21 @@ class PrivateDescription(PrivateResult):
                 apart = [cell(held, "difference", g) for g in others]
                 rows.append([f"{name}, mean", *(cell(held, "mean", g) for g in groups), *apart])
                 for measure in ("sd", "median"):
-                    told = [cell(held, measure, g) for g in groups]
-                    rows.append([f"{name}, {measure}", *told, *[""] * len(others)])
-                told = [
+                    cells = [cell(held, measure, g) for g in groups]
+                    rows.append([f"{name}, {measure}", *cells, *[""] * len(others)])
+                cells = [
                     f"{number_text(held[f'q25 {g}'][0])} to {number_text(held[f'q75 {g}'][0])}"
                     for g in groups
                 ]
-                rows.append([f"{name}, quartiles", *told, *[""] * len(others)])
+                rows.append([f"{name}, quartiles", *cells, *[""] * len(others)])
             else:
-                told = []
+                cells = []
                 for g in groups:
                     at, low, high = held[f"share {g}"]
                     count = round(held[f"count {g}"][0])
-                    told.append(f"{count:,} ({percent(at)}, {percent(low)} to {percent(high)})")
+                    cells.append(f"{count:,} ({percent(at)}, {percent(low)} to {percent(high)})")
                 apart = [cell(held, "difference", g) for g in others]
-                rows.append([f"{name} = {display_text(of)}", *told, *apart])
+                rows.append([f"{name} = {display_text(of)}", *cells, *apart])
         return heads, rows, 1
 
     def _lines(self) -> list[str]:
@@ -351,9 +353,12 @@ class PrivateDescription(PrivateResult):
             + (f", {display_text(one.group)}" if several else "")
             for one in shown
         ]
-        told = [(one.held.at, *one.held.interval(0.05)) for one in shown]
+        ends = [(one.held.at, *one.held.interval(0.05)) for one in shown]
         title = self.title if wanted == "mean" else "standardised differences"
-        return draw_forest(names, told, title=title, foot=self.cost, null=0.0, path=path)
+        return draw_forest(names, ends, title=title, foot=self.cost, null=0.0, path=path)
+
+    def _repr_html_(self) -> str:
+        return self.to_html() + html_lines("", super().summary().splitlines())
 
     @property
     def _content(self) -> Mapping[str, Any] | None:
@@ -361,8 +366,21 @@ class PrivateDescription(PrivateResult):
         return None if self.certificate is None else {"values": [float(v) for v in self.values]}
 
 
-def _short(value: float) -> float:
-    return float(value)
+def told(at: float, low: float, high: float) -> str:
+    """A number with its interval, to two digits of its half-width.
+
+    Examples
+    --------
+    >>> told(39.87654, 38.6, 41.25), told(83.0, 83.0, 83.0), told(0.5, -math.inf, 2.0)
+    ('39.9 [38.6, 41.2]', '83.0 [83.0, 83.0]', '0.5 [−∞, 2]')
+    """
+    half = (high - low) / 2
+    if not math.isfinite(half):
+        return f"{cell_text(at)} [{cell_text(low)}, {cell_text(high)}]"
+    places = 1 if half <= 0 else min(max(0, 1 - math.floor(math.log10(half))), 12)
+    # Adding 0 makes no zero negative.
+    shown = (f"{round(value, places) + 0.0:,.{places}f}" for value in (at, low, high))
+    return "{} [{}, {}]".format(*shown)
 
 
 def _counted(held: Mapping[str, tuple[float, float, float]], measure: str, group: str) -> str:
@@ -405,7 +423,7 @@ def described(
     """
     title = "description" if rows.by is None else f"description by {display_text(rows.by)}"
     notes = []
-    sizes, powers, _, counts = design.parts(values)
+    _, powers, _, counts = design.parts(values)
     deviation = spread_of(design.noise).deviation
     seen = [p[:, 0].min() for p in powers] + [c.sum(axis=1).min() for c in counts]
     if seen and min(seen) < 20 * deviation:

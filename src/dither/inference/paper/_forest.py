@@ -70,8 +70,8 @@ def forest_plot(
     ...         rng.normal(0, 1, 500), rng.normal(0.2, 1, 500), bounds=(-4, 4), epsilon=1)
     ...     for name in ("north", "south")
     ... }
-    >>> type(inference.forest_plot(found, title="difference of means")).__name__
-    'Figure'
+    >>> len(inference.forest_plot(found, title="difference of means").axes)
+    1
     """
     inside = check.confidence(confidence)
     at = None if null is None else check.number("null", null)

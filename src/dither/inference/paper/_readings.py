@@ -16,9 +16,9 @@ Beta(y + 1/2, n - y + 1/2), Jeffreys' for a share; 0 where y is 0, and 1 where i
 *Standardised differences* from the first group: of numbers (m_g - m_1)/√((s_g² + s_1²)/2), of a
 level (p_g - p_1)/√((p_g·(1 - p_g) + p_1·(1 - p_1))/2), with draws of all four.
 
-Source. Austin, "Balance diagnostics for comparing the distribution of baseline covariates", Statistics
-in Medicine 2009, for standardised differences; Brown, Cai and DasGupta, "Interval estimation for a
-binomial proportion", Statistical Science 2001, for Jeffreys' interval.
+Source. Austin, "Balance diagnostics for comparing the distribution of baseline covariates",
+Statistics in Medicine 2009, for standardised differences; Brown, Cai and DasGupta, "Interval
+estimation for a binomial proportion", Statistical Science 2001, for Jeffreys' interval.
 """
 
 from __future__ import annotations
@@ -186,12 +186,12 @@ class NumberReading:
 
     def mean(self, group: int) -> Draws:
         """The mean of clamped values."""
-        at, draws = self._at[0][group], self._moments[0][:, group]
+        at, draws = float(self._at[0][group]), self._moments[0][:, group]
         return Draws(at * self.half + self.middle, draws * self.half + self.middle)
 
     def deviation_of(self, group: int) -> Draws:
         """The standard deviation of clamped values."""
-        at, draws = self._at[1][group], self._moments[1][:, group]
+        at, draws = float(self._at[1][group]), self._moments[1][:, group]
         return Draws(at * self.half, draws * self.half)
 
     def difference(self, group: int) -> Draws:
@@ -289,7 +289,7 @@ class CategoryReading:
 
     def count(self, group: int, level: int) -> Draws:
         """How many rows have a level; its interval is about the noise."""
-        at = self.counts[group, level]
+        at = float(self.counts[group, level])
         return Draws(max(0.0, at), np.maximum(at - self._noise[:, group, level], 0.0))
 
     def share(self, group: int, level: int) -> Draws:

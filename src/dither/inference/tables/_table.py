@@ -28,6 +28,7 @@ from dither.inference.engine._errors import DRAWS
 from dither.inference.estimates._mean import SHAPES, Shape
 from dither.inference.estimates._quantiles import BINS, shares_of
 from dither.inference.tables._compare import QuestionComparison, compared
+from dither.inference.tables._described import DescriptionQuestion, asked_description
 from dither.inference.tables._designs import (
     difference_design,
     known_share_design,
@@ -99,6 +100,7 @@ class Inference(SurvivalQuestions, RateQuestions):
             "standardised_rate",
             "standardised_ratio",
             "mantel_haenszel",
+            "describe",
         }
     )
     """The methods that others may name (`dither.session._recipe`)."""
@@ -384,6 +386,37 @@ class Inference(SurvivalQuestions, RateQuestions):
             bounds nor declared values, or there is no delta.
         """
         return LogisticInference(self._rows, self._epsilon, self._delta, formula, self._unit)
+
+    def describe(
+        self, by: str | None = None, columns: Sequence[str] = (), *, bins: int = 256
+    ) -> DescriptionQuestion:
+        """ "Table 1" of a paper in one charge: who is in the table, by group and in all.
+
+        Of each number with declared bounds the mean, standard deviation, median and quartiles; of
+        each column with declared values counts and shares; with groups, standardised differences
+        from the first one.
+
+        Parameters
+        ----------
+        by : str, optional
+            The column of the groups, with declared values or bins. Who is in which is private.
+        columns : sequence of str, optional
+            Which columns; by default all that have declared bounds or values.
+        bins : int
+            Into how many parts bounds are divided at most for quartiles. From 2 to 4,096.
+
+        Raises
+        ------
+        QueryError, BoundsError
+            A column is not there, or neither bounds nor values of it are declared.
+
+        Notes
+        -----
+        The charge is split evenly among the moments of each number, the ranks of each number and
+        the counts of each category. Of a person with several rows one counts, the same in every
+        column, chosen by a keyed hash. What is missing in a column is left out of that column.
+        """
+        return asked_description(self._rows, by, columns, bins, self._epsilon, self._delta)
 
     def compare(
         self,

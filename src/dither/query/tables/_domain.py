@@ -41,6 +41,8 @@ __all__ = [
     "columns_in",
     "cut_finer",
     "domain_of",
+    "evenly",
+    "is_number",
     "middles",
 ]
 
@@ -368,6 +370,70 @@ def cut_finer(attribute: Attribute, parts: int) -> Attribute:
         inner = tuple(range(len(edges) - 1))
         key = replace(key, expression=replace(key.expression, edges=edges), values=inner)
     return replace(attribute, edges=edges, key=key)
+
+
+def is_number(rows: TableQuery, name: str) -> bool | None:
+    """Whether a column is a number between bounds, without declared values: it has a mean.
+
+    Returns
+    -------
+    bool or None
+        False of what has values to count, such as texts, truth values, or declared values or bins
+        without bounds; None of what is public of neither, as dates are.
+    """
+    facts = scope_of(rows.relation, rows.schema).column(
+        Names(rows.relation, rows.schema).column(name, exact=True)
+    )
+    if facts.values is not None or facts.kind is Kind.BOOLEAN:
+        return False
+    low, high = facts.lower, facts.upper
+    if facts.kind.numeric and isinstance(low, Fraction) and isinstance(high, Fraction):
+        return low < high
+    return False if facts.edges is not None else None
+
+
+def evenly(rows: TableQuery, name: str, most: int) -> Attribute:
+    """A number between bounds in equal cells, whatever bins are declared of it.
+
+    Where it is a whole number, or a multiple of a step, a cell's middle is that of the values in
+    it: a value of its own where there are no more than so many.
+
+    Parameters
+    ----------
+    rows : TableQuery
+    name : str
+        A column of which `is_number` is true.
+    most : int
+        Cells at most.
+    """
+    scope = scope_of(rows.relation, rows.schema)
+    column = Names(rows.relation, rows.schema).column(name, exact=True)
+    facts = scope.column(column)
+    low, high = facts.lower, facts.upper
+    assert isinstance(low, Fraction)
+    assert isinstance(high, Fraction)
+    grain = Fraction(1) if facts.kind is Kind.INTEGER else facts.step
+    first = None if grain is None else ceil(low / grain) * grain
+    if grain is None or first is None or first > high:
+        edges = tuple(low + (high - low) * i / most for i in range(most + 1))
+    else:
+        # Edges lie half a step beside the values, so that values stand in the middle.
+        held = int((high - first) / grain) + 1
+        width = -(-held // most)
+        cells = -(-held // width)
+        edges = tuple(first - grain / 2 + i * width * grain for i in range(cells + 1))
+    # Counted off from the first edge: a thousand comparisons would be too long to write.
+    held_in = ex.Clamp(column, max(low, edges[0]), min(high, edges[-1]))
+    above = ex.Arithmetic("-", held_in, ex.Literal(edges[0]))
+    place = ex.Floor(ex.Arithmetic("/", above, ex.Literal(edges[1] - edges[0])))
+    last = len(edges) - 2
+    expression = ex.Clamp(place, Fraction(0), Fraction(last))
+    kind = infer(expression, scope).kind
+    assert kind is not None
+    key = GroupKey(column.name, expression, kind, tuple(range(last + 1)))
+    return Attribute(
+        column.name, facts.kind, None, edges, (low, high), None, facts.step, facts.nullable, key
+    )
 
 
 def _attribute(column: ex.Column, scope: Scope, most: int) -> Attribute:

@@ -117,6 +117,7 @@ INFERENCE = (
     "standardised_rate",
     "standardised_ratio",
     "mantel_haenszel",
+    "describe",
 )
 
 MODELS = ("additive", "forest", "naive_bayes", "linear", "logistic")
