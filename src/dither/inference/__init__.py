@@ -38,6 +38,12 @@ from dither.inference.estimates._quantiles import BinsRelease, quantiles
 from dither.inference.estimates._sparse import SparseEstimate as SparseEstimate
 from dither.inference.estimates._sparse import SparseRelease, sparse_mean
 from dither.inference.estimates._two_proportions import CellsRelease, odds_ratio, two_proportions
+from dither.inference.estimates._weighted import (
+    WeightedRelease,
+    weighted_mean,
+    weighted_proportion,
+    weighted_total,
+)
 from dither.inference.hypothesis._anova import f_oneway
 from dither.inference.hypothesis._clamped_sums import ContrastRelease
 from dither.inference.hypothesis._concordance import ConcordanceRelease, kendalltau
@@ -130,6 +136,9 @@ __all__ = [
     "ttest_rel",
     "two_proportions",
     "uniformity_test",
+    "weighted_mean",
+    "weighted_proportion",
+    "weighted_total",
     "wilcoxon",
     "ztest",
 ]
@@ -163,6 +172,7 @@ AUDITED = (
     TableRelease,
     TiesRelease,
     TreeRelease,
+    WeightedRelease,
 )
 """What touches data here, each with the neighbours that an audit calls it on."""
 

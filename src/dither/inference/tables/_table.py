@@ -41,6 +41,13 @@ from dither.inference.tables._logistic import LogisticInference
 from dither.inference.tables._question import EstimatorDesign, InferenceQuestion
 from dither.inference.tables._rates import RateQuestions
 from dither.inference.tables._regression import asked_formula, moment_terms, regression_design
+from dither.inference.tables._several import (
+    anova_design,
+    groups_of,
+    most_of,
+    weighted_design,
+    weighted_terms,
+)
 from dither.inference.tables._survival import SurvivalQuestions
 from dither.query.tables import _statistics as st
 
@@ -101,6 +108,10 @@ class Inference(SurvivalQuestions, RateQuestions):
             "standardised_ratio",
             "mantel_haenszel",
             "describe",
+            "f_oneway",
+            "weighted_mean",
+            "weighted_proportion",
+            "weighted_total",
         }
     )
     """The methods that others may name (`dither.session._recipe`)."""
@@ -418,6 +429,107 @@ class Inference(SurvivalQuestions, RateQuestions):
         """
         return asked_description(self._rows, by, columns, bins, self._epsilon, self._delta)
 
+    def f_oneway(
+        self,
+        x: str,
+        by: str,
+        *,
+        levels: Sequence[Any] = (),
+        equal_var: bool = True,
+        draws: int = DRAWS,
+    ) -> InferenceQuestion:
+        """Analysis of variance: whether a number has one mean in several groups.
+
+        Parameters
+        ----------
+        x : str
+            A number with declared bounds, whose values are clamped to them.
+        by : str
+            What tells the groups apart: a column with declared values, bins, or a condition. Who
+            is in which group is as private as the number.
+        levels : sequence, optional
+            Some of the groups, at least two, where not all; they must be values and not bins.
+        equal_var : bool
+            Whether the groups have one variance. If not, it is Welch's analysis of variance.
+        draws : int
+            Simulated releases under the null, at least 100.
+        """
+        number, rows, chosen = groups_of(self._rows, x, by, levels)
+        pooled, size = check.flag("equal_var", equal_var), check.whole("draws", draws, 100)
+        variables = [number, st.Variable.of(rows, by)]
+        question, scales = st.ask(
+            rows, variables, lambda v: _mean_terms(v[:1], "any"), [by], chosen
+        )
+        count = len(chosen or variables[1].levels)
+        title = f"mean of {x} by {by}, " + (
+            "analysis of variance" if pooled else "Welch's analysis of variance"
+        )
+        design = anova_design(title, number.ends, count, pooled, size, self._assumed(_GROUPED))
+        return self._made(title, question, scales, design)
+
+    def weighted_mean(self, x: str, weights: str, *, null: float = 0.0) -> InferenceQuestion:
+        """The weighted mean of a number, with survey weights whose bound is declared.
+
+        Parameters
+        ----------
+        x : str
+            A number with declared bounds. Rows in which it or the weight is missing are left out.
+        weights : str
+            A number with declared bounds from 0 on: its upper bound is what weights are clamped
+            to. Of a person with several rows, the averages of weight and of weight times value
+            count.
+        null : float
+            What ``pvalue`` tests.
+
+        Raises
+        ------
+        QueryError, BoundsError
+            Either is not a number, or has no bounds; or a weight may be below 0.
+        """
+        against = check.number("null", null)
+        return self._weighted(x, weights, f"weighted mean of {x}", against, total=False)
+
+    def weighted_proportion(
+        self, condition: str, weights: str, *, null: float = 0.5
+    ) -> InferenceQuestion:
+        """The weighted share of people of whom something is true.
+
+        Parameters
+        ----------
+        condition : str
+            As of `proportion`.
+        weights : str
+            As of `weighted_mean`.
+        null : float
+            In [0, 1]: what ``pvalue`` tests.
+        """
+        against = check.number("null", null, least=0, most=1)
+        truth = st.Variable.of(self._rows, condition)
+        text = f"CASE WHEN {condition} THEN 1 ELSE 0 END"
+        if truth.truth is not truth.expression:
+            text = condition
+        # What is unknown would count as no.
+        rows = st.complete(self._rows, truth)
+        inner = Inference(replace(rows, once=False), self._epsilon, self._delta)
+        title = f"weighted proportion with {condition}"
+        return inner._weighted(text, weights, title, against, total=False)
+
+    def weighted_total(self, x: str, weights: str, *, null: float = 0.0) -> InferenceQuestion:
+        """The weighted total of a number: of a population, where weights say whom rows stand for.
+
+        Parameters
+        ----------
+        x : str
+            As of `weighted_mean`; ``"1"`` is no column: ask for a share or a mean, or declare a
+            column of ones.
+        weights : str
+            As of `weighted_mean`.
+        null : float
+            What ``pvalue`` tests.
+        """
+        against = check.number("null", null)
+        return self._weighted(x, weights, f"weighted total of {x}", against, total=True)
+
     def compare(
         self,
         ways: Mapping[str, InferenceQuestion],
@@ -475,6 +587,15 @@ class Inference(SurvivalQuestions, RateQuestions):
             scales,
             mean_design(title, ends, kind, null, self._assumed()),
         )
+
+    def _weighted(
+        self, x: str, weights: str, title: str, null: float, *, total: bool
+    ) -> InferenceQuestion:
+        number, weight = (st.Variable.of(self._rows, text) for text in (x, weights))
+        ends, most = number.ends, most_of(weight)
+        question, scales = st.ask(self._rows, [number, weight], weighted_terms)
+        design = weighted_design(title, ends, most, null, self._assumed(), total=total)
+        return self._made(title, question, scales, design)
 
     def _ranks_of(
         self,

@@ -201,6 +201,23 @@ class SumTerm:
         return cls(ag.Sum(_one_where(ex.Compare(">", x.expression, _constant(upper)))))
 
     @classmethod
+    def weighted(cls, weight: Variable, x: Variable) -> dict[str, SumTerm]:
+        """Sums of u and u·t, and of u², u²·t and u²·t², by name: "n", "total" and three squares.
+
+        u is the weight by its upper bound, t the value in half-ranges from the middle of its
+        bounds; both are clamped. Of units, the averages of u and of u·t over their rows.
+        """
+        one, other = _share_of_most(weight), _in_half_ranges(x)
+        both = ex.Arithmetic("*", one, other)
+        found = {"n": cls(ag.Sum(one)), "total": cls(ag.Sum(both))}
+        pairs = {"weights": (one, one), "across": (one, both), "square": (both, both)}
+        for name, (first, second) in pairs.items():
+            product = ex.Arithmetic("*", first, second)
+            once = x.rows.once
+            found[name] = cls(ag.UnitProduct(first, second) if once else ag.Sum(product))
+        return found
+
+    @classmethod
     def yes(cls, x: Variable) -> SumTerm:
         """How many are true."""
         return cls(ag.Sum(_one_where(x.truth)))
@@ -420,6 +437,22 @@ def _factor(x: Variable) -> tuple[ex.Expression, Fraction]:
 
 
 _PLAIN = 2**26
+
+
+def _share_of_most(weight: Variable) -> ex.Expression:
+    """A weight, clamped, by its upper bound: from 0 to 1."""
+    lower, upper = weight.ends
+    held = ex.Clamp(weight.expression, max(lower, Fraction(0)), upper)
+    return ex.Arithmetic("/", held, _constant(upper)) if upper != 1 else held
+
+
+def _in_half_ranges(x: Variable) -> ex.Expression:
+    """A value, clamped, in half-ranges from the middle of its bounds: from -1 to 1."""
+    (lower, upper), half = x.ends, _half(x)
+    held: ex.Expression = ex.Clamp(x.expression, lower, upper)
+    if lower + upper:
+        held = ex.Arithmetic("-", held, _constant((lower + upper) / 2))
+    return ex.Arithmetic("/", held, _constant(half)) if half != 1 else held
 
 
 def _constant(value: Fraction) -> ex.Literal:

@@ -27,8 +27,8 @@ __all__ = ["MadeTable", "form_of", "from_content", "made_of", "plain"]
 LOW, HIGH = "_low", "_high"
 
 KINDS = (
-    "SQL and Python questions, estimates and tests, marginals, hierarchies, ranges, comparisons, "
-    "synthetic data, and linear and logistic regressions"
+    "SQL and Python questions, estimates, tests and descriptions, marginals, hierarchies, ranges, "
+    "comparisons, synthetic data, and linear and logistic regressions"
 )
 
 
@@ -172,6 +172,17 @@ def _test(found: Any) -> MadeTable:
     return _inferred(found, columns)
 
 
+def _description(found: Any) -> MadeTable:
+    if found.certificate is None:
+        raise ArgumentError(
+            "release: this description is of a frame and not of a policy's table, so no "
+            "certificate says what it promises; ask a session"
+        )
+    frame = found.to_frame()
+    frame.columns = [*frame.columns[:-2], "estimate" + LOW, "estimate" + HIGH]
+    return MadeTable({"": frame}, {"kind": "description"}, _answer(found))
+
+
 def _inferred(found: Any, columns: Mapping[str, Any]) -> MadeTable:
     if found.released is None:
         raise ArgumentError(
@@ -259,6 +270,7 @@ _MAKERS: Mapping[str, Any] = {
     "Release": _table,
     "PrivateEstimate": _estimate,
     "PrivateTest": _test,
+    "PrivateDescription": _description,
     "ReleasedMarginals": _marginals,
     "HierarchyCounts": _hierarchy,
     "RangeCounts": _ranges,

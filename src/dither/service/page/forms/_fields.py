@@ -29,7 +29,7 @@ class FormField:
         As in Python.
     kind : str
         ``"column"``, ``"columns"``, ``"text"``, ``"number"``, ``"numbers"``, ``"whole"``,
-        ``"choice"``, ``"levels"``, ``"shares"`` or ``"tables"``.
+        ``"choice"``, ``"flag"``, ``"levels"``, ``"shares"`` or ``"tables"``.
     default : str
         What the field holds at first; empty where it may be left out.
     required : bool
@@ -48,6 +48,7 @@ _TYPES: tuple[tuple[str, str], ...] = (
     (r"\{.*\}.*", "choice"),
     (r"(list|sequence) of str(, optional)?", "columns"),
     (r"sequence of float", "numbers"),
+    (r"bool", "flag"),
     (r"\(first, second\), optional", "levels"),
     (r"mapping of level to number(, optional)?", "shares"),
     (r"(list of lists of str, or int|int, list of lists of str, or mapping .*)", "tables"),
@@ -58,7 +59,9 @@ _TYPES: tuple[tuple[str, str], ...] = (
 )
 """What a docstring says of a parameter's type, and how a form asks for one."""
 
-COLUMNS = frozenset({"x", "y", "by", "time", "strata"})
+FLAGS = ("no", "yes")
+
+COLUMNS = frozenset({"x", "y", "by", "time", "strata", "weights"})
 """Texts that name a column."""
 
 
@@ -94,6 +97,7 @@ def fields_of(method: Callable[..., Any], leave_out: Collection[str] = ()) -> tu
         if kind == "text" and name in COLUMNS:
             kind = "column"
         choices = tuple(re.findall(r'"([^"]+)"', said[name])) if kind == "choice" else ()
+        choices = FLAGS if kind == "flag" else choices
         required = parameter.default is parameter.empty
         default = "" if required else _shown(parameter.default)
         found.append(FormField(name, kind, default, required, choices))
@@ -113,6 +117,8 @@ def _said(method: Callable[..., Any]) -> Iterator[tuple[str, str]]:
 def _shown(default: Any) -> str:
     if default is None or default == ():
         return ""
+    if isinstance(default, bool):
+        return FLAGS[default]
     if isinstance(default, tuple | list):
         return ", ".join(str(one) for one in default)
     if isinstance(default, float) and default.is_integer():
@@ -156,6 +162,10 @@ def _choice(field: FormField, text: str) -> str:
     if text not in field.choices:
         raise ArgumentError(f"{field.name} must be one of {', '.join(field.choices)}")
     return text
+
+
+def _flag(field: FormField, text: str) -> bool:
+    return _choice(field, text) == FLAGS[True]
 
 
 def _whole(field: FormField, text: str) -> int:
@@ -221,6 +231,7 @@ _READ: Mapping[str, Callable[[FormField, str], Any]] = {
     "text": _text,
     "column": _text,
     "choice": _choice,
+    "flag": _flag,
     "whole": _whole,
     "number": _number,
     "numbers": _numbers,

@@ -17,9 +17,10 @@ __all__ = ["KINDS", "FormKind", "form_of", "kind_of"]
 IN_PYTHON_ALONE = {
     "marginals": ("weights",),
     "hierarchy": ("invariants",),
+    "f_oneway": ("levels",),
     "synthesis": ("max_bytes", "zeros", "known", "total", "token", "progress"),
 }
-"""What is a mapping of mappings, or a function, is no field of a form."""
+"""What is a mapping of mappings, a function, or a list of levels is no field of a form."""
 
 PRICE = ("epsilon", "delta")
 
@@ -118,6 +119,10 @@ INFERENCE = (
     "standardised_ratio",
     "mantel_haenszel",
     "describe",
+    "f_oneway",
+    "weighted_mean",
+    "weighted_proportion",
+    "weighted_total",
 )
 
 MODELS = ("additive", "forest", "naive_bayes", "linear", "logistic")

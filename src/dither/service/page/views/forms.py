@@ -24,10 +24,10 @@ ASKERS = roles(ANALYST, OWNER)
 FIELDS = sorted(
     {
         "x", "y", "by", "bins", "cells", "censored", "columns", "condition", "division", "draws",
-        "event", "events", "exposed", "family", "formula", "inside", "levels", "max_depth",
-        "max_features", "max_rows", "measure", "method", "n_estimators", "null", "objective",
-        "outcome", "per", "places", "probabilities", "probability", "reference", "rounds", "shape",
-        "splits", "strata", "tables", "time", "totals", "weights", "workload",
+        "equal_var", "event", "events", "exposed", "family", "formula", "inside", "levels",
+        "max_depth", "max_features", "max_rows", "measure", "method", "n_estimators", "null",
+        "objective", "outcome", "per", "places", "probabilities", "probability", "reference",
+        "rounds", "shape", "splits", "strata", "tables", "time", "totals", "weights", "workload",
     }
 )  # fmt: skip
 """Every parameter that a form asks for; the tests hold it against the forms."""
