@@ -13,7 +13,7 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference import PrivateTest
+from dither.inference import PrivateDescription, PrivateTest
 from dither.inference.engine import _simulation
 from dither.inference.engine._errors import Errors, SimulatedErrors
 from dither.inference.engine._inputs import target
@@ -73,6 +73,15 @@ REGRESSION = {"epsilon": 1, "delta": 1e-6}
 
 DOORS: dict[str, Callable[..., Any]] = {
     "covariance": lambda r, **k: inference.covariance(r.many, radius=4, epsilon=1, delta=1e-6, **k),
+    "describe": lambda r, **k: inference.describe(
+        {"x": r.x, "g": r.groups, "yes": r.yes},
+        by="g",
+        bounds={"x": BOUNDS},
+        levels={"g": [0, 1, 2], "yes": [False, True]},
+        epsilon=1,
+        bins=16,
+        **k,
+    ),
     "difference": lambda r, **k: inference.difference(r.x, r.y, bounds=BOUNDS, epsilon=1, **k),
     "f_oneway": lambda r, **k: inference.f_oneway(r.x, r.y, r.x, bounds=BOUNDS, epsilon=1, **k),
     "goodness_of_fit": lambda r, **k: inference.goodness_of_fit(
@@ -145,12 +154,23 @@ DOORS: dict[str, Callable[..., Any]] = {
     "uniformity_test": lambda r, **k: inference.uniformity_test(
         r.groups, categories=[0, 1, 2], epsilon=1, **k
     ),
+    "weighted_mean": lambda r, **k: inference.weighted_mean(
+        r.x, r.y, bounds=BOUNDS, most=9, epsilon=1, **k
+    ),
+    "weighted_proportion": lambda r, **k: inference.weighted_proportion(
+        r.yes, r.y, most=9, epsilon=1, **k
+    ),
+    "weighted_total": lambda r, **k: inference.weighted_total(
+        r.x, r.y, bounds=BOUNDS, most=9, epsilon=1, **k
+    ),
     "wilcoxon": lambda r, **k: inference.wilcoxon(r.x, epsilon=1, **k),
     "ztest": lambda r, **k: inference.ztest(r.x, value=4, sigma=1, epsilon=1, **k),
 }
 """By name: a release of rows, for neighbours where they can be chosen."""
 
-WITHOUT_DATA = {"compare", "cost_of_privacy", "samples_needed"}
+WITHOUT_DATA = {
+    "adjust_pvalues", "compare", "cost_of_privacy", "forest_plot", "samples_needed"
+}  # fmt: skip
 """What reads no rows, and so releases nothing."""
 
 OF_ALL = ("summary", "plot", "loss", "cost", "assumptions", "notes")
@@ -176,6 +196,12 @@ def test_every_result_has_what_results_have(name: str) -> None:
     shown = found.summary()
     assert "Cost: " in shown
     assert "Assumes: " in shown
+    frame = found.to_frame(0.9)
+    assert frame.height
+    assert set(frame.columns) & {"estimate", "statistic"}
+    assert found.to_latex(label="tab:one").count(r"\\") == found.to_html().count("<tr>")
+    if isinstance(found, PrivateDescription):
+        return
     if isinstance(found, PrivateTest):
         assert all(hasattr(found, part) for part in OF_TESTS)
         assert 0 <= found.noise_share <= 1
@@ -194,6 +220,9 @@ def test_no_rows_raise_anything(name: str) -> None:
     for side, rows in zip(sides, (sampled(0), hostile(9)), strict=False):
         found = quick(door(rows, **({} if side is None else {"neighbours": side})))
         assert "nan" not in found.summary().lower()
+        assert "nan" not in found.to_latex().lower()
+        if isinstance(found, PrivateDescription):
+            continue
         assert ((np.asarray(found.pvalue) >= 0) & (np.asarray(found.pvalue) <= 1)).all()
         if hasattr(found, "interval"):
             ends = np.atleast_2d(np.asarray(found.interval(0.9), float))
