@@ -5,8 +5,9 @@ A column is read in each group, and in all of them together, whose sums are thos
 *Means.* `FreeMeans`: draws m* that invert tests of S - m·N.
 
 *Standard deviations.* Σ (t - mean)² of n rows has about the relative variance (κ - 1)/n + 2/n²,
-κ = n·Σ (t - m)⁴/(Σ (t - m)²)². Each draw takes q* and κ* from sums that fresh noise leaves
-possible, and s* = √(q*/(n* - 1))·exp(Z·√v*/2): on the scale of logarithms, where s has no end.
+κ = n·Σ (t - m)⁴/(Σ (t - m)²)². Each draw takes q* and κ* from sums from which fresh noise is
+taken, brought where they may be, and s* = √(q*/(n* - 1))·exp(Z·√v*/2): on the scale of logarithms,
+where s has no end.
 
 *Quantiles.* `QuantileModel`: tests of every edge of a tree of bins.
 
@@ -158,24 +159,29 @@ class NumberReading:
     def _moments(self) -> tuple[Floats, Floats]:
         """Draws of means and of deviations in half-ranges, shape (size, groups + 1)."""
         rng = SimulatedDraws.of(None)
-        means, square, _ = self.free._drawn(rng, self.size)
-        spread = self._spread(rng, square)
-        return np.clip(means, -1.0, 1.0), spread
+        means = self.free.draws(rng, self.size)
+        return np.clip(means, -1.0, 1.0), self._spread(rng)
 
-    def _spread(self, rng: np.random.Generator, square: Floats) -> Floats:
+    def _spread(self, rng: np.random.Generator) -> Floats:
+        """Draws of deviations: of sums from which noise is taken, each brought where it may be.
+
+        So where the noise hides a deviation some draws are of none, others of the largest one.
+        """
         n = np.maximum(np.rint(self.n), 1.0)
         left = self.sums - with_all(self.noise(rng, self.size))
         rows = np.maximum(left[..., 0], 2.0)
         m = np.clip(left[..., 1] / rows, -1.0, 1.0)
         fourth = left[..., 4] - 4 * m * left[..., 3] + 6 * m**2 * left[..., 2] - 3 * m**4 * rows
-        second = np.maximum(left[..., 2] - m**2 * rows, _LEAST * rows)
+        second = np.clip(left[..., 2] - m**2 * rows, _LEAST * rows, (1.0 - m**2) * rows + 1e-9)
         # κ is at least 1, and with |t - m| <= 1 + |m| at most (1 + |m|)²·n/Σ (t - m)².
         most = np.maximum((1 + np.abs(m)) ** 2 * rows / second, 1.0)
         kurtosis = np.clip(rows * fourth / second**2, 1.0, most)
         relative = (kurtosis - 1.0) / n + 2.0 / np.maximum(n * (n - 1.0), 1.0)
-        unit = rng.standard_normal(square.shape)
-        found = np.sqrt(square / np.maximum(n - 1.0, 1.0))
-        return np.asarray(np.minimum(found * np.exp(unit * np.sqrt(relative) / 2.0), 1.0))
+        unit = rng.standard_normal(second.shape)
+        # Where nothing but the least is left, the truth may be none at all.
+        square = np.where(second <= _LEAST * rows, 0.0, second)
+        found = np.sqrt(square / (rows - 1.0)) * np.exp(unit * np.sqrt(relative) / 2.0)
+        return np.asarray(np.minimum(found, 1.0))
 
     @cached_property
     def _at(self) -> tuple[Floats, Floats]:
@@ -199,7 +205,9 @@ class NumberReading:
         (m, s), (means, spreads) = self._at, self._moments
         at = (m[group] - m[0]) / math.sqrt((s[group] ** 2 + s[0] ** 2) / 2)
         scale = np.sqrt((spreads[:, group] ** 2 + spreads[:, 0] ** 2) / 2)
-        return Draws(float(at), (means[:, group] - means[:, 0]) / np.maximum(scale, 1e-12))
+        return Draws(
+            float(at), (means[:, group] - means[:, 0]) / np.maximum(scale, math.sqrt(_LEAST))
+        )
 
     @cached_property
     def _ranks(self) -> list[tuple[QuantileModel, Callable[[], object]]]:
