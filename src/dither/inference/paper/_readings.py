@@ -176,7 +176,8 @@ class NumberReading:
         # κ is at least 1, and with |t - m| <= 1 + |m| at most (1 + |m|)²·n/Σ (t - m)².
         most = np.maximum((1 + np.abs(m)) ** 2 * rows / second, 1.0)
         kurtosis = np.clip(rows * fourth / second**2, 1.0, most)
-        relative = (kurtosis - 1.0) / n + 2.0 / np.maximum(n * (n - 1.0), 1.0)
+        # By e² at most either way: with that, few rows say nothing.
+        relative = np.minimum((kurtosis - 1.0) / n + 2.0 / np.maximum(n * (n - 1.0), 1.0), 4.0)
         unit = rng.standard_normal(second.shape)
         # Where nothing but the least is left, the truth may be none at all.
         square = np.where(second <= _LEAST * rows, 0.0, second)
