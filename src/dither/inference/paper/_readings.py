@@ -182,7 +182,9 @@ class NumberReading:
         # Where nothing but the least is left, the truth may be none at all.
         square = np.where(second <= _LEAST * rows, 0.0, second)
         found = np.sqrt(square / (rows - 1.0)) * np.exp(unit * np.sqrt(relative) / 2.0)
-        return np.asarray(np.minimum(found, 1.0))
+        # Of fewer than two rows nothing is known: each end is as likely.
+        ends = rng.integers(0, 2, second.shape).astype(float)
+        return np.where(left[..., 0] < 2.0, ends, np.minimum(found, 1.0))
 
     @cached_property
     def _at(self) -> tuple[Floats, Floats]:
