@@ -55,6 +55,7 @@ SECTIONS = {
         "inference/regression",
         "inference/tests",
         "inference/survival",
+        "inference/paper",
         "inference/sample-size",
         "inference/naive",
         "series",

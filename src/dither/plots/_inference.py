@@ -161,20 +161,21 @@ def draw_cost(cost: CostOfPrivacy, path: str | Path | None) -> Figure:
     )
     for j, rate in enumerate(cost.methods):
         axes.plot(n, rate.at(n), color=COLOURS[j], linewidth=2, label=rate.name)
-    axes.axvline(cost.starts, color=MUTED, linewidth=0.8, linestyle=":")
-    axes.annotate(
-        f"below {number_text(cost.starts, 2)} the error more than doubles",
-        (cost.starts, 0.97),
-        xycoords=("data", "axes fraction"),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="top",
-        size=8.5,
-        color=MUTED,
-    )
+    if np.isfinite(cost.starts):
+        axes.axvline(cost.starts, color=MUTED, linewidth=0.8, linestyle=":")
+        axes.annotate(
+            f"below {number_text(cost.starts, 2)} the error more than doubles",
+            (cost.starts, 0.97),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="top",
+            size=8.5,
+            color=MUTED,
+        )
     axes.plot([cost.n], [cost.best.at(cost.n)], "o", color=INK, markersize=5)
     axes.set_xlabel("rows")
-    axes.set_ylabel("mean squared error")
+    axes.set_ylabel(cost.measure)
     axes.set_xlim(n[0], n[-1])
     axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2)
     of = f"d = {cost.d:,}" + (f", s = {cost.s:,}" if cost.s is not None else "")

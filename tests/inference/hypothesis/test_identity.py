@@ -15,6 +15,7 @@ from scipy.special import erf
 from dither import inference
 from dither.errors import ArgumentError
 from dither.inference.engine._inputs import target
+from dither.inference.engine._pairs import blocks_for, moved_by_pairs, pairs_of, signs_of_pairs
 from dither.inference.engine._signs import SquareRelease, signs
 from dither.inference.engine._statistic import (
     LATTICE,
@@ -279,3 +280,47 @@ def test_each_test_draws_its_own_null() -> None:
     ]
     assert not np.array_equal(*fresh)
     np.testing.assert_array_equal(*again)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16])
+def test_no_row_moves_the_signs_of_pairs_further_than_is_claimed(n: int) -> None:
+    """Every row of ±1 and 0 in the place of every other, of tables that lean on it."""
+    rng = np.random.default_rng(n)
+    rows = [np.array(row, dtype=np.int8) for row in itertools.product((-1, 0, 1), repeat=2)]
+    furthest = 0
+    for seed in range(20):
+        table = rng.choice([-1, 1], (n, 2)).astype(np.int8)
+        if seed < 2:
+            table[:] = 2 * seed - 1
+        found = []
+        for row in rows:
+            table[0] = row
+            found.append(pairs_of(table))
+        furthest = max(furthest, max(found) - min(found))
+    assert furthest <= moved_by_pairs(n)
+    assert furthest == 2 * (blocks_for(n) - 1)
+
+
+def test_pairs_are_simulated_as_they_are_released() -> None:
+    """The same mean and deviation from rows that are drawn one by one, fair or not."""
+    rng, n, d = np.random.default_rng(1), 40, 30
+    for p in (0.5, 0.62):
+        drawn = np.concatenate(list(signs_of_pairs(rng, n, np.full(d, p), 2000)))
+        each = [
+            pairs_of(rng.choice([-1, 1], (n, d), p=[1 - p, p]).astype(np.int8)) for _ in range(300)
+        ]
+        assert np.mean(each) == pytest.approx(drawn.mean(), abs=5 * drawn.std() / 300**0.5)
+        assert np.std(each) == pytest.approx(drawn.std(), rel=0.25)
+
+
+def test_pairs_need_rows_as_the_root_of_d() -> None:
+    """By what is known before: beyond some 3,000 numbers they need fewer than the length."""
+    few, many = (inference.cost_of_privacy("identity", 2000, d=d) for d in (100, 10_000))
+    assert few.best.name.endswith("norm")
+    assert many.best.name.endswith("pairs")
+    for found in (few, many):
+        assert all(found.lower.at(2000) < m.at(2000) for m in found.methods)
+        assert found.summary()
+        assert found.plot().axes[0].get_ylabel().startswith("least squared distance")
+    asked = {"epsilon": 1, "dimension": 100, "size": 1 / 3, "power": 2 / 3, "draws": 400, "seed": 1}
+    assert 150 < inference.samples_needed("identity", method="pairs", **asked) < 220

@@ -39,9 +39,7 @@ def test_no_row_moves_the_vector_further_than_is_claimed(neighbours: str, gaussi
     """Every row of a grid, added to a table, or in the place of every other; in both norms."""
     asked = target(1, F(1, 1000), neighbours)
     design = DescriptionRelease(2, (4,), (2,), asked, gaussian=gaussian)
-    grid = list(
-        itertools.product((-1, 0, 1), (-9.0, -0.3, 0.55, 1.0, np.nan), (-1, 0, 1))
-    )
+    grid = list(itertools.product((-1, 0, 1), (-9.0, -0.3, 0.55, 1.0, np.nan), (-1, 0, 1)))
     base = (1, 0.2, 0)
     none = design.statistic(described(base))
     alone = [

@@ -10,6 +10,8 @@ known, and they are shown with constant 1. That of a mean has a factor log(1/δ)
 Source. Cai, Wang and Zhang, "The cost of privacy: optimal rates of convergence for parameter
 estimation with differential privacy", Annals of Statistics 2021, theorems 3.1, 3.2 and 4.1;
 Steinke and Ullman, "Between pure and approximate differential privacy", 2017, for log(1/δ);
+of tests Narayanan, "Private high-dimensional hypothesis testing", COLT 2022, whose lower bound is
+√d/α² + d^(1/3)/(α^(4/3)·ε^(2/3)) + 1/(α·ε), solved term by term for α²;
 Johnstone, "Gaussian estimation", for 2·s·log(d/s)/n.
 """
 
@@ -30,6 +32,7 @@ from dither.errors import ArgumentError
 from dither.inference.engine._ball import BallRelease
 from dither.inference.engine._group_sums import GroupSumsRelease
 from dither.inference.engine._inputs import Bounds, Floats, Target, target
+from dither.inference.engine._pairs import BLOCKS
 from dither.inference.engine._release import spread_of
 from dither.inference.engine._tabulated import Tabulated
 from dither.inference.estimates._means import BoxRelease
@@ -41,14 +44,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CostOfPrivacy", "ErrorDecay", "cost_of_privacy"]
 
-PROBLEMS = ("mean", "sparse mean", "regression")
+PROBLEMS = ("mean", "sparse mean", "regression", "identity")
+TEST = "identity"
 _UNKNOWN = "not known, shown as 1"
 _OVERSPENT = "exact, but this noise loses more than ε"
 
 
 @dataclass(frozen=True)
 class ErrorDecay:
-    """How an error falls with n: ``per_n``/n + ``per_square``/n².
+    """How an error falls with n: ``per_n``/n + ``per_root``/n^1.5 + ``per_square``/n².
 
     Parameters
     ----------
@@ -58,6 +62,7 @@ class ErrorDecay:
     per_n, per_square : float
     constant : str
         "exact", or what is not known of it.
+    per_root : float
     """
 
     name: str
@@ -65,12 +70,12 @@ class ErrorDecay:
     per_n: float
     per_square: float
     constant: str
+    per_root: float = 0.0
 
     def at(self, n: Any) -> Any:
         """The error with n rows."""
-        return self.per_n / np.asarray(n, dtype=float) + self.per_square / np.square(
-            np.asarray(n, dtype=float)
-        )
+        rows = np.asarray(n, dtype=float)
+        return self.per_n / rows + self.per_root / rows**1.5 + self.per_square / np.square(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +113,14 @@ class CostOfPrivacy(Tabulated, Printable):
 
     @property
     def starts(self) -> float:
-        """The n below which privacy more than doubles the best method's error."""
-        return self.best.per_square / self.best.per_n
+        """The n below which privacy more than doubles the best method's error.
+
+        Infinite where it does so at every n.
+        """
+        if self.problem != TEST:
+            return self.best.per_square / self.best.per_n
+        over = 2 * self.sampling.per_n - self.best.per_n
+        return (self.best.per_root / over) ** 2 if over > 0 else math.inf
 
     @property
     def rates(self) -> tuple[ErrorDecay, ...]:
@@ -137,10 +148,13 @@ class CostOfPrivacy(Tabulated, Printable):
         wide = max(len(r.name) for r in self.rates)
         of = f"d = {self.d:,}" + (f", s = {self.s:,}" if self.s is not None else "")
         asked = cost_text(self.epsilon, self.delta)
-        lines = [f"{self.problem}, n = {self.n:,}, {of}, {asked}: mean squared error"]
+        lines = [f"{self.problem}, n = {self.n:,}, {of}, {asked}: {self.measure}"]
         for r in self.rates:
             error = number_text(float(r.at(self.n)), 3)
             lines.append(f"{r.name:<{wide}}  {error:>10}  {r.formula}; constant {r.constant}")
+        if math.isinf(self.starts):
+            lines.append(f"With {self.best.name}, privacy more than doubles it whatever n is.")
+            return "\n".join(lines)
         lines.append(
             f"With {self.best.name}, privacy more than doubles the error below n = "
             f"{number_text(math.ceil(self.starts), 2)}."
@@ -148,9 +162,16 @@ class CostOfPrivacy(Tabulated, Printable):
         return "\n".join(lines)
 
     @property
+    def measure(self) -> str:
+        """What is compared."""
+        if self.problem == TEST:
+            return "least squared distance seen (size 1/3, power 2/3)"
+        return "mean squared error"
+
+    @property
     def grid(self) -> Floats:
         """The n of the picture: two decades to either side of where privacy starts to cost."""
-        middle = max(10.0, self.starts)
+        middle = max(10.0, self.starts) if math.isfinite(self.starts) else float(self.n)
         return np.geomspace(
             max(1.0, min(middle / 30, self.n / 3)), max(middle * 100, self.n * 3), 200
         )
@@ -186,7 +207,9 @@ def cost_of_privacy(
 
     Parameters
     ----------
-    problem : {"mean", "sparse mean", "regression"}
+    problem : {"mean", "sparse mean", "regression", "identity"}
+        "identity": of the test of rows of ±1, `identity_test`, how near to fair coins is told from
+        them: the square of the length of the expected row.
     n : int
         Rows, at least 1.
     d : int
@@ -237,6 +260,7 @@ def cost_of_privacy(
         "mean": lambda: _of_mean(d, asked, half),
         "sparse mean": lambda: _of_sparse(d, s or 1, asked, half),
         "regression": lambda: _of_regression(d, asked),
+        TEST: lambda: _of_identity(d, asked),
     }
     sampling, lower, methods = made[problem]()
     if problem == "mean":
@@ -332,3 +356,38 @@ def _of_regression(d: int, asked: Target) -> tuple[ErrorDecay, ErrorDecay, tuple
         "not known: it depends on the least eigenvalue of the regressors; shown as 1",
     )
     return sampling, lower, (method,)
+
+
+def _of_identity(d: int, asked: Target) -> tuple[ErrorDecay, ErrorDecay, tuple[ErrorDecay, ...]]:
+    """Squared lengths of expected rows of ±1 that tests of size 1/3 see two times in three.
+
+    With z = 2·Φ⁻¹(2/3) and l = 2·ln(3/2), twice the quantiles of a normal law and of Laplace's of
+    scale 1: ‖S‖² has mean n²·α² and deviation n·√(2·d); its length (noise of scale 2·√d/ε) moves by
+    n^1.5·α²/(2·√d) beside √(n/2); pairs as `_pairs` says. Adding up the two parts bounds from above
+    what both do together.
+    """
+    eps, root = float(asked.epsilon), math.sqrt(d)
+    z, tail = 2 * 0.4307273, 2 * math.log(1.5)
+    k = BLOCKS
+    plain = z * math.sqrt(2) * root
+    sampling = ErrorDecay("without privacy", "1.22·√d/n", plain, 0.0, "to leading order")
+    lower = ErrorDecay(
+        "lower bound", "√d/n + √d/(ε·n^1.5) + 1/(nε)²", root, 1 / eps**2, _UNKNOWN, root / eps
+    )
+    norm = ErrorDecay(
+        "identity test, norm",
+        "1.22·√d/n + 3.24·d/(ε·n^1.5)",
+        plain,
+        0.0,
+        "at most this, to leading order",
+        4 * tail * d / eps,
+    )
+    signs = math.sqrt(2 * math.pi) * (z * math.sqrt(k / (2 * (k - 1))) + 2 * tail / eps) * root
+    pairs = ErrorDecay(
+        "identity test, pairs",
+        "(1.58 + 4.07/ε)·√d/n",
+        signs,
+        0.0,
+        "at most this, to leading order",
+    )
+    return sampling, lower, (norm, pairs)

@@ -20,6 +20,7 @@ from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.inference.engine._errors import rows_needed
 from dither.inference.engine._inputs import Floats, Target, bounds_of, target
+from dither.inference.engine._pairs import moved_by_pairs, signs_of_pairs
 from dither.inference.engine._release import spread_of
 from dither.inference.engine._signs import SquareRelease, lengths_of_signs
 from dither.inference.engine._simulation import Seed, SimulatedDraws
@@ -36,7 +37,7 @@ Simulated = Callable[[int, bool, np.random.Generator, int], Floats]
 _WHOLE = 600
 """Releases of a test that is run whole: they tell its power to .016."""
 
-IDENTITY = ("norm", "lipschitz", "efficient", "non-private")
+IDENTITY = ("norm", "pairs", "lipschitz", "efficient", "non-private")
 
 
 def samples_needed(
@@ -81,7 +82,7 @@ def samples_needed(
         coordinates are alike and independent. Of the other tests: the shift in standard deviations
         (of several groups from the first to the last, the others evenly between), the correlation,
         or Cohen's w of categories.
-    method : {"norm", "lipschitz", "efficient", "non-private"}
+    method : {"norm", "pairs", "lipschitz", "efficient", "non-private"}
         As of `identity_test`. "efficient" needs a delta, and rejects at its own public
         threshold n(n - 1)·distance²/4 rather than at a quantile.
     size : float
@@ -170,6 +171,9 @@ def samples_needed(
 
     def simulated(n: int, alternative: bool, rng: np.random.Generator, some: int) -> Floats:
         chances = np.full(d, (1 + (shift if alternative else 0.0)) / 2)
+        if method == "pairs":
+            signs = np.concatenate(list(signs_of_pairs(rng, n, chances, some)))
+            return signs + StatisticRelease(Fraction(moved_by_pairs(n)), asked).draw(rng, some)
         if method == "lipschitz":
             design = SquareRelease(n, d, asked)
             found = [design.extended(s) for s in lengths_of_signs(rng, n, chances, some)]
