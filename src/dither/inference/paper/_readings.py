@@ -12,14 +12,15 @@ where s has no end.
 *Quantiles.* `QuantileModel`: tests of every edge of a tree of bins.
 
 *Shares.* Of y of n rows, both with fresh noise taken away and brought between 0 and n, a draw is of
-Beta(y + 1/2, n - y + 1/2), Jeffreys' for a share; 0 where y is 0, and 1 where it is n.
+Beta(y, n - y + 1) or of Beta(y + 1, n - y), as likely: the two laws whose quantiles are the ends
+of Clopper and Pearson's interval, so that it lies between theirs and Jeffreys'.
 
 *Standardised differences* from the first group: of numbers (m_g - m_1)/√((s_g² + s_1²)/2), of a
 level (p_g - p_1)/√((p_g·(1 - p_g) + p_1·(1 - p_1))/2), with draws of all four.
 
 Source. Austin, "Balance diagnostics for comparing the distribution of baseline covariates",
 Statistics in Medicine 2009, for standardised differences; Brown, Cai and DasGupta, "Interval
-estimation for a binomial proportion", Statistical Science 2001, for Jeffreys' interval.
+estimation for a binomial proportion", Statistical Science 2001, for intervals of shares.
 """
 
 from __future__ import annotations
@@ -290,8 +291,10 @@ class CategoryReading:
         left = self.counts - self._noise
         rows = np.maximum(left.sum(axis=-1, keepdims=True), 1.0)
         yes = np.clip(left, 0.0, rows)
-        drawn = rng.beta(yes + 0.5, rows - yes + 0.5)
-        return np.where(yes <= 0, 0.0, np.where(yes >= rows, 1.0, drawn))
+        more = rng.integers(0, 2, yes.shape)
+        first, second = yes + more, rows - yes + 1 - more
+        drawn = rng.beta(np.maximum(first, 1e-9), np.maximum(second, 1e-9))
+        return np.where(first <= 0, 0.0, np.where(second <= 0, 1.0, drawn))
 
     @cached_property
     def _at(self) -> Floats:
