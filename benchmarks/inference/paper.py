@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -210,13 +211,19 @@ def _opendp(x: Any, ends: tuple[float, float], epsilon: float) -> tuple[float, f
     told = []
     for made in (dp.t.make_mean(*space), dp.t.make_variance(*space)):
         # A row that is replaced is two apart in the symmetric distance; half of epsilon for each.
-        noisy = dp.binary_search_chain(lambda s, m=made: m >> dp.m.then_laplace(s), 2, epsilon / 2)
+        noisy = dp.binary_search_chain(partial(_with_noise, made), 2, epsilon / 2)
         told.append(noisy(x.tolist()))
     return _textbook(told[0], told[1], n)
 
 
+def _with_noise(made: Any, scale: float) -> Any:
+    import opendp.prelude as dp
+
+    return made >> dp.m.then_laplace(scale)
+
+
 def _diffprivlib(x: Any, ends: tuple[float, float], epsilon: float) -> tuple[float, float]:
-    from diffprivlib import tools
+    from diffprivlib import tools  # type: ignore[import-not-found]
 
     half = epsilon / 2
     mean, variance = (f(x, epsilon=half, bounds=ends) for f in (tools.mean, tools.var))

@@ -61,6 +61,7 @@ from dither.inference.engine._release import (
     spread_of,
 )
 from dither.inference.engine._result import PrivateEstimate, too_few_rows
+from dither.inference.engine._simulation import SimulatedDraws
 from dither.inference.estimates._mean import of_clamped
 from dither.privacy import Loss, Neighbours
 
@@ -74,6 +75,9 @@ __all__ = [
 
 _SQUARES = Fraction(1, 2)
 _STEPS = 1 << 20
+
+# Weights that stand for none at all: what is divided by it is cut at the bounds.
+_NONE = 1e-9
 
 _LEAST = 1e-4
 """Squared half-ranges: no variance is taken to be smaller, as in `FreeMeans`."""
@@ -213,9 +217,9 @@ class WeightedModel:
     @property
     def effective(self) -> float:
         """Kish's number of rows of one weight that would tell as much, at least 1."""
-        a, c = max(float(self.sums[0]), 1e-9), float(self.sums[2])
+        a, c = max(float(self.sums[0]), _NONE), float(self.sums[2])
         # Weights are at most 1, so that Σ u² is at most Σ u.
-        return max(1.0, a**2 / min(max(c, 1e-9), a))
+        return max(1.0, a**2 / min(max(c, _NONE), a))
 
     @property
     def share(self) -> float:
@@ -239,7 +243,7 @@ class WeightedModel:
     def _possible(self, rng: np.random.Generator, size: int) -> Floats:
         """Sums from which fresh noise is taken, each brought where it may be, shape (size, 5)."""
         a, b, c, d, e = (self.sums - self.noise(rng, size)).T
-        a = np.maximum(a, 1e-9)
+        a = np.maximum(a, _NONE)
         c = np.clip(c, 0.0, a)
         e = np.clip(e, 0.0, c)
         d = np.clip(d, -np.sqrt(c * e), np.sqrt(c * e))
@@ -259,10 +263,10 @@ class WeightedModel:
         unit = self._student(rng, size)
         scatter = np.sqrt(self._scatter(possible) * self._corrected())
         left = self.sums - self.noise(rng, size)
-        drawn = (left[:, 1] - scatter * unit) / np.maximum(left[:, 0], 1e-9)
+        drawn = (left[:, 1] - scatter * unit) / np.maximum(left[:, 0], _NONE)
         seen = self._scatter(self.sums[None])[0]
         seen = seen if seen > 0 else float(np.median(scatter**2))
-        alone = math.sqrt(seen * self._corrected()) * unit / max(float(self.sums[0]), 1e-9)
+        alone = math.sqrt(seen * self._corrected()) * unit / max(float(self.sums[0]), _NONE)
         at = self.share
         return SimulatedErrors(
             np.array([self.at]),
@@ -274,7 +278,7 @@ class WeightedModel:
     def _scatter(self, sums: Floats) -> Floats:
         """Σ u²·(t - m)²."""
         a, b, c, d, e = sums.T
-        m = np.clip(b / np.maximum(a, 1e-9), -1.0, 1.0)
+        m = np.clip(b / np.maximum(a, _NONE), -1.0, 1.0)
         return np.asarray(np.maximum(e - 2 * m * d + m**2 * c, _LEAST * np.maximum(c, 0.0)))
 
     def total_errors(
@@ -303,12 +307,14 @@ class WeightedModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """Whether the noise spans much of the bounds."""
-        noise = self.noise(np.random.Generator(np.random.PCG64(0)), 2000)
-        off = float(np.std(noise[:, 1] - self.share * noise[:, 0])) / max(float(self.sums[0]), 1e-9)
+        noise = self.noise(SimulatedDraws.of(None), 2000)
+        off = float(np.std(noise[:, 1] - self.share * noise[:, 0])) / max(
+            float(self.sums[0]), _NONE
+        )
         if off <= 0.25:
             return ()
-        reason, times = "the noise spans much of the bounds", off / 0.05
-        return (too_few_rows(reason, self.effective * min(times, 1e6), min(times, 1e6)),)
+        reason, times = "the noise spans much of the bounds", min(off / 0.05, 10.0**6)
+        return (too_few_rows(reason, self.effective * times, times),)
 
 
 @documented

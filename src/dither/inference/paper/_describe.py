@@ -123,7 +123,7 @@ def describe(
     shown = [n for n in names if n != by and (n in ends or n in listed)]
     if not shown:
         raise ArgumentError("give bounds= or levels= of at least one column to describe")
-    read = {
+    read: dict[str, Any] = {
         n: column(f"column {n!r} of frame", frame[n])
         if n in ends
         else codes(f"column {n!r} of frame", frame[n], listed[n])

@@ -109,7 +109,7 @@ class DescribedNumber:
     measure : str
         "n", "mean", "sd", "q25", "median", "q75", "count", "share" or "difference".
     group : str
-    held : Draws or RankDraws
+    held : TruthDraws or RankDraws
     """
 
     column: str
@@ -271,9 +271,9 @@ class PrivateDescription(PrivateResult):
             (o.column, o.level, o.measure, o.group, o.held.at, *o.held.interval(outside))
             for o in self.numbers
         ]
-        texts = dict.fromkeys(("column", "level", "measure", "group"), pl.String)
-        ends = dict.fromkeys(("estimate", "lower", "upper"), pl.Float64)
-        return pl.DataFrame(rows, schema=texts | ends, orient="row")
+        texts = [(name, pl.String) for name in ("column", "level", "measure", "group")]
+        ends = [(name, pl.Float64) for name in ("estimate", "lower", "upper")]
+        return pl.DataFrame(rows, schema=[*texts, *ends], orient="row")
 
     def to_frame(self, confidence: float = 0.95) -> pl.DataFrame:
         """As `intervals`, of each number by itself."""

@@ -38,7 +38,7 @@ from dither.inference.estimates._free_means import FreeMeans
 from dither.inference.estimates._quantiles import QuantileModel
 from dither.mechanisms import QuantileTree
 
-__all__ = ["CategoryReading", "Draws", "NumberReading", "Uncertain", "with_all"]
+__all__ = ["CategoryReading", "NumberReading", "TruthDraws", "Uncertain", "with_all"]
 
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 """Simulated noise of entries of the released vector."""
@@ -50,7 +50,7 @@ _LEAST = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class TruthDraws:
     """An estimate, and draws of what the truth may be.
 
     Parameters
@@ -83,7 +83,7 @@ class RankDraws:
         return float(ends[self.place, 0]), float(ends[self.place, 1])
 
 
-Uncertain = Draws | RankDraws
+Uncertain = TruthDraws | RankDraws
 
 
 def with_all(each: Floats) -> Floats:
@@ -173,7 +173,8 @@ class NumberReading:
         rows = np.maximum(left[..., 0], 2.0)
         m = np.clip(left[..., 1] / rows, -1.0, 1.0)
         fourth = left[..., 4] - 4 * m * left[..., 3] + 6 * m**2 * left[..., 2] - 3 * m**4 * rows
-        second = np.clip(left[..., 2] - m**2 * rows, _LEAST * rows, (1.0 - m**2) * rows + 1e-9)
+        second = np.clip(left[..., 2] - m**2 * rows, _LEAST * rows, None)
+        second = np.minimum(second, np.maximum((1.0 - m**2) * rows, _LEAST * rows))
         # κ is at least 1, and with |t - m| <= 1 + |m| at most (1 + |m|)²·n/Σ (t - m)².
         most = np.maximum((1 + np.abs(m)) ** 2 * rows / second, 1.0)
         kurtosis = np.clip(rows * fourth / second**2, 1.0, most)
@@ -194,22 +195,22 @@ class NumberReading:
         square = np.clip(self.sums[:, 2] - m**2 * n, _LEAST * n, n)
         return m, np.minimum(np.sqrt(square / np.maximum(n - 1.0, 1.0)), 1.0)
 
-    def mean(self, group: int) -> Draws:
+    def mean(self, group: int) -> TruthDraws:
         """The mean of clamped values."""
         at, draws = float(self._at[0][group]), self._moments[0][:, group]
-        return Draws(at * self.half + self.middle, draws * self.half + self.middle)
+        return TruthDraws(at * self.half + self.middle, draws * self.half + self.middle)
 
-    def deviation_of(self, group: int) -> Draws:
+    def deviation_of(self, group: int) -> TruthDraws:
         """The standard deviation of clamped values."""
         at, draws = float(self._at[1][group]), self._moments[1][:, group]
-        return Draws(at * self.half, draws * self.half)
+        return TruthDraws(at * self.half, draws * self.half)
 
-    def difference(self, group: int) -> Draws:
+    def difference(self, group: int) -> TruthDraws:
         """Standardised, from the first group."""
         (m, s), (means, spreads) = self._at, self._moments
         at = (m[group] - m[0]) / math.sqrt((s[group] ** 2 + s[0] ** 2) / 2)
         scale = np.sqrt((spreads[:, group] ** 2 + spreads[:, 0] ** 2) / 2)
-        return Draws(
+        return TruthDraws(
             float(at), (means[:, group] - means[:, 0]) / np.maximum(scale, math.sqrt(_LEAST))
         )
 
@@ -293,28 +294,29 @@ class CategoryReading:
         yes = np.clip(left, 0.0, rows)
         more = rng.integers(0, 2, yes.shape)
         first, second = yes + more, rows - yes + 1 - more
-        drawn = rng.beta(np.maximum(first, 1e-9), np.maximum(second, 1e-9))
-        return np.where(first <= 0, 0.0, np.where(second <= 0, 1.0, drawn))
+        # A law needs numbers above 0; where one is not, what is drawn is not looked at.
+        drawn = rng.beta(np.where(first > 0, first, 1.0), np.where(second > 0, second, 1.0))
+        return np.asarray(np.where(first <= 0, 0.0, np.where(second <= 0, 1.0, drawn)))
 
     @cached_property
     def _at(self) -> Floats:
         rows = np.maximum(self.counts.sum(axis=-1, keepdims=True), 1.0)
         return np.clip(self.counts / rows, 0.0, 1.0)
 
-    def count(self, group: int, level: int) -> Draws:
+    def count(self, group: int, level: int) -> TruthDraws:
         """How many rows have a level; its interval is about the noise."""
         at = float(self.counts[group, level])
-        return Draws(max(0.0, at), np.maximum(at - self._noise[:, group, level], 0.0))
+        return TruthDraws(max(0.0, at), np.maximum(at - self._noise[:, group, level], 0.0))
 
-    def share(self, group: int, level: int) -> Draws:
+    def share(self, group: int, level: int) -> TruthDraws:
         """The share with a level, among those that have any."""
-        return Draws(float(self._at[group, level]), self._shares[:, group, level])
+        return TruthDraws(float(self._at[group, level]), self._shares[:, group, level])
 
-    def difference(self, group: int, level: int) -> Draws:
+    def difference(self, group: int, level: int) -> TruthDraws:
         """Standardised, of the share, from the first group."""
         at = _standardised(self._at[group, level], self._at[0, level])
         drawn = _standardised(self._shares[:, group, level], self._shares[:, 0, level])
-        return Draws(float(at), np.asarray(drawn))
+        return TruthDraws(float(at), np.asarray(drawn))
 
 
 def _standardised(second: Floats, first: Floats) -> Floats:

@@ -296,10 +296,9 @@ class DescriptionQuestion(CellQuestion[PrivateDescription]):
     def _made(self, values: Any, certificate: Any = None) -> PrivateDescription:
         from dither.session._certificate import Certificate
 
-        groups = (ALL,)
+        groups: tuple[str, ...] = (ALL,)
         if self._by is not None:
-            own = self.domain[self._by]
-            groups = _names(own)
+            groups = _names(self.domain[self._by])
         facts = [
             self._facts_of(a) if a in self._numbers else CategoryFacts(a.name, _names(a))
             for a in self.domain.attributes
