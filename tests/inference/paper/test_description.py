@@ -22,6 +22,7 @@ from dither.inference.paper._release import (
     exact_description,
     power_sums,
 )
+from dither.service.publish._forms import made_of
 from inference.protected import session_over
 
 ENDS = Bounds(F(-1), F(1))
@@ -250,6 +251,12 @@ def test_a_table_is_described_as_its_rows_are(tmp_path: Path) -> None:
             assert at == pytest.approx(part["ill"].mean(), abs=1e-3)
         assert found.number("age", "median")[0] == pytest.approx(kept["age"].median(), abs=1)
         assert "day" not in {one.column for one in found.numbers}
+        shown = made_of(found).tables[""]
+        assert shown.height == len(found.numbers)
+        assert shown.columns[-3:] == ["estimate", "estimate_low", "estimate_high"]
+    alone = inference.describe(people(20), epsilon=1, bins=4, **ASKED)
+    with pytest.raises(ArgumentError, match="is of a frame"):
+        made_of(alone)
 
 
 def test_of_a_person_with_several_rows_one_counts(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ class CategoryReading:
     @cached_property
     def _at(self) -> Floats:
         rows = np.maximum(self.counts.sum(axis=-1, keepdims=True), 1.0)
-        return np.clip(self.counts / rows, 0.0, 1.0)
+        return np.asarray(np.clip(self.counts / rows, 0.0, 1.0))
 
     def count(self, group: int, level: int) -> TruthDraws:
         """How many rows have a level; its interval is about the noise."""
