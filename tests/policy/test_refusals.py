@@ -160,10 +160,20 @@ def test_wrong_fields_are_refused_by_name(tmp_path, frames, path, value, words):
     assert not list(tmp_path.iterdir())
 
 
-def test_values_of_reals_are_refused(tmp_path, frames):
-    """A real column has bounds, not a list of values."""
-    made = changed(tmp_path, C + "cost", {"values": [1.5, 2.5]})
-    with pytest.raises(PolicyError, match=r"columns.cost.values cannot list values of kind real"):
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1.5, "2.5"], "must all be of kind real"),
+        ([1.5, True], "must all be of kind real"),
+        ([1.5, float("nan")], "must"),
+        ([1.5, 1e301], "too far out"),
+        ([0.1, 0.1000000000000000055511151231257827], "twice"),
+    ],
+)
+def test_values_of_reals_are_numbers(tmp_path, frames, values, words):
+    """Finite ones, no two of which are one double."""
+    made = changed(tmp_path, C + "cost", {"values": values})
+    with pytest.raises(PolicyError, match=words):
         dither.open(made, sources=frames)
 
 

@@ -99,7 +99,7 @@ def test_a_public_total_is_kept(rows):
         ),
         (
             {"known": {"married": {True: 3, False: 1}}, "zeros": [{"married": True}]},
-            "that zeros forbids",
+            "that zeros forbid",
         ),
         ({"total": 0}, "total"),
         ({"total": -3}, "total"),

@@ -321,6 +321,8 @@ def resolve(
     values: tuple[Value, ...] | None = None
     if declared.values is not None:
         values = tuple(_value(v, kind, where) for v in declared.values)
+        if kind is Kind.REAL and len({float(v) for v in values}) < len(values):  # type: ignore[arg-type]
+            raise PolicyError(f"{where}.values lists a number twice, as doubles are read")
     if declared.step is not None and kind is not Kind.REAL:
         raise PolicyError(
             f"{where}.step is for real columns; this one is {kind.value}{_hint(kind)}"
@@ -411,6 +413,11 @@ def _value(value: Any, kind: Kind, where: str) -> Value:
         Kind.BOOLEAN: (bool,),
         Kind.DATE: (dt.date,),
     }
+    if kind is Kind.REAL:
+        if isinstance(value, str | bool):
+            raise PolicyError(f"{where}.values must all be of kind real")
+        # The double nearest to what is written is what equals it; within the bounds of bounds.
+        return Reader({}, where).exact(_bound(value, kind, where), "values")
     if kind not in wanted:
         raise PolicyError(f"{where}.values cannot list values of kind {kind.value}; use bounds")
     value = _day_or_moment(value, kind)

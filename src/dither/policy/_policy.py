@@ -99,6 +99,8 @@ class DeclaredTable:
     """The limits, ``max_groups`` and ``max_rows``, that the ledger's newest answer stands for."""
     block: DeclaredBlock | None = None
     """In which block each row is."""
+    rules: tuple[str | Mapping[str, Any], ...] = ()
+    """What every row keeps, as everybody may know: synthetic rows are made to (`dither.synth`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,6 +507,25 @@ def _per_block(spending: Reader, budget: BudgetFilter) -> tuple[bool, BudgetFilt
     return True, lifetime
 
 
+def _rules(body: Reader) -> tuple[str | Mapping[str, Any], ...]:
+    """Rules of rows in their form; what they name is looked at where rows are made."""
+    found = body.take("rules")
+    if found is None:
+        return ()
+    for rule in found if isinstance(found, list | tuple) and found else [None]:
+        mapping = isinstance(rule, Mapping) and set(rule) in (
+            {"if", "then", "map"},
+            {"columns", "allowed"},
+        )
+        if not (isinstance(rule, str) or mapping):
+            raise PolicyError(
+                f'{body.name("rules")} must be comparisons, as "end >= start", or tables, as '
+                '{ if = "zip", then = "state", map = { "02139" = "MA" } } and '
+                '{ columns = ["sex", "ward"], allowed = [["f", 1], ["m", 2]] }'
+            )
+    return tuple(found)
+
+
 def _table(
     name: str, body: Reader, units: Mapping[str, DeclaredUnit], engine: str
 ) -> DeclaredTable:
@@ -545,6 +566,7 @@ def _table(
         units_at_least=body.whole("units_at_least", MOST_UNITS),
         learned=learned,
         block=read_block(body),
+        rules=_rules(body),
     )
     body.finish()
     given = [field for field, value in caps.items() if value is not None]

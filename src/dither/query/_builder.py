@@ -483,6 +483,7 @@ class TableQuery(TableRows):
         known: Mapping[Any, Mapping[Any, Any]] | None = None,
         total: Any = None,
         inside: str = "uniform",
+        rules: Sequence[str | Mapping[str, Any]] = (),
         token: str | None = None,
         progress: Callable[[Any], None] | None = None,
     ) -> SyntheticModel:
@@ -518,6 +519,13 @@ class TableQuery(TableRows):
         inside : {"uniform", "tree"}
             Where numbers lie inside their bins: anywhere, or as a private tree of finer bins says,
             which takes a tenth of the budget.
+        rules : list of str or mapping, optional
+            What every row keeps, taken as public: comparisons of sums, as ``"end >= start"``,
+            ``"total = food + rent"`` or ``"0 <= left - came <= 30"``; a column that fixes another,
+            as ``{"if": "zip", "then": "state", "map": {"02139": "MA"}}``; and the combinations
+            that there are, as ``{"columns": ["sex", "ward"], "allowed": [["f", 1], ["m", 2]]}``.
+            A comparison with NULL is kept. Rules that contradict the public domain or one another
+            are refused by name.
         token : str, optional
             Names the request. Asked again with it, the stored model comes back, and nothing is
             charged.
@@ -553,6 +561,7 @@ class TableQuery(TableRows):
             known=known,
             total=total,
             inside=inside,
+            rules=rules,
         )
         return asked.release(token=token, progress=progress)
 

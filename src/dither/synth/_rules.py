@@ -87,6 +87,7 @@ def rules_of(
     zeros: Sequence[Mapping[str, Any]] = (),
     known: Mapping[Any, Mapping[Any, Any]] | None = None,
     total: Any = None,
+    forbidden: Mapping[Clique, Masks] | None = None,
 ) -> Rules:
     """Read rules, and see that they can be kept.
 
@@ -103,13 +104,16 @@ def rules_of(
         out is 0.
     total : number, optional
         Rows.
+    forbidden : mapping of Clique to array of bool, optional
+        More combinations that no row has, by what other rules say.
 
     Raises
     ------
     ArgumentError
         Where a rule names what is not there, or rules contradict one another.
     """
-    forbidden: dict[Clique, Masks] = {}
+    ruled = bool(forbidden)
+    forbidden = dict(forbidden or {})
     if isinstance(zeros, Mapping | str) or not isinstance(zeros, Sequence):
         raise ArgumentError('zeros must be a list of mappings, such as [{"sex": "m", "ill": True}]')
     for rule in zeros:
@@ -151,12 +155,16 @@ def rules_of(
         if shared and not np.allclose(pair[0], pair[1], rtol=1e-9, atol=1e-6):
             names = ", ".join(domain.names[v] for v in shared)
             raise ArgumentError(f"known: two tables contradict one another in {names}")
-    _check_possible(domain, max_cells, forbidden, tables)
+    _check_possible(domain, max_cells, forbidden, tables, "zeros and rules" if ruled else "zeros")
     return Rules(forbidden, tables, rows)
 
 
 def _check_possible(
-    domain: CellDomain, max_cells: int, forbidden: dict[Clique, Masks], tables: list[NoisyMarginal]
+    domain: CellDomain,
+    max_cells: int,
+    forbidden: dict[Clique, Masks],
+    tables: list[NoisyMarginal],
+    what: str,
 ) -> None:
     """Some row is allowed, and every known count is of rows that are."""
     cliques = [*forbidden, *(m.clique for m in tables)]
@@ -164,17 +172,17 @@ def _check_possible(
         return
     if cells_of(domain.sizes, cliques) > max_cells:
         raise ArgumentError(
-            "zeros and known: together they need more cells than max_bytes has room for"
+            f"{what} and known: together they need more cells than max_bytes has room for"
         )
     model = GraphModel(domain.sizes, cliques, 1.0, forbidden)
     if not model.possible:
-        raise ArgumentError("zeros: they leave no row at all")
+        raise ArgumentError(f"{what}: they leave no row at all")
     # The model is uniform: an allowed cell is below 1e-200 only where it alone fixes hundreds of
     # columns. What is forbidden is 0, or 1e-300 where a message had to take its logarithm.
     for m in tables:
         if ((model.marginal(m.clique) < 1e-200) & (m.values > 0)).any():
             names = ", ".join(domain.names[v] for v in m.clique)
-            raise ArgumentError(f"known: a count of {names} is of rows that zeros forbids")
+            raise ArgumentError(f"known: a count of {names} is of rows that {what} forbid")
 
 
 def _cells(attribute: Attribute, given: Any) -> list[int]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dither.query.tables._domain import Attribute
 
-__all__ = ["values_of"]
+__all__ = ["after", "values_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -36,7 +36,9 @@ def values_of(attribute: Attribute, cells: Integers, rng: np.random.Generator) -
     elif attribute.period is not None:
         values = _within_periods(attribute, inner, rng)
     else:
-        listed = pl.Series(list(attribute.values or ()), dtype=types[kind])
+        made: dict[str, Any] = {"real": float, "integer": int}
+        given = [made.get(kind, lambda value: value)(v) for v in attribute.values or ()]
+        listed = pl.Series(given, dtype=types[kind])
         values = listed.gather(pl.Series(inner, dtype=pl.UInt32))
     series = pl.Series(attribute.name, values).cast(types[kind])
     if missing.any():
@@ -82,7 +84,7 @@ def _within_periods(attribute: Attribute, cells: Integers, rng: np.random.Genera
     lower, upper = attribute.bounds
     moments = attribute.kind.value == "timestamp"
     kind = "datetime64[us]" if moments else "datetime64[D]"
-    last = _after(attribute.values[-1], attribute.period or "day")
+    last = after(attribute.values[-1], attribute.period or "day")
     # As whole days, or microseconds, since 1970.
     edges = np.array([*attribute.values, last], dtype=kind).astype(np.int64)
     low, high = np.array([lower, upper], dtype=kind).astype(np.int64)
@@ -91,7 +93,7 @@ def _within_periods(attribute: Attribute, cells: Integers, rng: np.random.Genera
     return rng.integers(starts[cells], ends[cells], endpoint=True).astype(kind)
 
 
-def _after(start: Any, period: str) -> dt.date:
+def after(start: Any, period: str) -> dt.date:
     """The first day after a period."""
     days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[period]
     if dt.date.max.toordinal() - start.toordinal() < days:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,7 +44,9 @@ Examples:
   dither synth visits --epsilon 1 --out visits.csv
   dither synth visits --epsilon 1 --method mst --rows 10000 --out made.parquet
   dither synth visits --epsilon 1 --workload 2 --model visits.model
+  dither synth visits --epsilon 1 --rule "left >= came" --out visits.csv
   dither synth --from visits.model --rows 500 --out more.csv
+  dither synth --from visits.model --given sex=f --out women.csv
 """,
 )
 @click.argument("name", metavar="TABLE", required=False)
@@ -72,6 +75,15 @@ Examples:
     default="uniform",
     help="Numbers inside their bins: anywhere, or by a private tree.  [default: uniform]",
 )
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    help='What every row keeps, as "end >= start"; may be given again.',
+)
+@click.option(
+    "--rules", "ruled", type=FILE, help="More of them, and mappings: a .json file with a list."
+)
 @click.option("--explain", is_flag=True, help="What is measured, and at which price.")
 @click.option("--preview", is_flag=True, help="What the noise does to tables. Nothing is spent.")
 @click.option(
@@ -82,6 +94,12 @@ Examples:
 )
 @click.option("--rows", type=click.IntRange(0), help="How many; about as many as there are.")
 @click.option("--seed", type=click.IntRange(0), help="The same one gives the same rows.")
+@click.option(
+    "--given",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Rows of such people alone, as the model says; may be given again.",
+)
 @click.option(
     "--token", help="A name for the request: asked again by it, the same model comes back, free."
 )
@@ -102,11 +120,14 @@ def synth(
     columns: str | None,
     workload: int | None,
     inside: str,
+    rules: tuple[str, ...],
+    ruled: Path | None,
     explain: bool,
     preview: bool,
     sizes: tuple[int, ...],
     rows: int | None,
     seed: int | None,
+    given: tuple[str, ...],
     token: str | None,
     source: Path | None,
     table: Path | None,
@@ -124,7 +145,7 @@ def synth(
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
-        refuse_given(("rows", "seed", "token", *PAID, "table", "kept", "certificate"), "a release")
+        refuse_given(("rows", "seed", "given", "token", *PAID, "table", "kept", "certificate"), "a release")
     elif table is None and kept is None:
         raise click.UsageError("give --out FILE, --model FILE, or --explain")
     check_targets(table=table, other=kept, option="--model")
@@ -141,11 +162,13 @@ def synth(
             "columns",
             "workload",
             "inside",
+            "rules",
+            "ruled",
         )
         refuse_given(
             (*asked, "explain", "preview", "token", *PAID), "a policy's table, without --from"
         )
-        _write(dt.synth.load(source), rows, seed, table, kept, certificate)
+        _write(dt.synth.load(source), rows, seed, given, table, kept, certificate)
         return
     if name is None:
         raise click.UsageError("name the TABLE")
@@ -160,6 +183,7 @@ def synth(
             workload=workload,
             columns=None if columns is None else [part.strip() for part in columns.split(",")],
             inside=inside,
+            rules=[*rules, *_rules_of(ruled)],
         )
         model = answered(
             asked_for,
@@ -171,7 +195,31 @@ def synth(
         )
     if model is None:
         return
-    _write(model, rows, seed, table, kept, certificate)
+    _write(model, rows, seed, given, table, kept, certificate)
+
+
+def _rules_of(file: Path | None) -> list[Any]:
+    """The rules of a file."""
+    if file is None:
+        return []
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise click.UsageError(f"--rules {file}: not a file of JSON") from None
+    if not isinstance(found, list):
+        raise click.UsageError(f"--rules {file}: must hold a list of rules")
+    return found
+
+
+def _given(model: SyntheticModel, texts: Sequence[str]) -> dict[str, Any] | None:
+    """Values by column, read as the model's cells have them."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or name in found:
+            raise click.UsageError("--given: write COLUMN=VALUE, each column once")
+        found[name] = model.domain[name].read(value)
+    return found or None
 
 
 def teller() -> Callable[[SynthProgress], None] | None:
@@ -195,6 +243,7 @@ def _write(
     model: SyntheticModel,
     rows: int | None,
     seed: int | None,
+    given: Sequence[str],
     table: Path | None,
     kept: Path | None,
     certificate: Path | None,
@@ -205,7 +254,8 @@ def _write(
     save_certificate(certificate, model.certificate)
     if table is not None:
         with waiting("drawing rows"):
-            body = as_file(model.sample(rows, seed=seed), table.suffix.lower())
+            held = _given(model, given)
+            body = as_file(model.sample(rows, seed=seed, given=held), table.suffix.lower())
         written(table, body)
         say_saved(table)
     click.echo(model.summary())

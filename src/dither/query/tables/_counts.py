@@ -25,6 +25,7 @@ from dither.plan.aggregates import Count, Key, Output, Query
 from dither.plan.answers import CellsInUse, Histogram
 from dither.plan.job import Cells, Job, ListedCells
 from dither.plan.lowering.sensitivity import sensitivity
+from dither.plan.relations import Filter, KeyFilter, Scan
 from dither.policy._canonical import form
 from dither.policy._facts import used_by
 from dither.privacy import Charge, Loss, Neighbours, Promise
@@ -169,6 +170,18 @@ class TablesQuestion:
     def public_size(self) -> bool:
         """Whether the number of rows is public: they are replaced, none is left out, one a unit."""
         return self._plan.public_size
+
+    @property
+    def declared_rules(self) -> Sequence[Any]:
+        """What the policy says that every row of the table keeps; of rows that are made of them
+        otherwise than by leaving some out, nothing.
+        """
+        relation: Any = self._plan.query.relation
+        while isinstance(relation, Filter | KeyFilter):
+            relation = relation.source
+        if not isinstance(relation, Scan):
+            return ()
+        return self._opened.policy.tables[self.table].rules
 
     @cached_property
     def _sensitivity(self) -> Any:

@@ -10,8 +10,10 @@ a row with such a value is in no cell of the tables that have this column.
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, prod
@@ -141,6 +143,16 @@ class Attribute:
             for i, own in enumerate(self.values):
                 if type(own) is type(value) and own == value:
                     return i
+            if self.kind is Kind.REAL and isinstance(value, int | float | Fraction | Decimal):
+                # A listed 2.5 is kept as 5/2, and 6 as what it is.
+                exact = None if isinstance(value, bool) else check.exact(self.name, value)
+                for i, own in enumerate(self.values):
+                    if own == exact:
+                        return i
+            if self.period is not None and isinstance(value, dt.date):
+                found = self._period_of(value)
+                if found is not None:
+                    return found
         elif self.edges is not None and value is not None and not isinstance(value, bool):
             exact = check.exact(self.name, value)
             for i in range(self.inner):
@@ -150,6 +162,42 @@ class Attribute:
                 return self.inner - 1
         shown = list(self.labels[:6]) + (["..."] if self.size > 6 else [])
         raise ArgumentError(f"{self.name}: {value!r} is in none of its cells, {', '.join(shown)}")
+
+    def read(self, text: str) -> Any:
+        """A value that was written as text, as `place` takes it: a label, a number or a date."""
+        if text in self.labels:
+            i = self.labels.index(text)
+            if i >= self.inner:
+                return None
+            return self.edges[i] if self.edges is not None else (self.values or ())[i]
+        if self.kind.temporal:
+            try:
+                moment = dt.datetime.fromisoformat(text)
+                return moment.date() if self.kind is Kind.DATE else moment
+            except ValueError:
+                pass
+        elif self.kind is Kind.BOOLEAN and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        elif self.kind.numeric:
+            found = check.exact(self.name, text)
+            return int(found) if self.kind is Kind.INTEGER and found.denominator == 1 else found
+        return text
+
+    def _period_of(self, day: dt.date) -> int | None:
+        """The period of a day within the bounds."""
+        assert self.values is not None
+        assert self.bounds is not None
+
+        def moment(value: Any) -> dt.datetime:
+            if isinstance(value, dt.datetime):
+                return value.replace(tzinfo=None)
+            return dt.datetime(value.year, value.month, value.day)
+
+        # A column of dates has no hours; its last day ends with it.
+        if not moment(self.bounds[0]) <= moment(day) <= moment(self.bounds[1]):
+            return None
+        starts = [moment(v) for v in self.values]
+        return max(0, bisect_right(starts, moment(day)) - 1)
 
     def to_dict(self) -> dict[str, Any]:
         """The attribute as plain data, numbers as exact text."""

@@ -27,6 +27,7 @@ from dither.session._certificate import Certificate
 from dither.synth._rules import Rules
 from dither.synth._spending import MeasuredTable
 from dither.synth._values import values_of
+from dither.synth.constraints._row_rules import RowRules
 from dither.synth.model._inside import FinerBins
 from dither.synth.model._model import FittedModel
 from dither.synth.model._plans import Measurements
@@ -44,6 +45,9 @@ Floats = npt.NDArray[np.float64]
 FORMAT = 1
 LARGEST = 2**31
 """Rows of one sample, at most."""
+
+GIVEN_TRIES = 20
+"""How often a row beside given columns is drawn again, where it broke a rule."""
 
 MOST_CELLS = 2**24
 """Cells of a marginal, at most."""
@@ -159,6 +163,10 @@ class SyntheticModel:
         return {int(v): FinerBins.from_dict(b, columns[int(v)]) for v, b in stored.items()}
 
     @cached_property
+    def _row_rules(self) -> RowRules:
+        return RowRules.from_list(self._content.get("row_rules", []), self.domain)
+
+    @cached_property
     def _fitted(self) -> FittedModel:
         rules = Rules.from_dict(self._content["rules"], self.domain)
         return FittedModel.of(
@@ -177,7 +185,7 @@ class SyntheticModel:
         n: int | None = None,
         *,
         seed: int | np.random.Generator | None = None,
-        given: pl.DataFrame | None = None,
+        given: pl.DataFrame | Mapping[str, Any] | None = None,
     ) -> pl.DataFrame:
         """Rows of the model, in the policy's own types.
 
@@ -187,9 +195,11 @@ class SyntheticModel:
             How many; about as many as the table has where left out.
         seed : int, optional
             The same one gives the same rows.
-        given : polars.DataFrame, optional
-            Some of the columns, held as they are: each row is filled with the others, as the model
-            says of such rows. It must be public, or synthetic itself.
+        given : mapping or polars.DataFrame, optional
+            A value a column, as ``{"sex": "f"}``: all rows are of such people, in the model's
+            distribution given that; a number in a bin stands for its bin. Or a frame of some of the
+            columns, held as they are: each row is filled with the others, as the model says of such
+            rows. It must be public, or synthetic itself.
 
         Returns
         -------
@@ -209,21 +219,107 @@ class SyntheticModel:
         if number > LARGEST:
             raise ArgumentError(f"n must be at most {LARGEST:,}")
         rng = SimulatedRows.of(seed)
-        held: dict[int, Any] = {}
+        held: dict[int, Integers] = {}
         if given is None:
-            found = self._fitted.rows(number, rng)
+            found, numbers = self._drawn(number, {}, rng)
+        elif isinstance(given, Mapping):
+            held = self._valued(given, number)
+            found, numbers = self._drawn(number, held, rng)
         else:
             if n is not None:
                 raise ArgumentError("n must be left out where rows are given")
             held = self._held(given)
-            found = self._fitted.rows_beside(held, rng)
-        made = [
-            given[attribute.name]
-            if given is not None and v in held
-            else self._values(v, found[:, v], rng)
-            for v, attribute in enumerate(self.domain.attributes)
-        ]
+            found, numbers = self._beside(given, held, rng)
+        made = []
+        for v, attribute in enumerate(self.domain.attributes):
+            if v in held and not isinstance(given, Mapping):
+                assert given is not None
+                made.append(given[attribute.name])
+            elif v in numbers:
+                lattice, values, null = numbers[v]
+                made.append(lattice.as_values(attribute, values, null))
+            else:
+                made.append(self._values(v, found[:, v], rng))
         return pl.DataFrame(made)
+
+    def _drawn(
+        self, number: int, held: Mapping[int, Integers], rng: np.random.Generator
+    ) -> tuple[Integers, dict[int, Any]]:
+        """Rows of cells, and the numbers that rules join."""
+
+        def draw(many: int) -> Integers:
+            if not held:
+                return self._fitted.rows(many, rng)
+            return self._fitted.rows_beside({v: at[:many] for v, at in held.items()}, rng)
+
+        found = draw(number)
+        if not self._row_rules.lattices or not number:
+            return found, {}
+        return self._row_rules.kept_by(draw, found, rng, finer=self._finer)
+
+    def _beside(
+        self, given: pl.DataFrame, held: Mapping[int, Integers], rng: np.random.Generator
+    ) -> tuple[Integers, dict[int, Any]]:
+        """The same beside rows that are given, each of which is drawn again by itself."""
+        rules = self._row_rules
+        found = self._fitted.rows_beside(held, rng)
+        if not rules.lattices or not len(found):
+            return found, {}
+        units = self._units(given, held)
+
+        def redrawn(rows: Integers) -> tuple[list[Any], npt.NDArray[np.bool_]]:
+            inside = {v: at[rows] for v, at in units.items()}
+            return rules.numbers(found[rows], rng, self._finer, inside)
+
+        parts, good = redrawn(np.arange(len(found)))
+        for _ in range(GIVEN_TRIES):
+            waiting = np.flatnonzero(~good)
+            if not len(waiting):
+                break
+            found[waiting] = self._fitted.rows_beside(
+                {v: at[waiting] for v, at in held.items()}, rng
+            )
+            more, good[waiting] = redrawn(waiting)
+            for (_, old, null), (_, values, other) in zip(parts, more, strict=True):
+                old[waiting], null[waiting] = values, other
+        if not good.all():
+            raise ArgumentError(
+                "given: a row for which nothing was found that keeps the rules "
+                + ", ".join(map(repr, rules.names))
+            )
+        return found, {
+            v: (lattice, values[:, i], null[:, i])
+            for lattice, values, null in parts
+            for i, v in enumerate(lattice.columns)
+        }
+
+    def _units(self, given: pl.DataFrame, held: Mapping[int, Integers]) -> dict[int, Integers]:
+        """Given columns that rules join, as whole numbers of their lattice."""
+        found = {}
+        for lattice in self._row_rules.lattices:
+            for v in set(held) & set(lattice.columns):
+                attribute = self.domain.attributes[v]
+                column = given[attribute.name]
+                known = {
+                    value: 0 if value is None else lattice.units(v, value)
+                    for value in column.unique().to_list()
+                }
+                if None in known.values():
+                    raise ArgumentError(
+                        f"given: {attribute.name} stands in a rule, which is kept exactly, and so "
+                        f"must hold multiples of {lattice.step_text(v)}"
+                    )
+                found[v] = np.array([known[x] for x in column.to_list()], dtype=np.int64)
+        return found
+
+    def _valued(self, given: Mapping[str, Any], number: int) -> dict[int, Integers]:
+        """The cells that values or lists of values name, each row one of them."""
+        if not given:
+            raise ArgumentError('given must name at least one column, as in {"sex": "f"}')
+        return {
+            v: np.full(number, self.domain.attributes[v].place(given[self.domain.names[v]]))
+            for v in self.domain.clique(list(given), "given")
+        }
 
     def _values(self, v: int, cells: Integers, rng: np.random.Generator) -> Any:
         """The values of a column's cells: inside bins as a tree says, where there is one."""

@@ -27,6 +27,7 @@ from dither.session._request import AnsweredRequest, Progress, sizes_of
 from dither.synth._rules import rules_of
 from dither.synth._spending import ZCDPBudget
 from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
+from dither.synth.constraints._row_rules import names_in, row_rules
 from dither.synth.model._inside import INSIDE, FinerBins, finer_of, measured_inside
 from dither.synth.model._model import STEPS as LAST_STEPS
 from dither.synth.model._plans import (
@@ -95,6 +96,7 @@ class Synthesis(CellQuestion[SyntheticModel]):
         known: Mapping[Any, Mapping[Any, Any]] | None = None,
         total: Any = None,
         inside: str = "uniform",
+        rules: Sequence[str | Mapping[str, Any]] = (),
     ) -> None:
         if method == "residual":
             raise ArgumentError(f"method: residuals are not a model of all columns; {_WIDE_WAY}")
@@ -123,7 +125,17 @@ class Synthesis(CellQuestion[SyntheticModel]):
                 f"max_bytes: the columns by themselves take {8 * sum(self.domain.sizes):,} bytes "
                 f"(one has {singles:,} cells); raise it, cut them with cells = ..., or {_WIDE_WAY}"
             )
-        self.rules = rules_of(self.domain, self.max_cells, zeros=zeros, known=known, total=total)
+        names = set(domain.names)
+        declared = [rule for rule in question.declared_rules if names_in(rule) <= names]
+        self.row_rules = row_rules([*declared, *_listed(rules)], self.domain, self.max_cells)
+        self.rules = rules_of(
+            self.domain,
+            self.max_cells,
+            zeros=zeros,
+            known=known,
+            total=total,
+            forbidden=self.row_rules.forbidden,
+        )
         self.workload = workload_of(workload, self.domain)
         if method in ("auto", "aim") and len(candidates_of(self.workload)) > MOST_CANDIDATES:
             raise ArgumentError(
@@ -284,7 +296,10 @@ class Synthesis(CellQuestion[SyntheticModel]):
         given = [
             word
             for word, there in (
-                ("combinations that cannot be", self.rules.forbidden),
+                (
+                    "combinations that cannot be",
+                    set(self.rules.forbidden) - set(self.row_rules.forbidden),
+                ),
                 ("tables of counts", self.rules.known),
                 ("the number of rows", self.rules.total is not None),
             )
@@ -292,6 +307,12 @@ class Synthesis(CellQuestion[SyntheticModel]):
         ]
         if given:
             found.append(f"taken as public, and not protected: {', '.join(given)}")
+        if names := self.row_rules.names:
+            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+            found.append(
+                f"every row keeps what is taken as public: {listed}; rows of the data that do not "
+                "are in no cell"
+            )
         if self._finer:
             names = ", ".join(self.domain.names[v] for v in self._finer)
             found.append(
@@ -345,6 +366,7 @@ class Synthesis(CellQuestion[SyntheticModel]):
             "max_cells": str(self.max_cells),
             "rules": self.rules.to_dict(),
             "inside": "tree" if self._finer else "uniform",
+            "row_rules": self.row_rules.to_list(),
         }
 
     def _wanted(self) -> list[Clique]:
@@ -393,6 +415,7 @@ class Synthesis(CellQuestion[SyntheticModel]):
             "domain": self.domain.to_list(),
             "total": total,
             "rules": rules.to_dict(),
+            "row_rules": self.row_rules.to_list(),
             "rho": str(self.rho),
             "l2_squared": str(question.l2_squared),
             "spent": str(spending.spent + self._of_trees),
@@ -406,6 +429,12 @@ class Synthesis(CellQuestion[SyntheticModel]):
             "uniform": says_nothing(found, total),
             "notes": self._notes(),
         }
+
+
+def _listed(rules: Any) -> list[Any]:
+    if isinstance(rules, str | Mapping) or not isinstance(rules, Sequence):
+        raise ArgumentError('rules must be a list, such as ["end >= start"]')
+    return list(rules)
 
 
 def says_nothing(found: Measurements, total: float | None) -> bool:
