@@ -448,7 +448,7 @@ def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -
     if never is not None:
         raise QueryError(f"GROUP BY: {why_valueless(never, scope)}")
     # Of a column whose values are declared every other is NULL.
-    few = isinstance(key.expression, ex.Column) and facts.values is not None
+    few = isinstance(key.expression, ex.Column) and facts.domain is not None
     if facts.kind in (Kind.REAL, Kind.TIMESTAMP) and not (few or _is_cut(key.expression)):
         cut = (
             "BIN(x, e0, e1, ...), FLOOR(x) or ROUND(x, 1)"
