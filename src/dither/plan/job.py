@@ -49,6 +49,7 @@ __all__ = [
     "Cells",
     "Distinct",
     "GroupKey",
+    "History",
     "Job",
     "Leaves",
     "ListedCells",
@@ -367,6 +368,41 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """What a row of a table of counts has of the row before it, in the history that it belongs to.
+
+    The rows of a unit that agree on ``within`` (NULL being a value like any other) are one history,
+    in the order of ``order``, an integer of at most 62 bits, its NULLs last; rows of one moment in
+    that of their places, and rows alike in all of these are told apart by nothing that counts. All
+    rows of the unit that the relation gives are ordered, before any of them is chosen to count: so
+    what a row has follows from its unit's rows alone, and no sensitivity is other than without.
+
+    Some keys of the job are given by it, in place of their expressions:
+
+    - ``number``: how many rows of its history come up to this one; the last place but one, and the
+      one beyond it, is of so many and more;
+    - ``gap``: by how much ``order`` is above that of the row before: the last edge of ``edges``
+      that is not above it says in which place. The place after the last one is of the first row,
+      and of rows without an order;
+    - ``before``, pairs of keys: the place that the row before has in the second is that of the
+      first; of the first row of a history it is the place after the last one.
+    """
+
+    within: tuple[Expression, ...]
+    order: Expression
+    number: int
+    gap: int | None
+    edges: tuple[int, ...]
+    before: tuple[tuple[int, int], ...]
+
+    @property
+    def given(self) -> frozenset[int]:
+        """The keys whose places it says."""
+        gap = () if self.gap is None else (self.gap,)
+        return frozenset((self.number, *gap, *(key for key, _ in self.before)))
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """All that an engine needs to know."""
 
@@ -380,6 +416,8 @@ class Job:
     each: int = 0
     block_key: int | None = None
     """The place among ``keys``; it is public, and there are no ``sets``."""
+    history: History | None = None
+    """Of tables of counts of rows that units have."""
 
 
 def public_groups(keys: Sequence[GroupKey], sets: Sequence[Sequence[int]]) -> list[tuple[Any, ...]]:

@@ -21,7 +21,7 @@ from dither.engines.writer.forms import (
 )
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.engines.writer.rows import without_negative_zero
-from dither.plan.job import Cells, GroupKey
+from dither.plan.job import Cells, GroupKey, History
 from dither.plan.schema import Kind
 
 __all__ = ["ELSEWHERE", "CellsQuery"]
@@ -76,6 +76,9 @@ class CellsQuery(GroupedQuery):
     def _places(self, axes: Sequence[int]) -> exp.Select:
         """Each row's unit, and its places in these keys."""
         source, job = self._source, self._job
+        history = job.history
+        if history is not None:
+            axes = [axis for axis in axes if axis not in history.given]
         # Each value is computed once, below, however often its place names it.
         below = [named(self._key_value(job.keys[axis]), f"v{axis}") for axis in axes]
         rows = selected([], subquery(source.select(job.relation), "t"))
@@ -86,6 +89,13 @@ class CellsQuery(GroupedQuery):
             rows = rows.where(is_not_null(unit.copy()), copy=False)
             below.append(named(without_negative_zero(self._dialect, unit, kind), UNIT))
             columns.append(identifier(UNIT, "values"))
+        if history is not None:
+            orders = {f"w{i}": node for i, node in enumerate(history.within)} | {"o": history.order}
+            for name, node in orders.items():
+                value, kind = source.emitter.value(node), source.emitter.facts(node).kind
+                assert kind is not None
+                below.append(named(without_negative_zero(self._dialect, value, kind), name))
+                columns.append(identifier(name, "values"))
         if not below:
             below.append(named(exp.true(), "row"))
         found = selected([], subquery(rows.select(*below, copy=False), "values"))
@@ -115,6 +125,54 @@ class CellsQuery(GroupedQuery):
         place = self._dialect.arithmetic("-", near, low.copy())
         return found, case((inside, place), otherwise=last)
 
+    def _after_another(self, rows: exp.Select, history: History) -> exp.Select:
+        """The same rows with their places in the keys that a history gives."""
+        keys, integer = self._job.keys, self._dialect.integer
+        own = [axis for axis in range(len(keys)) if axis not in history.given]
+        unordered = case((is_not_null(identifier("o")), integer(0)), otherwise=integer(1))
+        order = [unordered, identifier("o"), *(identifier(f"k{axis}") for axis in own)]
+        parted = [identifier(UNIT), *(identifier(f"w{i}") for i in range(len(history.within)))]
+
+        def over(function: exp.Expression) -> exp.Expression:
+            return exp.Window(
+                this=function,
+                partition_by=[part.copy() for part in parted],
+                order=exp.Order(expressions=[part.copy() for part in order]),
+            )
+
+        columns: list[exp.Expression] = [identifier(UNIT), *(identifier(f"k{a}") for a in own)]
+        made = [
+            *columns,
+            identifier("o"),
+            named(over(exp.RowNumber()), "number"),
+            named(over(exp.Lag(this=identifier("o"))), "earlier"),
+            *(
+                named(over(exp.Lag(this=identifier(f"k{of}"))), f"b{key}")
+                for key, of in history.before
+            ),
+        ]
+        found = selected([c.copy() for c in columns], subquery(selected(made, subquery(rows, "own")), "ordered"))
+
+        def listed(key: int) -> int:
+            return len(keys[key].values or ())
+
+        places: dict[int, exp.Expression] = {
+            key: call("COALESCE", identifier(f"b{key}"), integer(listed(key)))
+            for key, _ in history.before
+        }
+        most = self._dialect.least(identifier("number"), integer(listed(history.number)))
+        places[history.number] = self._dialect.arithmetic("-", most, integer(1))
+        if history.gap is not None:
+            gap = self._dialect.arithmetic("-", identifier("o"), identifier("earlier"))
+            there = is_not_null(gap.copy())
+            steps = [
+                (exp.LT(this=gap.copy(), expression=integer(edge)), integer(i))
+                for i, edge in enumerate(history.edges[1:])
+            ]
+            inside = case(*steps, otherwise=integer(len(history.edges) - 1))
+            places[history.gap] = case((there, inside), otherwise=integer(listed(history.gap)))
+        return found.select(*(named(p, f"k{key}") for key, p in sorted(places.items())), copy=False)
+
     def _kept(self) -> exp.Select:
         """The places of at most ``max_rows`` rows of each unit in every key of the job.
 
@@ -122,6 +180,8 @@ class CellsQuery(GroupedQuery):
         which.
         """
         rows = self._places(range(len(self._job.keys)))
+        if self._job.history is not None:
+            rows = self._after_another(rows, self._job.history)
         content = [identifier(UNIT), *self._key_columns()]
         number = self._dialect.row_number([c.copy() for c in content])
         numbered = selected([exp.Star(), named(number, "occurrence")], subquery(rows, "places"))

@@ -515,6 +515,9 @@ def read_columns(job: Job) -> tuple[ex.Column, ...]:
     found: list[ex.Column] = [] if job.unit is None else [job.unit]
     for key in job.keys:
         found.extend(read_in(key.expression))
+    if job.history is not None:
+        for node in (*job.history.within, job.history.order):
+            found.extend(read_in(node))
     for measurement in read_by(job.measurements):
         if isinstance(measurement, Values | Total | Leaves):
             found.extend(read_in(measurement.operand))
@@ -538,6 +541,9 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
     totals = {m.operand for m in read_by(job.measurements) if isinstance(m, Total)}
     found = [] if job.unit is None else [job.unit]
     found.extend(_columns_of(job.relation))
+    if job.history is not None:
+        for node in (*job.history.within, job.history.order):
+            found.extend(read_in(node))
     for key in job.keys:
         if not reads_unchecked(key, job, schema):
             found.extend(read_in(key.expression))

@@ -23,7 +23,7 @@ from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.plan.aggregates import Count, Key, Output, Query
 from dither.plan.answers import CellsInUse, Histogram
-from dither.plan.job import Cells, Job, ListedCells
+from dither.plan.job import Cells, History, Job, ListedCells
 from dither.plan.lowering.sensitivity import sensitivity
 from dither.plan.relations import Filter, KeyFilter, Scan
 from dither.policy._canonical import form
@@ -105,6 +105,8 @@ class TablesQuestion:
     also : sequence of Attribute
         The domain's columns cut otherwise, which tables may be of as well: their places come after
         the domain's.
+    history : History, optional
+        What gives some of the keys; only of rows that a unit has.
 
     Notes
     -----
@@ -126,6 +128,7 @@ class TablesQuestion:
         *,
         max_rows: int | None = None,
         also: Sequence[Attribute] = (),
+        history: History | None = None,
     ) -> None:
         limit = None if max_rows is None else check.whole("max_rows", max_rows, 1)
         counted = (Output("n", Count()),)
@@ -147,7 +150,10 @@ class TablesQuestion:
             (),
             1,
             self._plan.job.max_rows,
+            history=history,
         )
+        if history is not None and self._job.unit is None:
+            raise ArgumentError("histories are of rows that a unit has; declare its column")
 
     # --- what is public ---------------------------------------------------------------------------
 
@@ -357,13 +363,24 @@ class TablesQuestion:
             }
             for a in self._counted.attributes
         ]
-        return {
+        made = {
             "node": "tables",
             "relation": form(self._plan.query.relation),
             "columns": keys,
             "max_rows": str(self.max_rows),
             "asked": dict(asked),
         }
+        history = self._job.history
+        if history is not None:
+            made["history"] = {
+                "within": [form(node) for node in history.within],
+                "order": form(history.order),
+                "number": str(history.number),
+                "gap": str(history.gap),
+                "edges": [str(edge) for edge in history.edges],
+                "before": [[str(key), str(of)] for key, of in history.before],
+            }
+        return made
 
     def _record(self, title: str, measurements: Sequence[Mapping[str, Any]]) -> MeasurementRecord:
         text = {

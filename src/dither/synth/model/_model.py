@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.synth._rows import rounded, rows_of
 from dither.synth._spending import MeasuredTable
+from dither.synth.model._conditional import GivenRows
 from dither.synth.model._graph import GraphModel, NoisyMarginal
 from dither.synth.model._junction import Clique
 from dither.synth.model._plans import Measurements, total_of
@@ -22,9 +24,6 @@ Integers = npt.NDArray[np.int64]
 
 TOLERANCE = 0.05
 """The gap at which the last fit stops, in halves of the measured cells."""
-
-MOST_GIVEN = 2_000
-"""Different rows that a sample may be drawn beside."""
 
 STEPS = 300
 """Steps of the last fit, at most; what more of them change is far below the noise."""
@@ -98,27 +97,22 @@ class FittedModel:
         Raises
         ------
         ArgumentError
-            Where no row can be as one of them is, or too many are different.
+            Where no row can be as one of them is.
         """
         merged = self.found.merged
-        cells = np.stack([merged[v][at] if v in merged else at for v, at in held.items()], axis=1)
-        distinct, which = np.unique(cells, axis=0, return_inverse=True)
-        if len(distinct) > MOST_GIVEN:
-            raise ArgumentError(
-                f"given: {len(distinct):,} different rows are more than {MOST_GIVEN:,}; hold fewer "
-                "columns"
-            )
-        found = np.zeros((len(cells), len(self.sizes)), dtype=np.int64)
-        for i, values in enumerate(distinct):
-            graph = self.graph.conditioned(dict(zip(held, values.tolist(), strict=True)))
-            if not graph.possible:
-                raise ArgumentError("given: a row that the model's public rules forbid")
-            at = np.flatnonzero(which.ravel() == i)
-            found[at] = rows_of(graph, len(at), rng)
+        cells = {v: merged[v][at] if v in merged else at for v, at in held.items()}
+        n = len(next(iter(held.values())))
+        found, good = self._given.rows(cells, n, rng)
+        if not good.all():
+            raise ArgumentError("given: a row that the model's public rules forbid")
         found = self._apart(found, rng)
         for v, given in held.items():
             found[:, v] = given
         return found
+
+    @cached_property
+    def _given(self) -> GivenRows:
+        return GivenRows(self.graph)
 
     def _apart(self, found: Integers, rng: np.random.Generator) -> Integers:
         """Values in place of cells that stand for several."""
