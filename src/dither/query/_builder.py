@@ -27,9 +27,11 @@ from dither.sql.names import suffix
 if TYPE_CHECKING:
     from dither.inference.tables._table import Inference
     from dither.learn.tables._table import Learning
+    from dither.synth.linked._model import LinkedModel
     from dither.synth.model._result import SyntheticModel
     from dither.synth.tables._comparison import ComparisonQuestion
     from dither.synth.tables._hierarchy import HierarchyQuestion
+    from dither.synth.tables._linked import LinkedSynthesis
     from dither.synth.tables._marginals import MarginalsQuestion
     from dither.synth.tables._ranges import RangesQuestion
     from dither.synth.tables._synthesis import Synthesis
@@ -75,6 +77,7 @@ class TableQuery(TableRows):
             "hierarchy",
             "ranges",
             "synthesis",
+            "linked_synthesis",
         }
     )
     """The methods that others may name (`dither.session._recipe`)."""
@@ -562,6 +565,85 @@ class TableQuery(TableRows):
             total=total,
             inside=inside,
             rules=rules,
+        )
+        return asked.release(token=token, progress=progress)
+
+    def linked_synthesis(
+        self, children: Mapping[str, Any], epsilon: Any, delta: Any = None, **asked: Any
+    ) -> LinkedSynthesis:
+        """Linked tables: explained and previewed before they are paid for.
+
+        Parameters
+        ----------
+        children, epsilon, delta, **asked
+            As of `synthesize_linked`.
+
+        Returns
+        -------
+        LinkedSynthesis
+            With ``explain()``, ``preview()``, ``loss`` and ``release()``.
+        """
+        self._before_keys("linked_synthesis")
+        made: LinkedSynthesis = factory("linked")(self, children, epsilon, delta, **asked)
+        return made
+
+    def synthesize_linked(
+        self,
+        children: Mapping[str, Any],
+        epsilon: Any,
+        delta: Any = None,
+        *,
+        columns: Sequence[str] | None = None,
+        cells: Any = 32,
+        rules: Sequence[str | Mapping[str, Any]] = (),
+        max_bytes: int = 2**20,
+        token: str | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> LinkedModel:
+        """Charge the ledger once, and make a model of this table and of those below it.
+
+        Parameters
+        ----------
+        children : mapping of str to mapping
+            By table whose rows belong to rows of this one: ``most`` (how many one row has at most,
+            required), ``order`` (the date or whole number that orders them, so that gaps and what
+            the row before had are kept), ``key`` (the column that rows further below refer to),
+            ``on`` (the column that refers to the row above, of tables below the second),
+            ``columns``, ``gaps`` (where their cells begin), ``max_rows`` (rows of a unit that
+            count), ``rules``, and ``children``, alike. This table has one row for each unit, and
+            all tables name the unit and ``max_join_rows`` in the policy.
+        epsilon, delta : number
+            What all of it may cost; delta is the policy's ``release_delta`` where left out.
+        columns : sequence of str, optional
+            Of this table.
+        cells : int or mapping of str to int
+            Into how many bins or periods bounds are cut at most, in all tables.
+        rules : list of str or mapping, optional
+            What every row of this table keeps, as of `synthesize`.
+        max_bytes : int
+            What the model of each table may take.
+        token, progress
+            As of `synthesize`.
+
+        Returns
+        -------
+        LinkedModel
+            Its ``sample()`` gives a frame for each table, with keys that join.
+
+        Raises
+        ------
+        ArgumentError, BoundsError
+            Where tables do not fit together, or a column has no public cells; nothing is spent.
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+
+        Notes
+        -----
+        *Guarantee.* (epsilon, delta)-differential privacy for whole units: one that is added or
+        removed with all of its rows in all tables (`dither.synth.tables._linked` has the proof).
+        """
+        asked = self.linked_synthesis(
+            children, epsilon, delta, columns=columns, cells=cells, rules=rules, max_bytes=max_bytes
         )
         return asked.release(token=token, progress=progress)
 

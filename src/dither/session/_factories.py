@@ -22,6 +22,7 @@ FACTORIES = {
     "hierarchy": "dither.synth.tables._hierarchy:asked_hierarchy",
     "marginals": "dither.synth.tables._marginals:marginals",
     "ranges": "dither.synth.tables._ranges:asked_ranges",
+    "linked": "dither.synth.tables._linked:LinkedSynthesis",
     "synthesis": "dither.synth.tables._synthesis:Synthesis",
 }
 """By name: the module, and what in it makes the question."""

@@ -87,7 +87,7 @@ class FittedModel:
 
     def rows(self, n: int, rng: np.random.Generator) -> Integers:
         """That many rows, shape (n, attributes)."""
-        return self._apart(rows_of(self.graph, n, rng), rng)
+        return self.apart(rows_of(self.graph, n, rng), rng)
 
     def rows_beside(self, held: Mapping[int, Integers], rng: np.random.Generator) -> Integers:
         """A row beside each of some rows of which some attributes are given.
@@ -105,7 +105,7 @@ class FittedModel:
         found, good = self._given.rows(cells, n, rng)
         if not good.all():
             raise ArgumentError("given: a row that the model's public rules forbid")
-        found = self._apart(found, rng)
+        found = self.apart(found, rng)
         for v, given in held.items():
             found[:, v] = given
         return found
@@ -114,7 +114,7 @@ class FittedModel:
     def _given(self) -> GivenRows:
         return GivenRows(self.graph)
 
-    def _apart(self, found: Integers, rng: np.random.Generator) -> Integers:
+    def apart(self, found: Integers, rng: np.random.Generator) -> Integers:
         """Values in place of cells that stand for several."""
         for v, places in self.found.merged.items():
             shares = self.found.shares[v]
