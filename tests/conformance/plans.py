@@ -14,9 +14,9 @@ from typing import Any
 
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.job import Cells, Job, ListedCells, Sides
+from dither.plan.job import Cells, GroupKey, History, Job, ListedCells, Sides
 from dither.plan.lowering.lower import lower
-from dither.plan.schema import Schema
+from dither.plan.schema import Kind, Schema
 from dither.sql import parse_query
 from engines.hostile import LABS, SCHEMA, VISITS
 
@@ -42,6 +42,7 @@ PLANS = {
     "DATE_TRUNC('year', e) AS j, COUNT(*) AS n FROM people GROUP BY g, b, k, m, j",
     "listed cells by unit": "SELECT b, g, DATE_TRUNC('year', e) AS j, BIN(i, 0, 3, 110) AS m, "
     "COUNT(*) AS n FROM visits GROUP BY b, g, j, m",
+    "histories": "SELECT b, g, CLAMP(i, 0, 9) AS k, COUNT(*) AS n FROM visits GROUP BY b, g, k",
     "rows": "SELECT COUNT(*) AS n FROM people",
     "rows by unit": "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us FROM visits",
     "public keys": "SELECT g, COUNT(*) AS n FROM visits GROUP BY g",
@@ -251,6 +252,33 @@ LISTED = ("listed cells", "listed cells by unit")
 """Tables of counts of all keys, listed."""
 
 
+HISTORIES = "histories"
+"""Tables of counts of rows and of the rows before them, in an order with NULLs and ties."""
+
+
+def with_history(made: Job) -> Job:
+    """Keys of a history after a job's own: the number, the gap, and what two had before."""
+    order = ex.Clamp(ex.Column("visits", "i"), Fraction(0), Fraction(100))
+    within = (ex.Column("visits", "g"),)
+    own = len(made.keys)
+
+    def key(name: str, many: int) -> GroupKey:
+        return GroupKey(name, order, Kind.INTEGER, tuple(range(many)))
+
+    before = [(own + 2 + i, i) for i in range(2)]
+    sizes = [len(made.keys[i].values or ()) + 1 for _, i in before]
+    keys = (
+        *made.keys,
+        key("number", 3),
+        key("gap", 4),
+        *(key(f"before {i}", size) for i, size in enumerate(sizes)),
+    )
+    history = History(within, order, own, own + 1, (0, 1, 5, 20), tuple(before))
+    axes = ((own,), (0, own + 1), (own, own + 2), (0, own + 2), (1, own + 3))
+    tables = tuple(Cells.of(keys, one) for one in axes)
+    return replace(made, keys=keys, measurements=tables, max_groups=1, history=history)
+
+
 @cache
 def job(name: str) -> Job:
     """The job of a plan; of units, with the products of their means."""
@@ -264,6 +292,8 @@ def job(name: str) -> Job:
     if name in TABLES:
         tables = tuple(Cells.of(made.keys, axes) for axes in TABLES[name])
         made = replace(made, measurements=tables, max_groups=1)
+    if name == HISTORIES:
+        made = with_history(made)
     if name in LISTED:
         every = ListedCells.of(made.keys, range(len(made.keys)))
         made = replace(made, measurements=(every, Cells.of(made.keys, (0,))), max_groups=1)

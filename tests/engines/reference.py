@@ -454,8 +454,48 @@ def _table(table: Cells, job: Job, schema: Schema, tables, evaluate) -> list:
     return [places[cell] for cell in product(*map(range, table.shape))]
 
 
+def _placed_after(job: Job, rows, evaluate):
+    """Of each row the places in every key, those among them that its history gives."""
+    history, own = job.history, [i for i in range(len(job.keys)) if i not in job.history.given]
+
+    def place(row, axis):
+        key = job.keys[axis]
+        value = evaluate(key.expression, row, key.kind)
+        listed = [float(v) if key.kind is Kind.REAL else v for v in key.values]
+        return listed.index(value) if value in listed else len(listed)
+
+    histories = defaultdict(list)
+    for row in rows:
+        if row[job.unit] is not None:
+            part = tuple(evaluate(node, row, None) for node in history.within)
+            places = {axis: place(row, axis) for axis in own}
+            order = evaluate(history.order, row, Kind.INTEGER)
+            histories[row[job.unit], part].append((order, places))
+    for listed in histories.values():
+        listed.sort(key=lambda one: (one[0] is None, one[0] or 0, list(one[1].values())))
+        before = None
+        for number, (order, places) in enumerate(listed, 1):
+            made = dict(places)
+            made[history.number] = min(number, len(job.keys[history.number].values)) - 1
+            for key, of in history.before:
+                size = len(job.keys[key].values)
+                made[key] = size if before is None else before[1][of]
+            gap = None if before is None or None in (order, before[0]) else order - before[0]
+            edges = history.edges
+            made[history.gap] = (
+                len(edges) if gap is None else max(i for i, e in enumerate(edges) if e <= gap)
+            )
+            before = order, places
+            yield made
+
+
 def _places(table: Cells, job: Job, schema: Schema, tables, evaluate):
     """Of each row the place in every key of a table."""
+    if job.history is not None:
+        rows = rows_of(job.relation, schema, tables, evaluate)
+        for made in _placed_after(job, rows, evaluate):
+            yield tuple(made[axis] for axis in table.axes)
+        return
     for row in rows_of(job.relation, schema, tables, evaluate):
         if job.unit is not None and row[job.unit] is None:
             continue

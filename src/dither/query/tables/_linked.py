@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
@@ -203,9 +204,18 @@ def _level(
                 )
     if time is not None and time not in names:
         names.append(time)
-    most = check.whole(f"{asked.name}: most", fields.get("most", 1), 1, MOST_CHILDREN)
     if place and "most" not in fields:
-        raise ArgumentError(f"{asked.name}: most is missing: how many rows one row above has at most")
+        raise ArgumentError(
+            f"{asked.name}: most is missing: how many rows one row above has at most"
+        )
+    most = check.whole(f"{asked.name}: most", fields.get("most", 1), 1, MOST_CHILDREN)
+    limit = fields.get("max_rows") if place else 1
+    if limit is not None:
+        limit = check.whole(f"{asked.name}: max_rows", limit, 1)
+    rules = fields.get("rules", ())
+    if isinstance(rules, str | Mapping) or not isinstance(rules, Sequence):
+        raise ArgumentError(f'{asked.name}: rules must be a list, such as ["end >= start"]')
+    gaps = _gaps(fields.get("gaps"), asked.name)
     keep = {n: n for n in (unit, key, on) if n is not None}
     made = keep | {n: n for n in names}
     counted = {}
@@ -235,19 +245,13 @@ def _level(
     for p, v in parents.items():
         asked_cells[p] = max(1, above.domain.attributes[v].inner)  # type: ignore[union-attr]
     domain = domain_of(rows, [*own, *parents], asked_cells)
-    limit = fields.get("max_rows")
-    if not place:
-        limit = 1
     history, more, where = None, (), {}
     if time is not None:
-        history, more, where = _history(domain, len(own) - len(counted), names.index(time), within, alias, span, fields.get("gaps"), asked.name)
+        history, more, where = _history(domain, len(own) - len(counted), names.index(time), within, alias, gaps or tuple(edge for edge in GAPS if edge <= max(span, 1)))
     whole = CellDomain((*domain.attributes, *more))
     question = TablesQuestion(rows, whole, max_rows=limit, history=history)
     if question._plan.blocks is not None:
         raise ArgumentError(f"{asked.name}: linked tables are not made of tables that lie in blocks")
-    rules = fields.get("rules", ())
-    if isinstance(rules, str | Mapping) or not isinstance(rules, Sequence):
-        raise ArgumentError(f'{asked.name}: rules must be a list, such as ["end >= start"]')
     return LinkedLevel(
         asked.name,
         asked.parent,
@@ -348,23 +352,26 @@ def _order(facts: Any, table: str, name: str) -> tuple[str, int, int]:
     )
 
 
+def _gaps(given: Any, table: str) -> tuple[int, ...] | None:
+    """Where the cells of gaps begin, where that is said."""
+    if given is None:
+        return None
+    listed = check.listed(f"{table}: gaps", given, "numbers")
+    found = tuple(check.whole(f"{table}: gaps", gap) for gap in listed)
+    if found[0] != 0 or any(a >= b for a, b in pairwise(found)):
+        raise ArgumentError(f"{table}: gaps must begin at 0, and each be above the last")
+    return found
+
+
 def _history(
     domain: CellDomain,
     own: int,
     time: int,
     within: tuple[Column, ...],
     alias: str,
-    span: int,
-    gaps: Any,
-    table: str,
+    edges: tuple[int, ...],
 ) -> tuple[History, tuple[Attribute, ...], dict[str, Any]]:
     """What the row before tells, as keys of their own: after all others."""
-    if gaps is None:
-        edges = tuple(edge for edge in GAPS if edge <= max(span, 1))
-    else:
-        edges = tuple(check.whole(f"{table}: gaps", g) for g in check.listed(f"{table}: gaps", gaps, "numbers"))
-        if edges[0] != 0 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
-            raise ArgumentError(f"{table}: gaps must begin at 0, and each be above the last")
     order = Column(alias, "order of rows")
     at = len(domain.attributes)
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from dither.synth.linked._model import LinkedModel
+
 __all__ = ["SimulatedRows", "SyntheticModel", "load"]
 
 Integers = npt.NDArray[np.int64]
@@ -511,8 +513,8 @@ class SyntheticModel:
         return target
 
 
-def load(path: str | Path) -> SyntheticModel:
-    """Read a model that `SyntheticModel.save` wrote.
+def load(path: str | Path) -> SyntheticModel | LinkedModel:
+    """Read a model that `SyntheticModel.save` wrote, or one of linked tables.
 
     Parameters
     ----------
@@ -530,7 +532,13 @@ def load(path: str | Path) -> SyntheticModel:
         body = json.loads(gzip.decompress(source.read_bytes()))
         if body["format"] != FORMAT:
             raise ArgumentError(f"{str(path)!r} is a model of a format that this version lacks")
-        found = SyntheticModel(body["model"])
+        found: SyntheticModel | LinkedModel
+        if body["model"]["kind"] == "linked synthetic data":
+            from dither.synth.linked._model import LinkedModel
+
+            found = LinkedModel(body["model"])
+        else:
+            found = SyntheticModel(body["model"])
         found.summary()
     except DitherError:
         raise

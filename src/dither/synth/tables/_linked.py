@@ -194,7 +194,7 @@ class LinkedSynthesis(PricedQuestion[LinkedModel]):
             found += [
                 f"{level.name}: {note}"
                 for note in level.question.notes()
-                if "'s " not in note and " before" not in note
+                if not any(word in note for word in ("'s ", " before", "number of", "is taken"))
             ]
             if rules.names:
                 found.append(
