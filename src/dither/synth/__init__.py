@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING
 from dither.synth.model._plans import SynthProgress as SynthProgress
 from dither.synth.model._result import SyntheticModel as SyntheticModel
 from dither.synth.model._result import load as load
+from dither.synth.model._several import CombinedEstimates as CombinedEstimates
+from dither.synth.model._several import combined as combined
 
 if TYPE_CHECKING:
     from dither.lab.compare import TableComparison as TableComparison
     from dither.lab.compare import compare as compare
 
-__all__ = ["SyntheticModel", "compare", "load"]
+__all__ = ["SyntheticModel", "combined", "compare", "load"]
 
 
 _LATER = {

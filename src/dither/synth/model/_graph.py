@@ -301,15 +301,12 @@ class GraphModel:
         found._step = self._step
         return found
 
-    def conditioned(self, values: Mapping[int, int]) -> GraphModel:
-        """The distribution of rows that have these values, by attribute."""
-        forbidden = dict(self.forbidden)
-        for v, value in values.items():
-            mask = np.arange(self.tree.sizes[v]) != value
-            forbidden[v,] = forbidden[v,] | mask if (v,) in forbidden else mask
-        found = GraphModel(self.tree.sizes, self.cliques, self.total, forbidden)
-        found._potentials |= self._potentials
+    def copied(self, total: float) -> GraphModel:
+        """The same distribution, of another number of rows, to be fitted by itself."""
+        found = GraphModel(self.tree.sizes, self.cliques, total, self.forbidden)
+        found._potentials = dict(self._potentials)
         found.beliefs = found._inferred(found._potentials)
+        found._step = self._step
         return found
 
     @property

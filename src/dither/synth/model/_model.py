@@ -40,11 +40,14 @@ class FittedModel:
     graph : GraphModel
         Over merged cells.
     found : Measurements
+    public : tuple
+        The number of rows where it is public, tables that are, and whether nothing else counts.
     """
 
     sizes: tuple[int, ...]
     graph: GraphModel
     found: Measurements
+    public: tuple[float | None, tuple[NoisyMarginal, ...], bool] = (None, (), False)
 
     @classmethod
     def of(
@@ -63,11 +66,25 @@ class FittedModel:
         rows = total if total is not None else total_of(found.measured)[0]
         parts = [] if uniform else [p for m in found.measured for p in _as_merged(m, found, cells)]
         parts += known
+        public = total, tuple(known), uniform
         graph = GraphModel(cells, [p.clique for p in parts], max(rows, 1.0), forbidden)
         if parts:
             graph.fit(parts, most=STEPS, tolerance=TOLERANCE)
         graph.raked(known)
-        return cls(tuple(sizes), graph, found)
+        return cls(tuple(sizes), graph, found, public)
+
+    def refitted(self, found: Measurements) -> FittedModel:
+        """The model of the same tables measured again, going on from this one's fit."""
+        total, known, uniform = self.public
+        cells = self.graph.tree.sizes
+        rows = max(total if total is not None else total_of(found.measured)[0], 1.0)
+        parts = [] if uniform else [p for m in found.measured for p in _as_merged(m, found, cells)]
+        parts += known
+        graph = self.graph.copied(rows)
+        if parts:
+            graph.fit(parts, most=STEPS, tolerance=TOLERANCE)
+        graph.raked(known)
+        return FittedModel(self.sizes, graph, found, self.public)
 
     @property
     def total(self) -> float:

@@ -6,7 +6,7 @@ import datetime as dt
 import gzip
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -31,6 +31,7 @@ from dither.synth.constraints._row_rules import RowRules
 from dither.synth.model._inside import FinerBins
 from dither.synth.model._model import FittedModel
 from dither.synth.model._plans import Measurements
+from dither.synth.model._several import POOL, CombinedEstimates, combined, noisier
 from dither.synth.tables._stored import unpacked
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ Floats = npt.NDArray[np.float64]
 FORMAT = 1
 LARGEST = 2**31
 """Rows of one sample, at most."""
+
+MOST_SETS = 1_000
+"""Data sets of one release, at most."""
 
 GIVEN_TRIES = 20
 """How often a row beside given columns is drawn again, where it broke a rule."""
@@ -243,6 +247,78 @@ class SyntheticModel:
             else:
                 made.append(self._values(v, found[:, v], rng))
         return pl.DataFrame(made)
+
+    def samples(
+        self, sets: int = 20, *, about: str = "people", seed: int | np.random.Generator | None = None
+    ) -> list[pl.DataFrame]:
+        """Several data sets, which differ as the release would, were it made again.
+
+        Parameters
+        ----------
+        sets : int
+            How many; more make intervals narrower, and from 20 on by little.
+        about : {"people", "rows"}
+            Whether an analysis is to be about all people of whom these are a sample, or about the
+            rows of the table alone.
+        seed : int, optional
+            The same one gives the same data sets.
+
+        Returns
+        -------
+        list of polars.DataFrame
+            Each of about as many rows as the table has, from a model that was fitted to the
+            measured tables with their noise added once more. An analysis of each is combined by
+            ``dither.synth.combined`` (`analyse` does both).
+        """
+        import polars as pl
+
+        many = check.whole("sets", sets, 2, MOST_SETS)
+        people = check.choice("about", about, ("people", "rows")) == "people"
+        rng = SimulatedRows.of(seed)
+        found = []
+        for _ in range(many):
+            again = SyntheticModel(self._content)
+            again.__dict__["_fitted"] = noisier(self._fitted, rng)
+            number = round(self.total)
+            frame = again.sample(POOL * number if people else number, seed=rng)
+            if people and number:
+                frame = frame[rng.integers(0, frame.height, number)]
+            found.append(frame)
+        assert all(isinstance(frame, pl.DataFrame) for frame in found)
+        return found
+
+    def analyse(
+        self,
+        analysis: Callable[[pl.DataFrame], Any],
+        *,
+        sets: int = 20,
+        about: str = "people",
+        confidence: float = 0.95,
+        seed: int | np.random.Generator | None = None,
+    ) -> CombinedEstimates:
+        """An analysis of synthetic rows, with intervals that count the noise of the release.
+
+        Parameters
+        ----------
+        analysis : callable
+            From a frame to a number, a list of numbers, or a mapping of names to numbers.
+        sets, about, seed
+            As of `samples`.
+        confidence : float
+            Of each interval.
+
+        Returns
+        -------
+        CombinedEstimates
+
+        Notes
+        -----
+        Intervals cover where what is estimated follows from tables that were measured: name these
+        in ``workload``. They do not count what the model takes for independent, nor where numbers
+        lie inside their cells. It costs nothing.
+        """
+        frames = self.samples(sets, about=about, seed=seed)
+        return combined([analysis(frame) for frame in frames], confidence=confidence)
 
     def _drawn(
         self, number: int, held: Mapping[int, Integers], rng: np.random.Generator
