@@ -105,7 +105,7 @@ def model_of(frame: pl.DataFrame, sizes: Mapping[str, int], epsilon: float, fold
     }
     with dt.open(policy, sources={"people": frame}) as session:
         return session.table("people").synthesize(
-            epsilon, "1e-6", method="aim", workload=[["y", "a", "b"], ["y", "g"]]
+            epsilon, "1e-6", method="workload", workload=[["y", "a", "b"], ["y", "g"]]
         )
 
 

@@ -44,6 +44,7 @@ SECTIONS = {
         "marginals",
         "hierarchy",
         "synth",
+        "synth-linked",
         "graph",
         "places",
         "anonymize",

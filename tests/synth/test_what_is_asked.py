@@ -17,7 +17,7 @@ from dither.lab.audit import Outcome, audit
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query.tables._counts import TablesQuestion
 from dither.synth import _spending
-from dither.synth._audited import AuditedMarginals
+from dither.synth._audited import AuditedLinks, AuditedMarginals
 from dither.synth._spending import MeasuredTable, ZCDPBudget
 from dither.synth.hierarchy._hierarchy import HierarchyPlan
 from dither.synth.model._plans import MethodRun
@@ -157,7 +157,7 @@ def test_a_synthesis_with_noise_of_the_wrong_size_is_refuted(monkeypatch):
     assert audited().verdict is Outcome.VIOLATED
 
 
-@pytest.mark.parametrize("made", [AuditedMarginals, RangePlan, HierarchyPlan])
+@pytest.mark.parametrize("made", [AuditedMarginals, AuditedLinks, RangePlan, HierarchyPlan])
 def test_tables_withstand_the_auditor_and_are_refuted_without_their_noise(made, monkeypatch):
     """Marginals, ranges and levels: as they are, and with noise a fifth as wide."""
     (subject,) = made.audit_subjects()

@@ -62,8 +62,8 @@ class AuditedLinks:
                         table[(0,) * len(c)] = held
                     return made
 
-                spending = ZCDPBudget(counts, rho / 2, rows, rows * rows)
-                made = measured_by("mst", (2, 2), spending, workload={}, max_cells=64)
+                spending = ZCDPBudget(counts, rho / 2, rows, rows**2)
+                made = measured_by("independent", (2,), spending, workload={}, max_cells=64)
                 found += [int(n) for m in made.measured for n in m.values.ravel()]
             return found
 

@@ -40,7 +40,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-METHODS = ("auto", "aim", "mst", "independent")
+METHODS = ("auto", "aim", "mst", "independent", "workload")
 
 CERTAIN = 3.0
 """MST keeps a value apart whose noisy count is so many deviations above 0."""
@@ -160,7 +160,7 @@ def measured_by(
 
     Parameters
     ----------
-    method : {"auto", "aim", "mst", "independent"}
+    method : {"auto", "aim", "mst", "independent", "workload"}
     sizes : sequence of int
         Cells of each attribute.
     spending : ZCDPBudget
@@ -188,6 +188,8 @@ def measured_by(
             return run.mst(max_cells)
         case "aim":
             return run.aim(workload, max_cells)
+        case "workload":
+            return run.named(workload)
     raise ValueError(method)
 
 
@@ -251,6 +253,23 @@ class MethodRun:
         """Rows, at least 1."""
         found = self.public if self.public is not None else total_of(self.found.measured)[0]
         return max(found, 1.0)
+
+    def named(self, workload: Mapping[Clique, int]) -> Measurements:
+        """Each table of the workload, by its weight, and nothing is chosen.
+
+        So an analysis that rests on them knows its noise, whatever the data are. Columns that are
+        in none of them are measured by themselves.
+        """
+        held = {v for clique in workload for v in clique}
+        wanted = dict(workload) | {(v,): 1 for v in range(len(self.sizes)) if v not in held}
+        whole = sum(wanted.values())
+        self.tell("tables")
+        self.spending.read(list(wanted))
+        for clique, weight in wanted.items():
+            rho = self.spending.rho * Fraction(weight, whole)
+            self.found.measured.append(self.spending.measure(clique, rho))
+        self.tell("tables")
+        return self.found
 
     def independent(self) -> Measurements:
         """Each column by itself."""

@@ -29,6 +29,7 @@ from dither.synth._spending import ZCDPBudget
 from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
 from dither.synth.constraints._row_rules import names_in, row_rules
 from dither.synth.model._inside import INSIDE, FinerBins, finer_of, measured_inside
+from dither.synth.model._junction import cells_of
 from dither.synth.model._model import STEPS as LAST_STEPS
 from dither.synth.model._plans import (
     CHOOSING,
@@ -137,6 +138,14 @@ class Synthesis(CellQuestion[SyntheticModel]):
             forbidden=self.row_rules.forbidden,
         )
         self.workload = workload_of(workload, self.domain)
+        if method == "workload":
+            if workload is None:
+                raise ArgumentError("workload is missing: method='workload' measures its tables")
+            if cells_of(self.domain.sizes, self.workload) > self.max_cells:
+                raise ArgumentError(
+                    "workload: a model of its tables has more cells than max_bytes has room for; "
+                    "raise it, or name smaller tables"
+                )
         if method in ("auto", "aim") and len(candidates_of(self.workload)) > MOST_CANDIDATES:
             raise ArgumentError(
                 f"workload: {len(candidates_of(self.workload)):,} tables are too many to choose "
@@ -161,6 +170,11 @@ class Synthesis(CellQuestion[SyntheticModel]):
         all_ = rho / self.rho
         if self.method == "independent":
             return [("columns", columns, all_, rho / columns)]
+        if self.method == "workload":
+            held = {v for clique in self.workload for v in clique}
+            many = len(self.workload) + columns - len(held)
+            weights = sum(self.workload.values()) + columns - len(held)
+            return [("tables of the workload, the first of them", many, all_, rho / weights)]
         if self.method == "mst":
             pairs, each = max(columns - 1, 1), 1 - OF_COLUMNS - OF_CHOICES
             return [
