@@ -100,7 +100,11 @@ def model_of(frame: pl.DataFrame, sizes: Mapping[str, int], epsilon: float, fold
     }
     columns["g"] = {"nullable": False}
     policy = {
-        "budget": {"epsilon": 2 * epsilon, "delta": "1e-4", "ledger": str(Path(folder) / "l.ledger")},
+        "budget": {
+            "epsilon": 2 * epsilon,
+            "delta": "1e-4",
+            "ledger": str(Path(folder) / "l.ledger"),
+        },
         "tables": {"people": {"columns": columns}},
     }
     with dt.open(policy, sources={"people": frame}) as session:

@@ -497,10 +497,11 @@ class TableQuery(TableRows):
         epsilon, delta : number
             What it may cost; delta is the policy's ``release_delta`` where left out.
         method : {"auto", "aim", "mst", "independent", "workload"}
-            How the tables to measure are chosen. "workload" measures those of the workload and
-            chooses nothing, for analyses that rest on them. AIM suits a workload and gives the best tables;
+            How the tables to measure are chosen. AIM suits a workload and gives the best tables;
             MST is a tree of pairs, and quick; "independent" measures each column by itself. "auto"
             is AIM, or each column by itself where these say that rows are too few for pairs.
+            "workload" measures the tables of the workload and chooses nothing, for analyses that
+            rest on them.
         workload : int, list of lists of str, or mapping of tuple of str to int, optional
             The tables to be right: all of so many columns, or those that are named, with weights.
             All triples where left out, of many columns all pairs.

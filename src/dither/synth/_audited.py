@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.accounting import rho_of_epsilon
+from dither.synth._spending import ZCDPBudget
 from dither.synth.hierarchy._hierarchy import HierarchyPlan
 from dither.synth.marginals._planner import plan
 from dither.synth.marginals._residuals import measured
-from dither.synth._spending import ZCDPBudget
 from dither.synth.model._junction import Clique
 from dither.synth.model._plans import MethodRun, measured_by
 from dither.synth.ranges._plan import RangePlan

@@ -1,4 +1,4 @@
-"""Linked tables: what one unit moves, by enumeration; keys that join, order, and what is refused."""
+"""Linked tables: what one unit moves, by enumeration; keys that join, order, refusals."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ def hostile():
     persons = [(0, "x", "f", 5)] * 2 + [(0, f"p{i}", "m", i) for i in range(6)]
     persons += [(1, "x", "m", 99), (1, None, "f", None), (2, "y", "z", -5)]
     came = [FIRST + day.timedelta(d) for d in (0, 0, 3, 3, 300, 400)]
-    visits = [(0, "x", d, d, "a") for d in came * 3] + [(0, f"p{i}", came[2], None, "b") for i in range(6)]
+    visits = [(0, "x", d, d, "a") for d in came * 3] + [
+        (0, f"p{i}", came[2], None, "b") for i in range(6)
+    ]
     visits += [(1, None, came[1], came[0], "c"), (1, "x", None, None, None)] * 4
     visits += [(3, "nobody", came[0], came[0], "a")] * 9
     return {
@@ -107,7 +109,13 @@ def hostile():
         "persons": pl.DataFrame(persons, ["home", "person", "sex", "age"], orient="row"),
         "visits": pl.DataFrame(
             visits,
-            {"home": pl.Int64, "person": pl.String, "day": pl.Date, "left": pl.Date, "kind": pl.String},
+            {
+                "home": pl.Int64,
+                "person": pl.String,
+                "day": pl.Date,
+                "left": pl.Date,
+                "kind": pl.String,
+            },
             orient="row",
         ),
     }  # fmt: skip
@@ -156,7 +164,8 @@ def test_the_levels_cost_what_is_charged(session):
     """Parts of rho add up to all of it, and each level spends its own at most."""
     question = session.table("homes").linked_synthesis(CHILDREN, 2, "1e-6", cells=12)
     assert sum(question._shares) == 1
-    assert question.price.epsilon == 2 and question.price.rho == question.rho
+    assert question.price.epsilon == 2
+    assert question.price.rho == question.rho
     assert question.price.promise.unit == "home"
     content = question.release()._content
     for level, share in zip(content["levels"], question._shares, strict=True):
@@ -175,9 +184,13 @@ def test_keys_join_and_rows_are_in_order(model):
     assert visits.join(persons, on=["home", "person"], how="anti").is_empty()
     assert persons.group_by("home").len()["len"].max() <= 3
     assert visits.group_by("person").len()["len"].max() <= 4
-    assert persons.schema["person"] == pl.String and visits.schema["day"] == pl.Date
-    gaps = visits["day"].diff().dt.total_days().filter(
-        (visits["person"] == visits["person"].shift()).fill_null(False)
+    assert persons.schema["person"] == pl.String
+    assert visits.schema["day"] == pl.Date
+    gaps = (
+        visits["day"]
+        .diff()
+        .dt.total_days()
+        .filter((visits["person"] == visits["person"].shift()).fill_null(False))
     )
     assert gaps.min() >= 0
     assert visits.filter(pl.col("left") < pl.col("day")).is_empty()
@@ -207,7 +220,8 @@ def test_histories_are_those_of_the_data(model):
     # Thirty days lie in a cell of 29 to 56; one day is a cell.
     assert found["a",][0] == pytest.approx(42, abs=4)
     assert found["b",][0] == 1
-    assert found["a",][1] > 0.9 and found["b",][1] > 0.9
+    assert found["a",][1] > 0.9
+    assert found["b",][1] > 0.9
     young = made["visits"].join(made["persons"].filter(pl.col("age") < 18), on="person", how="semi")
     # One visit each, in truth.
     assert young.group_by("person").len()["len"].mean() < 1.4
@@ -239,7 +253,8 @@ def test_a_token_gives_it_again(session):
     asked = {"token": "again", "cells": 12}
     first = session.table("homes").synthesize_linked(CHILDREN, 1, "1e-6", **asked)
     second = session.table("homes").synthesize_linked(CHILDREN, 1, "1e-6", **asked)
-    assert second.replayed and not first.replayed
+    assert second.replayed
+    assert not first.replayed
     assert second.sample(9, seed=1)["homes"].equals(first.sample(9, seed=1)["homes"])
     assert first.certificate == second.certificate
 
@@ -264,7 +279,10 @@ def test_hostile_rows_raise_nothing(tmp_path):
 
 def test_rows_without_an_order_are_drawn_beside_their_parent(session):
     """Two tables below one."""
-    children = {"persons": {"most": 3, "columns": ["sex"]}, "visits": {"most": 8, "columns": ["kind"]}}
+    children = {
+        "persons": {"most": 3, "columns": ["sex"]},
+        "visits": {"most": 8, "columns": ["kind"]},
+    }
     made = session.table("homes").synthesize_linked(children, 50, "1e-6").sample(300, seed=1)
     assert set(made) == {"homes", "persons", "visits"}
     assert made["visits"].columns == ["home", "kind"]
@@ -316,6 +334,10 @@ def test_only_whole_tables_of_units_are_linked(session, tmp_path):
     alone = {"budget": {"epsilon": 1, "delta": "1e-5", "ledger": str(tmp_path / "a.ledger")},
              "tables": {"homes": {"columns": {"city": {"nullable": False}}}}}  # fmt: skip
     alone["tables"]["flats"] = alone["tables"]["homes"]
-    with dt.open(alone, sources={"homes": TABLES["homes"], "flats": TABLES["homes"].head(9)}) as other:
-        with pytest.raises(dt.errors.DitherError, match="declare its unit"):
-            other.table("homes").linked_synthesis({"flats": {"most": 3}}, 1, "1e-6")
+    with (
+        dt.open(
+            alone, sources={"homes": TABLES["homes"], "flats": TABLES["homes"].head(9)}
+        ) as other,
+        pytest.raises(dt.errors.DitherError, match="declare its unit"),
+    ):
+        other.table("homes").linked_synthesis({"flats": {"most": 3}}, 1, "1e-6")

@@ -145,7 +145,9 @@ def synth(
     if not preview:
         refuse_given(("sizes",), "--preview")
     if free:
-        refuse_given(("rows", "seed", "given", "token", *PAID, "table", "kept", "certificate"), "a release")
+        refuse_given(
+            ("rows", "seed", "given", "token", *PAID, "table", "kept", "certificate"), "a release"
+        )
     elif table is None and kept is None:
         raise click.UsageError("give --out FILE, --model FILE, or --explain")
     check_targets(table=table, other=kept, option="--model")
@@ -168,7 +170,10 @@ def synth(
         refuse_given(
             (*asked, "explain", "preview", "token", *PAID), "a policy's table, without --from"
         )
-        _write(dt.synth.load(source), rows, seed, given, table, kept, certificate)
+        read = dt.synth.load(source)
+        if not isinstance(read, dt.synth.SyntheticModel):
+            raise click.UsageError("--from: a model of linked tables is read in Python")
+        _write(read, rows, seed, given, table, kept, certificate)
         return
     if name is None:
         raise click.UsageError("name the TABLE")

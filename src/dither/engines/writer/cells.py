@@ -151,7 +151,9 @@ class CellsQuery(GroupedQuery):
                 for key, of in history.before
             ),
         ]
-        found = selected([c.copy() for c in columns], subquery(selected(made, subquery(rows, "own")), "ordered"))
+        found = selected(
+            [c.copy() for c in columns], subquery(selected(made, subquery(rows, "own")), "ordered")
+        )
 
         def listed(key: int) -> int:
             return len(keys[key].values or ())

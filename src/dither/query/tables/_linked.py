@@ -142,7 +142,9 @@ def linked_levels(
     if not isinstance(root.relation, Scan):
         raise ArgumentError("linked tables are asked of whole tables: leave filters and joins out")
     if not isinstance(children, Mapping) or not children:
-        raise ArgumentError('children must map tables to what they are, as {"visits": {"most": 20}}')
+        raise ArgumentError(
+            'children must map tables to what they are, as {"visits": {"most": 20}}'
+        )
     cells = asked.pop("cells", CELLS)
     found = [_Asked(root.relation.table, -1, root, asked)]
 
@@ -228,7 +230,8 @@ def _level(
     if above is not None:
         rows, parents = _with_parent(rows, made, found[asked.parent], above, unit, on)
     alias = visible(rows.relation)[0].alias
-    extra, within = {}, ()
+    extra: dict[str, str] = {}
+    within: tuple[Column, ...] = ()
     origin, span = 0, 0
     if time is not None:
         text, origin, span = _order(facts.columns[time], asked.name, time)
@@ -236,22 +239,39 @@ def _level(
         if on is not None:
             within = (Column(alias, on),)
     elif fields.get("gaps") is not None:
-        raise ArgumentError(f"{asked.name}: gaps are between rows in an order; name it, as order='day'")
+        raise ArgumentError(
+            f"{asked.name}: gaps are between rows in an order; name it, as order='day'"
+        )
     rows = rows.select(**{n: _quoted(n) for n in (*made, *parents)}, **extra)
     own = [*names, *counted.values()]
     asked_cells = cells if isinstance(cells, Mapping) else dict.fromkeys(own, cells)
     asked_cells = {n: c for n, c in asked_cells.items() if n in own}
-    asked_cells |= {title: found[b].fields["most"] + 1 for b, title in counted.items() if "most" in found[b].fields}
+    asked_cells |= {
+        title: found[b].fields["most"] + 1
+        for b, title in counted.items()
+        if "most" in found[b].fields
+    }
     for p, v in parents.items():
         asked_cells[p] = max(1, above.domain.attributes[v].inner)  # type: ignore[union-attr]
     domain = domain_of(rows, [*own, *parents], asked_cells)
-    history, more, where = None, (), {}
+    history: History | None = None
+    more: tuple[Attribute, ...] = ()
+    where: dict[str, Any] = {}
     if time is not None:
-        history, more, where = _history(domain, len(own) - len(counted), names.index(time), within, alias, gaps or tuple(edge for edge in GAPS if edge <= max(span, 1)))
+        history, more, where = _history(
+            domain,
+            len(own) - len(counted),
+            names.index(time),
+            within,
+            alias,
+            gaps or tuple(edge for edge in GAPS if edge <= max(span, 1)),
+        )
     whole = CellDomain((*domain.attributes, *more))
     question = TablesQuestion(rows, whole, max_rows=limit, history=history)
     if question._plan.blocks is not None:
-        raise ArgumentError(f"{asked.name}: linked tables are not made of tables that lie in blocks")
+        raise ArgumentError(
+            f"{asked.name}: linked tables are not made of tables that lie in blocks"
+        )
     return LinkedLevel(
         asked.name,
         asked.parent,
@@ -266,9 +286,7 @@ def _level(
         edges=history.edges if history is not None else (),
         origin=origin,
         rules=tuple(rules),
-        texts=tuple(
-            n is not None and facts.columns[n].kind is Kind.TEXT for n in (unit, key, on)
-        ),
+        texts=tuple(n is not None and facts.columns[n].kind is Kind.TEXT for n in (unit, key, on)),
         **where,
     )
 
@@ -281,7 +299,9 @@ def _named(
         return None
     known = asked.rows.schema.table(asked.name).columns
     if not isinstance(name, str) or name not in known:
-        raise ArgumentError(f"{asked.name}: {what}: no column {name!r}" + nearest(str(name), list(known)))
+        raise ArgumentError(
+            f"{asked.name}: {what}: no column {name!r}" + nearest(str(name), list(known))
+        )
     return name
 
 

@@ -1,1 +1,1 @@
-"""Public rules that every synthetic row keeps: what they say, which cells they leave, and values."""
+"""Public rules that every synthetic row keeps: cells that they leave, and values."""

@@ -91,9 +91,7 @@ class Lattice:
         self.rules, self._attributes = tuple(rules), dict(attributes)
         place = {v: i for i, v in enumerate(self.columns)}
         grains = {v: _grain(a) for v, a in attributes.items()}
-        self.unit = Fraction(
-            1, math.lcm(*(g.denominator for gs in grains.values() for g in gs))
-        )
+        self.unit = Fraction(1, math.lcm(*(g.denominator for gs in grains.values() for g in gs)))
         self._spans = [_spans(attributes[v], self.unit) for v in self.columns]
         self._sums: list[_Sum] = []
         self.equalities: list[tuple[_Sum, int]] = []
@@ -188,11 +186,11 @@ class Lattice:
 
     def kept(self, values: Integers, null: Masks) -> Masks:
         """Which rows keep all rules; exact."""
-        found = np.ones(len(values), dtype=bool)
+        found: Masks = np.ones(len(values), dtype=bool)
         for s in self._sums:
             at = list(s.at)
             total = values[:, at] @ np.array(s.weights, dtype=np.int64)
-            found &= (total <= s.limit) | null[:, at].any(axis=1)
+            found = np.logical_and(found, (total <= s.limit) | null[:, at].any(axis=1))
         return found
 
     # --- numbers ----------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 A rule is two or more sides with ``<=``, ``<``, ``=``, ``>`` or ``>=`` between them. A side is a sum
 of columns, numbers times columns, numbers, and dates in quotes: ``"total = food + rent"``,
-``"0 <= stay <= 30"``, ``"left - came <= 14"``, ``"came >= '2020-02-01'"``. A column whose name is no
-plain word stands in double quotes. Dates count in days; so do numbers beside them.
+``"0 <= stay <= 30"``, ``"left - came <= 14"``, ``"came >= '2020-02-01'"``. A column whose name is
+no plain word stands in double quotes. Dates count in days; so do numbers beside them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def number_of(value: Any) -> Fraction:
     (Fraction(2, 1), Fraction(1, 2), Fraction(5, 2))
     """
     if isinstance(value, dt.datetime):
-        since = value - dt.datetime(1970, 1, 1)  # noqa: DTZ001 - columns have no zone
+        since = value - dt.datetime(1970, 1, 1)
         return Fraction(since // dt.timedelta(microseconds=1), 86_400_000_000)
     if isinstance(value, dt.date):
         return Fraction((value - _EPOCH).days)
@@ -116,14 +116,12 @@ def linear_rules(text: str, domain: CellDomain) -> list[LinearRule]:
             whole[v] = whole.get(v, Fraction(0)) - weight
         limit = -whole.pop(None, Fraction(0))
         dates = whole.pop("date", Fraction(0))
-        weights = tuple(sorted((v, w) for v, w in whole.items() if w))  # type: ignore[type-var]
+        weights = tuple(sorted((v, w) for v, w in whole.items() if w))
         if not weights:
             raise _unread(text, "no column is left in it")
         if dates:
             raise _unread(text, "dates are compared with dates, or their difference with days")
-        found.append(
-            LinearRule(text, weights, limit, sign in ("=", "=="), sign in ("<", ">"))  # type: ignore[arg-type]
-        )
+        found.append(LinearRule(text, weights, limit, sign in ("=", "=="), sign in ("<", ">")))
     return found
 
 

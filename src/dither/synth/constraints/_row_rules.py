@@ -153,7 +153,11 @@ class RowRules:
         return found, good
 
     def kept_by(
-        self, draw: Callable[[int], Integers], cells: Integers, rng: np.random.Generator, **inside: Any
+        self,
+        draw: Callable[[int], Integers],
+        cells: Integers,
+        rng: np.random.Generator,
+        **inside: Any,
     ) -> tuple[Integers, dict[int, tuple[Lattice, Integers, Masks]]]:
         """Rows of cells, of which those that broke a rule were drawn again, and their numbers.
 
@@ -234,9 +238,7 @@ def row_rules(rules: Any, domain: CellDomain, max_cells: int) -> RowRules:
     return found
 
 
-def _together(
-    read: Sequence[_Rule], domain: CellDomain, max_cells: int
-) -> RowRules | None:
+def _together(read: Sequence[_Rule], domain: CellDomain, max_cells: int) -> RowRules | None:
     """All of some rules; None where no row keeps them."""
     linear = tuple(one for rule in read for one in rule.linear)
     lattices = _lattices(linear, domain)
@@ -265,8 +267,8 @@ def _together(
     if cells_of(domain.sizes, forbidden) > max_cells:
         names = _listed(found.names)
         raise ArgumentError(
-            f"rules: {names} need more cells together than max_bytes has room for; raise it, or cut "
-            "their columns into fewer cells"
+            f"rules: {names} need more cells together than max_bytes has room for; raise it, or "
+            "cut their columns into fewer cells"
         )
     # A rule that only NULL keeps says nothing of anybody.
     there = dict(forbidden)

@@ -155,15 +155,16 @@ class ReleasedLevel:
 
     def first(self, n: int, rng: np.random.Generator) -> SampledLevel:
         """Rows of the first level: a unit each."""
-        cells, numbers = self.fitted.rows(n, rng), {}
+        cells = self.fitted.rows(n, rng)
+        numbers: dict[int, Any] = {}
         if self.rules.lattices and n:
-            cells, numbers = self.rules.kept_by(lambda many: self.fitted.rows(many, rng), cells, rng)
+            cells, numbers = self.rules.kept_by(
+                lambda many: self.fitted.rows(many, rng), cells, rng
+            )
         own = np.arange(n)
         return SampledLevel(cells, own, own, None, numbers)
 
-    def below(
-        self, above: SampledLevel, column: int, rng: np.random.Generator
-    ) -> SampledLevel:
+    def below(self, above: SampledLevel, column: int, rng: np.random.Generator) -> SampledLevel:
         """The rows below those of another level, as many as its column says."""
         many = above.cells[:, column]
         held = {here: above.cells[:, there] for here, there in self.parents}
@@ -309,7 +310,8 @@ class ReleasedLevel:
     def _span(self) -> tuple[int, int]:
         """The first and last moment that there are, in the order's count."""
         assert self.time is not None
-        low, high = self.domain.attributes[self.time].bounds or (0, 0)
+        bounds: tuple[Any, Any] = self.domain.attributes[self.time].bounds or (0, 0)
+        low, high = bounds
         if self.domain.attributes[self.time].kind.value == "date":
             return 0, (high - low).days
         return int(low), int(high)
@@ -343,7 +345,7 @@ class ReleasedLevel:
             return np.array([(v - low).days for v in column.values or ()], dtype=np.int64)
         if column.edges is not None:
             return np.array([int(np.ceil(float(e))) for e in column.edges[:-1]], dtype=np.int64)
-        return np.array([int(v) for v in column.values or ()], dtype=np.int64)  # type: ignore[arg-type]
+        return np.array([int(v) for v in column.values or ()], dtype=np.int64)
 
     def _moment_in(self, cells: Integers, rng: np.random.Generator) -> Integers:
         """A moment in each cell."""
@@ -400,4 +402,6 @@ class ReleasedLevel:
 
 
 def _some(numbers: Mapping[int, Any], rows: Integers) -> dict[int, Any]:
-    return {v: (lattice, values[rows], null[rows]) for v, (lattice, values, null) in numbers.items()}
+    return {
+        v: (lattice, values[rows], null[rows]) for v, (lattice, values, null) in numbers.items()
+    }

@@ -80,8 +80,7 @@ class LinkedModel:
         """By table the tables of counts that were measured, in their order."""
         return {
             level.name: [
-                tuple(level.domain.names[v] for v in m.clique)
-                for m in level.measurements.measured
+                tuple(level.domain.names[v] for v in m.clique) for m in level.measurements.measured
             ]
             for level in self._levels
         }
@@ -147,7 +146,9 @@ class LinkedModel:
             tables = count_text(len(level.measurements.measured), "table")
             most = f", at most {level.body['max_rows']} rows of a unit counted"
             nothing = ": noise alone" if level.body["uniform"] else ""
-            lines.append(f"{level.name}: {tables} measured{most if level.parent >= 0 else ''}{nothing}")
+            lines.append(
+                f"{level.name}: {tables} measured{most if level.parent >= 0 else ''}{nothing}"
+            )
         lines += [
             f"cost: {cost_text(*cost)}; ledger entry {body['ledger']['entry']}{again}",
             f"protects {body['text']['protects']}",
@@ -173,5 +174,3 @@ class LinkedModel:
         target = Path(path)
         written(target, gzip.compress(text.encode("utf-8"), mtime=0))
         return target
-
-

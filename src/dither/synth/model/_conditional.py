@@ -82,16 +82,16 @@ class GivenRows:
                 continue
             # Rows alike in all that this clique's draw rests on are one group.
             given = [v for v in clique if v in filled]
-            group, first = _grouped(
-                [found[:, v] for v in given] + [kinds[j] for j in below[i]], n
-            )
+            group, first = _grouped([found[:, v] for v in given] + [kinds[j] for j in below[i]], n)
             size = prod(tree.sizes[v] for v in free)
             at_once = max(1, AT_ONCE // size)
             order = np.argsort(group, kind="stable")
             starts = np.searchsorted(group[order], np.arange(0, len(first) + 1))
             for low in range(0, len(first), at_once):
                 high = min(low + at_once, len(first))
-                weights = self._weights(i, given, free, found, first[low:high], below[i], messages, kinds, set(held))
+                weights = self._weights(
+                    i, given, free, found, first[low:high], below[i], messages, kinds, set(held)
+                )
                 weights = weights.reshape(high - low, size)
                 rows = order[starts[low] : starts[high]]
                 some = weights.sum(axis=1) > 0
@@ -156,8 +156,10 @@ class GivenRows:
         table = np.transpose(
             self._chances[i], [clique.index(v) for v in given] + [clique.index(v) for v in free]
         )
-        weights = table[tuple(found[rows, v] for v in given)] if given else np.broadcast_to(
-            table, (len(rows), *table.shape)
+        weights = (
+            table[tuple(found[rows, v] for v in given)]
+            if given
+            else np.broadcast_to(table, (len(rows), *table.shape))
         )
         weights = weights.copy()
         for j in below:

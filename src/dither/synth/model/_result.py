@@ -249,7 +249,11 @@ class SyntheticModel:
         return pl.DataFrame(made)
 
     def samples(
-        self, sets: int = 20, *, about: str = "people", seed: int | np.random.Generator | None = None
+        self,
+        sets: int = 20,
+        *,
+        about: str = "people",
+        seed: int | np.random.Generator | None = None,
     ) -> list[pl.DataFrame]:
         """Several data sets, which differ as the release would, were it made again.
 

@@ -88,10 +88,12 @@ class CombinedEstimates(Printable):
     def summary(self) -> str:
         """Each estimate with its interval."""
         ends = zip(self.names, self.estimates, self.lower, self.upper, strict=True)
-        rows = [[name, interval(*numbers)] for name, *numbers in ends]
+        rows = [[name, interval(value, low, high)] for name, value, low, high in ends]
         return "\n".join(
             [
-                *table(["", f"of {self.sets} data sets, at {level(self.confidence)}"], rows, left=1),
+                *table(
+                    ["", f"of {self.sets} data sets, at {level(self.confidence)}"], rows, left=1
+                ),
                 "intervals count the noise and who was asked; not what was never measured together",
             ]
         )
@@ -149,7 +151,9 @@ def _named(found: Any) -> dict[str, float]:
     else:
         listed = np.atleast_1d(np.asarray(found))
         many = listed.size > 1
-        given = {f"estimate {i + 1}" if many else "estimate": x for i, x in enumerate(listed.ravel())}
+        given = {
+            f"estimate {i + 1}" if many else "estimate": x for i, x in enumerate(listed.ravel())
+        }
     try:
         return {name: float(value) for name, value in given.items()}
     except (TypeError, ValueError):
@@ -162,9 +166,10 @@ def noisier(fitted: FittedModel, rng: np.random.Generator) -> FittedModel:
     Random numbers that protect nobody: what was measured is protected already.
     """
     again = [
-        replace(m, values=m.values + np.rint(rng.normal(0, m.deviation, m.values.shape)).astype(int))
+        replace(
+            m, values=m.values + np.rint(rng.normal(0, m.deviation, m.values.shape)).astype(int)
+        )
         for m in fitted.found.measured
     ]
     found = Measurements(again, fitted.found.merged, fitted.found.shares, fitted.found.method)
     return fitted.refitted(found)
-

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
 from dither._display import Explanation, Node, table
-from dither._format import cost_text, count_text, number_text, percent
+from dither._format import cost_text, number_text, percent
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss, zcdp
@@ -155,7 +155,10 @@ class LinkedSynthesis(PricedQuestion[LinkedModel]):
             "cost, charged before a row is read",
             (
                 ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta)),
-                ("rho", f"{number_text(float(self.rho), 4)} (zCDP), of which each level has a part"),
+                (
+                    "rho",
+                    f"{number_text(float(self.rho), 4)} (zCDP), of which each level has a part",
+                ),
             ),
         )
         notes = Node("notes", tuple(("", note) for note in self._notes()))
@@ -182,8 +185,8 @@ class LinkedSynthesis(PricedQuestion[LinkedModel]):
         heads = ["table", "deviation", *(f"of {n:,} units" for n in numbers)]
         return "\n".join(
             [
-                f"at {cost_text(self.budget.epsilon, self.budget.delta)}: the noise of one count in "
-                "a level's first tables, in rows",
+                f"at {cost_text(self.budget.epsilon, self.budget.delta)}: the noise of one count "
+                "in a level's first tables, in rows",
                 *table(heads, rows, left=1),
             ]
         )
@@ -363,7 +366,7 @@ def _workload(level: LinkedLevel) -> dict[Clique, int]:
             beside.append(level.number)
         for key, of in level.before:
             for v in beside:
-                found[tuple(sorted((key, of, v)))] = 1  # type: ignore[index]
+                found[tuple(sorted((key, of, v)))] = 1
     found = found or {(v,): 1 for v in every}
     if len(candidates_of(found)) > MOST_CANDIDATES:
         raise ArgumentError(

@@ -321,8 +321,8 @@ class Synthesis(CellQuestion[SyntheticModel]):
         ]
         if given:
             found.append(f"taken as public, and not protected: {', '.join(given)}")
-        if names := self.row_rules.names:
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        if ruled := self.row_rules.names:
+            listed = ", ".join(ruled[:8]) + (", ..." if len(ruled) > 8 else "")
             found.append(
                 f"every row keeps what is taken as public: {listed}; rows of the data that do not "
                 "are in no cell"
