@@ -21,9 +21,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dither.synth._loaded import load as load
+from dither.synth.linked._model import LinkedModel as LinkedModel
 from dither.synth.model._plans import SynthProgress as SynthProgress
 from dither.synth.model._result import SyntheticModel as SyntheticModel
-from dither.synth.model._result import load as load
 from dither.synth.model._several import CombinedEstimates as CombinedEstimates
 from dither.synth.model._several import combined as combined
 

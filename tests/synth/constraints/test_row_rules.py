@@ -13,7 +13,7 @@ import dither as dt
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.schema import Kind
 from dither.query.tables._domain import Attribute, CellDomain
-from dither.synth.constraints._lattice import Lattice
+from dither.synth.constraints._lattice import RuleLattice
 from dither.synth.constraints._linear import linear_rules
 from dither.synth.constraints._row_rules import RowRules, row_rules
 
@@ -229,7 +229,7 @@ def test_cells_that_no_row_can_have_are_those_of_brute_force():
         (["2*a - b < 1", "c > 12"], (2 * every[:, 0] < 1 + every[:, 1]) & (every[:, 2] > 12)),
     ):
         linear = [one for text in texts for one in linear_rules(text, domain)]
-        lattice = Lattice(dict(enumerate(columns)), linear)
+        lattice = RuleLattice(dict(enumerate(columns)), linear)
         assert (lattice.kept(every, np.zeros(every.shape, bool)) == keeps).all()
         there = {tuple(c) for c in cells[keeps].tolist()}
         grid = np.array(list(np.ndindex(3, 3, 3)))
@@ -239,7 +239,7 @@ def test_cells_that_no_row_can_have_are_those_of_brute_force():
 def test_of_what_cells_allow_all_is_as_likely():
     """a <= b in one cell of 0 to 3: ten pairs, each with probability 1/10."""
     domain = CellDomain((whole("a", 0, 3), whole("b", 0, 3)))
-    lattice = Lattice(dict(enumerate(domain.attributes)), linear_rules("a <= b", domain))
+    lattice = RuleLattice(dict(enumerate(domain.attributes)), linear_rules("a <= b", domain))
     low, high, null = lattice.ends(np.zeros((20_000, 2), np.int64))
     values, good = lattice.drawn(low, high, null, np.random.default_rng(1))
     assert good.all()

@@ -5,6 +5,8 @@ Every level is a `TablesQuestion` of the same unit. A row of it has the columns 
 many rows it has in each table below, the columns of its parent, and, where it is in an order, what
 the row before it has: all of it follows from the rows of its unit alone, so a unit that is added or
 removed moves a table of counts by at most the level's ``max_rows`` rows.
+
+Long because a level is read in one place: what of it is refused, counted, joined and ordered.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from dither.query.tables._domain import Attribute
 from dither.synth._values import after
 from dither.synth.constraints._linear import LinearRule, number_of
 
-__all__ = ["Lattice"]
+__all__ = ["RuleLattice"]
 
 Integers = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.bool_]
@@ -70,7 +70,7 @@ class _Sum:
     limit: int
 
 
-class Lattice:
+class RuleLattice:
     """Some columns and their linear rules.
 
     Parameters

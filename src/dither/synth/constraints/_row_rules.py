@@ -25,7 +25,7 @@ from dither import _checks as check
 from dither.errors import ArgumentError, nearest
 from dither.query.tables._domain import Attribute, CellDomain, Clique
 from dither.synth._rows import rows_of
-from dither.synth.constraints._lattice import Lattice
+from dither.synth.constraints._lattice import RuleLattice
 from dither.synth.constraints._linear import LinearRule, linear_rules, tokens
 from dither.synth.model._graph import GraphModel
 from dither.synth.model._inside import FinerBins
@@ -74,7 +74,7 @@ class RowRules:
     names : tuple of str
         As they were written.
     linear : tuple of LinearRule
-    lattices : tuple of Lattice
+    lattices : tuple of RuleLattice
         Columns whose numbers are drawn together, no column in two of them.
     forbidden : dict of Clique to array of bool
         Cells that no row has.
@@ -82,7 +82,7 @@ class RowRules:
 
     names: tuple[str, ...] = ()
     linear: tuple[LinearRule, ...] = ()
-    lattices: tuple[Lattice, ...] = ()
+    lattices: tuple[RuleLattice, ...] = ()
     forbidden: dict[Clique, Masks] = field(default_factory=dict)
 
     @property
@@ -113,7 +113,7 @@ class RowRules:
         rng: np.random.Generator,
         finer: Mapping[int, FinerBins] | None = None,
         held: Mapping[int, Integers] | None = None,
-    ) -> tuple[list[tuple[Lattice, Integers, Masks]], Masks]:
+    ) -> tuple[list[tuple[RuleLattice, Integers, Masks]], Masks]:
         """Numbers of rows of cells, in units of each lattice, and which rows keep all rules.
 
         Parameters
@@ -158,7 +158,7 @@ class RowRules:
         cells: Integers,
         rng: np.random.Generator,
         **inside: Any,
-    ) -> tuple[Integers, dict[int, tuple[Lattice, Integers, Masks]]]:
+    ) -> tuple[Integers, dict[int, tuple[RuleLattice, Integers, Masks]]]:
         """Rows of cells, of which those that broke a rule were drawn again, and their numbers.
 
         Parameters
@@ -238,6 +238,15 @@ def row_rules(rules: Any, domain: CellDomain, max_cells: int) -> RowRules:
     return found
 
 
+class SimulatedTrials:
+    """Random numbers for rows that nobody has, which are drawn to see that rules can be kept."""
+
+    @staticmethod
+    def generator() -> np.random.Generator:
+        """The same every time: whether rules are refused follows from them and the domain."""
+        return np.random.Generator(np.random.PCG64DXSM(0))
+
+
 def _together(read: Sequence[_Rule], domain: CellDomain, max_cells: int) -> RowRules | None:
     """All of some rules; None where no row keeps them."""
     linear = tuple(one for rule in read for one in rule.linear)
@@ -259,7 +268,7 @@ def _together(read: Sequence[_Rule], domain: CellDomain, max_cells: int) -> RowR
             if domain.cells_in(clique) <= min(TOGETHER, max_cells):
                 inside = [r for r in lattice.rules if set(r.columns) <= set(clique)]
                 attributes = {v: domain.attributes[v] for v in clique}
-                part = lattice if clique == lattice.columns else Lattice(attributes, inside)
+                part = lattice if clique == lattice.columns else RuleLattice(attributes, inside)
                 shape = domain.shape(clique)
                 every = np.indices(shape).reshape(len(shape), -1).T
                 forbid(clique, ~part.possible(every).reshape(shape))
@@ -282,8 +291,7 @@ def _together(read: Sequence[_Rule], domain: CellDomain, max_cells: int) -> RowR
         return None
     if not lattices:
         return found
-    # The same every time: whether rules are refused follows from them and the domain.
-    rng = np.random.Generator(np.random.PCG64DXSM(0))
+    rng = SimulatedTrials.generator()
     _, good = found.numbers(rows_of(model, TRIED, rng), rng)
     return found if good.any() else None
 
@@ -304,7 +312,7 @@ def _contradiction(read: Sequence[_Rule], domain: CellDomain, max_cells: int) ->
     return f"rules: {_listed([r.name for r in few])} contradict one another"
 
 
-def _lattices(linear: Sequence[LinearRule], domain: CellDomain) -> tuple[Lattice, ...]:
+def _lattices(linear: Sequence[LinearRule], domain: CellDomain) -> tuple[RuleLattice, ...]:
     """Columns that rules join, together."""
     groups: list[set[int]] = []
     for rule in linear:
@@ -314,7 +322,7 @@ def _lattices(linear: Sequence[LinearRule], domain: CellDomain) -> tuple[Lattice
             joined |= group
         groups.append(joined)
     return tuple(
-        Lattice(
+        RuleLattice(
             {v: domain.attributes[v] for v in group},
             [rule for rule in linear if set(rule.columns) <= group],
         )

@@ -68,7 +68,7 @@ class SampledLevel:
         The unit of each.
     moments : array of int, shape (n,), optional
         In the order's own count, where rows are in one.
-    numbers : dict of int to (Lattice, array, array)
+    numbers : dict of int to (RuleLattice, array, array)
         What rules join.
     """
 

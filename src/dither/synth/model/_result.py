@@ -1,4 +1,7 @@
-"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals."""
+"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals.
+
+Long because all that a model is asked for stands at one value, each answer beside the next.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from dither._files import written
 from dither._format import cost_text, count_text, number_text, wrapped
 from dither._notebook import html_lines
 from dither._stats import two_sided
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError
 from dither.query.tables._domain import CellDomain
 from dither.session._certificate import Certificate
 from dither.synth._rules import Rules
@@ -38,9 +41,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from dither.synth.linked._model import LinkedModel
-
-__all__ = ["SimulatedRows", "SyntheticModel", "load"]
+__all__ = ["SimulatedRows", "SyntheticModel"]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -591,37 +592,3 @@ class SyntheticModel:
         target = Path(path)
         written(target, gzip.compress(text.encode("utf-8"), mtime=0))
         return target
-
-
-def load(path: str | Path) -> SyntheticModel | LinkedModel:
-    """Read a model that `SyntheticModel.save` wrote, or one of linked tables.
-
-    Parameters
-    ----------
-    path : path
-
-    Raises
-    ------
-    ArgumentError
-        Where there is no such file, or it is not a model.
-    """
-    source = Path(path)
-    if not source.is_file():
-        raise ArgumentError(f"no model at {str(path)!r}")
-    try:
-        body = json.loads(gzip.decompress(source.read_bytes()))
-        if body["format"] != FORMAT:
-            raise ArgumentError(f"{str(path)!r} is a model of a format that this version lacks")
-        found: SyntheticModel | LinkedModel
-        if body["model"]["kind"] == "linked synthetic data":
-            from dither.synth.linked._model import LinkedModel
-
-            found = LinkedModel(body["model"])
-        else:
-            found = SyntheticModel(body["model"])
-        found.summary()
-    except DitherError:
-        raise
-    except Exception:
-        raise ArgumentError(f"{str(path)!r} is not a model, or is damaged") from None
-    return found

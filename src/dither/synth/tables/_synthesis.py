@@ -2,6 +2,8 @@
 
 One charge, before a row is read; then tables are measured, which ones by what was released so far;
 what comes out is kept in the ledger, so that a token gives the same model again.
+
+Long because all that is refused before the charge stands where it is asked for.
 """
 
 from __future__ import annotations
