@@ -88,7 +88,10 @@ def broken(frame):
     )
 
 
-@pytest.mark.parametrize("method", ["independent", "mst", "aim"])
+@pytest.mark.parametrize(
+    "method",
+    ["independent", *(pytest.param(m, marks=pytest.mark.slow) for m in ("mst", "aim"))],
+)
 def test_every_row_keeps_every_rule(rows, method, tmp_path):
     """With much noise, of a model that was saved too; without rules most rows break one."""
     asked = {"method": method, "cells": 6, "workload": 2}
@@ -104,6 +107,7 @@ def test_every_row_keeps_every_rule(rows, method, tmp_path):
         assert min(broken(rows.synthesize(1, "1e-6", **asked).sample(4000, seed=1))) > 500
 
 
+@pytest.mark.slow
 def test_tables_stay_near_what_was_measured(rows):
     """Rules divide what was measured; they do not move it: single columns are as without them."""
     model = rows.synthesize(500, "1e-6", method="mst", cells=6, rules=RULES)

@@ -160,6 +160,7 @@ def test_a_unit_moves_each_table_by_what_is_claimed_at_most(tmp_path, homes):
     }
 
 
+@pytest.mark.slow
 def test_the_levels_cost_what_is_charged(session):
     """Parts of rho add up to all of it, and each level spends its own at most."""
     question = session.table("homes").linked_synthesis(CHILDREN, 2, "1e-6", cells=12)
@@ -197,6 +198,7 @@ def test_keys_join_and_rows_are_in_order(model):
     assert visits["day"].max() <= day.date(2024, 12, 31)
 
 
+@pytest.mark.slow
 def test_histories_are_those_of_the_data(model):
     """How many rows, what follows what, and after how long; with little noise."""
     made = model.sample(4000, seed=2)
@@ -248,6 +250,7 @@ def test_it_is_saved_and_read(model, tmp_path):
     assert "units: about" in again._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_token_gives_it_again(session):
     """Nothing more is charged."""
     asked = {"token": "again", "cells": 12}
@@ -259,6 +262,7 @@ def test_a_token_gives_it_again(session):
     assert first.certificate == second.certificate
 
 
+@pytest.mark.slow
 def test_empty_tables_are_a_release_like_any(tmp_path):
     """With noise alone in it."""
     empty = {name: frame.clear() for name, frame in TABLES.items()}
@@ -269,6 +273,7 @@ def test_empty_tables_are_a_release_like_any(tmp_path):
             session.table("homes").synthesize_linked(CHILDREN, 2000, "1e-6", cells=12)
 
 
+@pytest.mark.slow
 def test_hostile_rows_raise_nothing(tmp_path):
     """Orphans, ties, NULLs and keys that stand twice."""
     with opened(tmp_path, hostile()) as session:

@@ -73,6 +73,7 @@ def test_named_tables_are_measured_and_no_others(model):
     assert model.measured == [("a", "b"), ("c",)]
 
 
+@pytest.mark.slow
 def test_sets_differ_by_noise_and_by_people(model):
     """The deviation of a share: of noise alone about the rows, with people's about people."""
     share = lambda frame: frame["b"].mean()  # noqa: E731
