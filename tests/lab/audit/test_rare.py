@@ -15,7 +15,7 @@ from scipy.stats import binom, multinomial
 import dither as dt
 from dither.errors import ArgumentError
 from dither.lab.audit import Outcome, audit, grid_score, samples_needed
-from dither.lab.audit._claims import EVENTS, Claim, Levels, certifying
+from dither.lab.audit._claims import EVENTS, Claim, SharedLevels, certifying
 from dither.lab.audit._coins import flip_coins, odds_of, trials_of
 from dither.noise import discrete_laplace
 from dither.numeric import SimulatedWords
@@ -94,7 +94,7 @@ def test_coins_take_what_there_is():
 @pytest.mark.parametrize("claim", [Claim(1.0), Claim(1.0, 0.1), Claim(0.0, 0.0, 1.0)])
 def test_levels_are_shared_out(claim):
     """All that is bounded costs no more than the whole."""
-    levels = Levels(0.01, claim)
+    levels = SharedLevels(0.01, claim)
     spent = 2 * EVENTS * levels.each + sum(levels.odds(i) for i in range(EVENTS))
     assert spent == pytest.approx(0.01, rel=1e-9)
 
@@ -255,7 +255,7 @@ def test_floats_in_another_unit():
 def test_samples_for_rare_events():
     """An event of one call in a thousand, and nothing on the other side: by odds, as computed."""
     n = certifying(samples_needed(1, 8, mass=1e-3))
-    level = Levels(0.01, Claim(1.0)).odds(0)
+    level = SharedLevels(0.01, Claim(1.0)).odds(0)
     least = next(k for k in range(1, 999) if odds_of(k, 0, n, level) > 1)
     assert binom.sf(least - 1, trials_of(n), 5e-4) > 0.9
     assert binom.sf(least - 1, trials_of(n) // 2, 5e-4) < 0.9

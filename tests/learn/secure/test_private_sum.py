@@ -47,9 +47,8 @@ def test_the_promise_is_kept_with_the_fewest_shares(law: str) -> None:
 def test_two_vectors_differ_by_no_more_than_is_charged() -> None:
     """All counts of at least 0 with bounded squares: by enumeration."""
     for each, squares in ((1, 1), (1, 2), (3, 9), (2, 5)):
-        vectors = [
-            np.array(v) for v in product(range(each + 1), repeat=3) if sum(x * x for x in v) <= squares
-        ]
+        every = product(range(each + 1), repeat=3)
+        vectors = [np.array(v) for v in every if sum(x * x for x in v) <= squares]
         worst = max(int(((a - b) ** 2).sum()) for a in vectors for b in vectors)
         moved = max(int((a != b).sum()) for a in vectors for b in vectors)
         assert worst <= 2 * squares
@@ -84,7 +83,8 @@ def test_who_has_the_key_reads_noise_and_no_fewer_are_opened() -> None:
     holder = plan.secure_sum()
     server = holder.public.server()
     for client in "ab":
-        assert server.add(holder.public.encrypt(plan.contribution([1, 0, 0], holder.public)), client)
+        sent = plan.contribution([1, 0, 0], holder.public)
+        assert server.add(holder.public.encrypt(sent), client)
     with pytest.raises(RoundError, match="fewer than 3"):
         server.total()
     assert server.add(holder.public.encrypt(plan.contribution([0, 1, 0], holder.public)), "c")
@@ -99,7 +99,8 @@ def test_servers_open_the_same_in_shares() -> None:
     shared = plan.shared_sum(servers=3, needed=2)
     servers = [shared.server(i) for i in (1, 2, 3)]
     for client in "abc":
-        for server, part in zip(servers, shared.split(plan.contribution([0, 0, 1], shared))):
+        parts = shared.split(plan.contribution([0, 0, 1], shared))
+        for server, part in zip(servers, parts, strict=True):
             assert server.add(part, client)
     found = plan.read(shared.open([servers[0].total(), servers[2].total()]), shared)
     assert np.abs(found - [0, 0, 3]).max() < 12 * plan.deviation(3)

@@ -23,7 +23,7 @@ __all__ = [
     "CERTIFYING_GIVEN",
     "EVENTS",
     "Claim",
-    "Levels",
+    "SharedLevels",
     "certifying",
     "check_samples",
     "epsilon_of",
@@ -115,7 +115,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class SharedLevels:
     """How the probability that any bound fails is shared out among `EVENTS` events.
 
     Parameters
@@ -191,7 +191,7 @@ def check_samples(samples: int, claim: Claim, confidence: float, share: float = 
     ArgumentError
         Saying how many could.
     """
-    levels = Levels(1 - confidence, claim)
+    levels = SharedLevels(1 - confidence, claim)
 
     def suffices(samples: int) -> bool:
         # At best every trial ends in a right guess.
@@ -266,7 +266,7 @@ def samples_needed(
     if not 0 <= delta < mass < 1:
         raise ArgumentError("mass must be in (0, 1), and above delta, or the event shows nothing")
     rate = (mass - delta) * math.exp(-true_epsilon)
-    levels = Levels(1 - confidence, Claim(epsilon, delta))
+    levels = SharedLevels(1 - confidence, Claim(epsilon, delta))
     miss = (1 - power) / 2
 
     def by_odds(n: int) -> bool:

@@ -36,14 +36,14 @@ from dither._search import least_integer
 from dither._stats import binomial_tail_above, upper_bound
 from dither.numeric import SimulatedWords
 
-__all__ = ["Coins", "flip_coins", "odds_of", "trials_of"]
+__all__ = ["PlayedCoins", "flip_coins", "odds_of", "trials_of"]
 
 _FOR_DELTA = 0.2
 """The share of a level that bounds what delta may have added."""
 
 
 @dataclass(frozen=True, slots=True)
-class Coins:
+class PlayedCoins:
     """How many trials there are, and how many of them were of the second dataset.
 
     ``held`` says that there are outcomes enough of both.
@@ -75,12 +75,12 @@ def trials_of(n: int) -> int:
     return max(0, 2 * n - math.ceil(3.0 * math.sqrt(2 * n)))
 
 
-def flip_coins(n: int, words: SimulatedWords) -> Coins:
+def flip_coins(n: int, words: SimulatedWords) -> PlayedCoins:
     """Flip a coin for each trial that n outcomes of each dataset serve."""
     trials = trials_of(n)
     flipped = np.unpackbits(words.words(-(-trials // 64)).view(np.uint8))[:trials]
     heads = int(flipped.sum())
-    return Coins(trials, heads, max(heads, trials - heads) <= n)
+    return PlayedCoins(trials, heads, max(heads, trials - heads) <= n)
 
 
 def odds_of(

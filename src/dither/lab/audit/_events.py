@@ -10,7 +10,7 @@ would certify themselves: the first finds rare events, the second is not misled 
 
 Only the last part carries the statement: given the others, the events are fixed, and each count is
 binomial. Each event's two probabilities are bounded, and the odds of right guesses by it
-(`dither.lab.audit._coins`), at levels that `Levels` shares out: all bounds hold at once with
+(`dither.lab.audit._coins`), at levels that `SharedLevels` shares out: all bounds hold at once with
 probability at least ``confidence``. A guess of both datasets, each on an event of its own, is an
 event of the game with coins.
 """
@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._stats import EPS, lower_bound, normal_quantile, upper_bound, wilson
-from dither.lab.audit._claims import EVENTS, Claim, Levels, epsilon_of, mu_of
-from dither.lab.audit._coins import Coins, odds_of, trials_of
+from dither.lab.audit._claims import EVENTS, Claim, SharedLevels, epsilon_of, mu_of
+from dither.lab.audit._coins import PlayedCoins, odds_of, trials_of
 from dither.lab.audit._outcomes import Floats
 from dither.lab.audit._scores import EventScore, Mask
 
@@ -165,7 +165,7 @@ def choose_events(
     """
     fit, choose, certifying = parts
     later = min(int((certifying & (second == side)).sum()) for side in (False, True))
-    turns = _turns(claim, Levels(level, claim))
+    turns = _turns(claim, SharedLevels(level, claim))
     worths = {id(worth): worth for worth, _ in turns}.values()
     for score in scores:
         # What was not fitted may be chosen by what fitted the others.
@@ -227,7 +227,7 @@ def choose_events(
     return chosen
 
 
-def _turns(claim: Claim, levels: Levels) -> list[tuple[_Worth, int]]:
+def _turns(claim: Claim, levels: SharedLevels) -> list[tuple[_Worth, int]]:
     """What chooses in turn, and how many events may be chosen by then."""
     z = -normal_quantile(levels.each)
     sure = -normal_quantile(levels.odds(0)) if levels.share else 0.0
@@ -287,13 +287,13 @@ def certify(
     *,
     claim: Claim,
     level: float,
-    coins: Coins,
+    coins: PlayedCoins,
 ) -> list[Event]:
     """Count chosen events on samples that had no part in choosing, and bound their probabilities.
 
     The probability that any bound fails is at most ``level``.
     """
-    levels = Levels(level, claim)
+    levels = SharedLevels(level, claim)
     used = coins.used(second, certifying)
     found = []
     for place, event in enumerate(list(chosen)[:EVENTS]):

@@ -100,7 +100,8 @@ def private_sum(
 
     Examples
     --------
-    >>> plan = private_sum(3, squares=1, survivors=80, most=100, epsilon=1, delta=1e-6, honest="3/4")
+    >>> asked = {"squares": 1, "survivors": 80, "most": 100, "epsilon": 1, "delta": 1e-6}
+    >>> plan = private_sum(3, honest="3/4", **asked)
     >>> plan.loss().delta(1.0).upper <= 1e-6
     True
     >>> 6 < plan.deviation(100) < 9
@@ -197,7 +198,7 @@ class PrivateSum:
                 noise = sum((plan.share.draw((size,)) for _ in range(3)), np.zeros(size, np.int64))
                 return noise + counted
 
-            yield Subject(f"private sum, {law}", run, 0, 1, 1.0, Fraction("1e-6"))
+            yield Subject(f"private sum, {law}", run, 0, 1, 1, Fraction("1e-6"))
 
     def counted(self, received: int) -> int:
         """How many of the shares in a sum are surely secret noise."""
