@@ -37,7 +37,7 @@ Examples:
   dither audit --all                the auditor on all mechanisms of dither
   dither audit mine.py:noisy_count --epsilon 1 --d0 "[1, 2]" --d1 "[1, 2, 3]"
   dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:fewer
-  dither audit mine:total --epsilon 0.1 --d0 "[]" --d1 mine:twenty --distance 20
+  dither audit mine:total --epsilon 0.1 --d0 "[]" --d1 mine:ten --distance 10
   dither audit mine:vector --d0 mine:a --d1 mine:b --score mine:suspicion
 """,
 )
