@@ -45,10 +45,14 @@ SECTIONS = {
         "hierarchy",
         "synth",
         "synth-linked",
-        "graph",
-        "places",
         "anonymize",
         "assess",
+        "ideas/mechanisms",
+    ],
+    "Graphs, places and series": [
+        "graph",
+        "places",
+        "series",
     ],
     "Estimates and tests": [
         "inference/difference",
@@ -59,7 +63,6 @@ SECTIONS = {
         "inference/paper",
         "inference/sample-size",
         "inference/naive",
-        "series",
     ],
     "Machine learning": [
         "learn/classifier",
@@ -92,7 +95,7 @@ SECTIONS = {
         "ideas/composition",
         "ideas/filters",
         "ideas/amplification",
-        "ideas/mechanisms",
+        "sources",
     ],
 }
 """Every page of the guide, each in one section. The reference has a link of its own."""
