@@ -1,4 +1,4 @@
-"""Two statements of docs/guarantee.md: how often a leak with chance δ happens, and what a cipher adds to δ."""
+"""Two statements of docs/guarantee.md: how often a row leaks, and what a cipher adds to δ."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_advantage_adds_to_delta_as_stated() -> None:
     def excess(first: np.ndarray, second: np.ndarray) -> float:
         """The δ at ε of a pair, the best event of either direction."""
         return max(
-            p[list(event)].sum() - factor * q[list(event)].sum()
+            float(p[list(event)].sum() - factor * q[list(event)].sum())
             for p, q in ((first, second), (second, first))
             for event in events
         )

@@ -1,9 +1,10 @@
-"""The page of sources: every call in its tables runs, every link leads somewhere, every count is true.
+"""The page of sources: calls in its tables run, links lead somewhere, counts are true.
 
-What is evaluated: each call in the column *here*, after the page's own block, in an empty folder; a value
-after ``=`` to the digits that are shown. What is not: calls with ``...``, which train, synthesise, play
-long attacks or load PyTorch. A page that the row links to must make the same call, with the same
-arguments, in a block that `test_code_blocks` runs. Commands are resolved with their options, and not run.
+What is evaluated: each call in the column *here*, after the page's own block, in an empty folder;
+a value after ``=`` to the digits that are shown. What is not: calls with ``...``, which train,
+synthesise, play long attacks, take much data or load PyTorch. A page that the row links to must
+make the same call, with the same arguments, in a block that `test_code_blocks` runs. Commands are
+resolved with their options, and not run.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from typing import Any
 
 import click
 import pytest
-from docs.test_code_blocks import blocks
-from docs.test_glossary import _anchors
 
 from dither.cli import main
 from dither.errors import MissingLibraryError
+from docs.test_code_blocks import blocks
+from docs.test_glossary import _anchors
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "sources.md").read_text()
@@ -134,12 +135,11 @@ def _name(call: ast.Call) -> str:
 @cache
 def _made(page: Path) -> list[tuple[str, frozenset[str]]]:
     """The calls that the tests of a page make, with the names of their arguments."""
-    made = []
+    made: list[tuple[str, frozenset[str]]] = []
     for block in blocks(page.read_text()):
         if block.language == "python" and "not run" not in block.notes:
-            for node in ast.walk(ast.parse(block.body)):
-                if isinstance(node, ast.Call):
-                    made.append((_name(node), frozenset(k.arg or "" for k in node.keywords)))
+            calls = (n for n in ast.walk(ast.parse(block.body)) if isinstance(n, ast.Call))
+            made += [(_name(n), frozenset(k.arg or "" for k in n.keywords)) for n in calls]
     return made
 
 
@@ -199,7 +199,7 @@ def test_calls_that_take_long_are_made_by_a_linked_page() -> None:
 def test_commands_are_there() -> None:
     """Every command, and each option that is given to it."""
     named = {code for row in ROWS for code, _ in row.calls if code.startswith("dither ")}
-    named |= {code for code in re.findall(r"`(dither [^`]+)`", TEXT)}
+    named |= set(re.findall(r"`(dither [^`]+)`", TEXT))
     wrong = []
     for line in sorted(named):
         command: click.Command = main
@@ -220,8 +220,14 @@ def test_commands_are_there() -> None:
 
 @pytest.mark.parametrize(
     ("value", "stated", "fine"),
-    [(0.7837, "0.784", True), (0.7837, "0.785", False), (6, "6", True), (True, "False", False)]
-    + [(2.265e-5, "2.27e-05", True), (2.265e-5, "2.3e-06", False)],
+    [
+        (0.7837, "0.784", True),
+        (0.7837, "0.785", False),
+        (6, "6", True),
+        (True, "False", False),
+        (2.2651e-5, "2.27e-05", True),
+        (2.2651e-5, "2.3e-06", False),
+    ],
 )
 def test_values_are_compared(value: Any, stated: str, fine: bool) -> None:
     """A value that is another is seen to be another."""

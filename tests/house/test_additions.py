@@ -42,7 +42,10 @@ MOST = 3
 def _places(names: Iterable[str]) -> set[str]:
     """Files of the package and of the guide that name at least half of these."""
     wanted = set(names)
-    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    pages = set((ROOT / "docs").rglob("*.md")) - {
+        ROOT / "docs/sources.md"
+    }  # lists what others wrote
+    files = [*(ROOT / "src").rglob("*.py"), *pages]
     return {
         path.relative_to(ROOT).as_posix()
         for path in files
