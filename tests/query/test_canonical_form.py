@@ -150,7 +150,7 @@ def seen(kind):
 def test_every_node_and_every_field_has_its_place():
     """A class or a field that is added to plans must be added to the form, or nothing passes."""
     tables = nodes(rel, rel.Relation) | nodes(ag, ag.AggregateFunction, ag.Released) | nodes(rv)
-    other = (jb.GroupKey, jb.Job)
+    other = (jb.GroupKey, jb.History, jb.Job)
     assert tables | nodes(jb, jb.Measurement, *other) == set(NODES)
     for kind, (name, written) in NODES.items():
         assert seen(kind) == written, name
