@@ -66,7 +66,7 @@ FILLED: dict[str, dict[str, str]] = {
     "marginals": {"tables": "region, ill; beds", "delta": "1e-9"},
     "hierarchy": {"levels": "beds, region", "delta": "0"},
     "ranges": {"x": "cost", "bins": "16"},
-    "synthesis": {"columns": "region, ill, beds", "workload": "2"},
+    "synthesis": {"columns": "region, ill, beds", "workload": "2", "rules": "ill <= beds"},
     "additive": {"formula": "ill ~ cost + region"},
     "forest": {"formula": "ill ~ cost", "n_estimators": "4"},
     "naive_bayes": {"formula": "ill ~ cost"},

@@ -29,7 +29,7 @@ class FormField:
         As in Python.
     kind : str
         ``"column"``, ``"columns"``, ``"text"``, ``"number"``, ``"numbers"``, ``"whole"``,
-        ``"choice"``, ``"flag"``, ``"levels"``, ``"shares"`` or ``"tables"``.
+        ``"choice"``, ``"flag"``, ``"levels"``, ``"rules"``, ``"shares"`` or ``"tables"``.
     default : str
         What the field holds at first; empty where it may be left out.
     required : bool
@@ -47,6 +47,7 @@ class FormField:
 _TYPES: tuple[tuple[str, str], ...] = (
     (r"\{.*\}.*", "choice"),
     (r"(list|sequence) of str(, optional)?", "columns"),
+    (r"list of str or mapping(, optional)?", "rules"),
     (r"sequence of float", "numbers"),
     (r"bool", "flag"),
     (r"\(first, second\), optional", "levels"),
@@ -216,6 +217,10 @@ def _tables(field: FormField, text: str) -> Any:
     return [_pieces(one) for one in text.split(";") if one.strip()]
 
 
+def _rules(field: FormField, text: str) -> list[str]:
+    return [one.strip() for one in re.split("[;；]", text) if one.strip()]
+
+
 def _pieces(text: str) -> list[str]:
     return [one.strip() for one in re.split("[,，、]", text) if one.strip()]
 
@@ -237,6 +242,7 @@ _READ: Mapping[str, Callable[[FormField, str], Any]] = {
     "numbers": _numbers,
     "columns": _columns,
     "levels": _levels,
+    "rules": _rules,
     "shares": _shares,
     "tables": _tables,
 }
@@ -253,9 +259,11 @@ def written(field: FormField, value: Any) -> str | None:
     True
     """
     try:
-        text = _written(value)
+        text = FLAGS[value] if field.kind == "flag" else _written(value)
         if field.kind == "tables" and isinstance(value, list):
             text = "; ".join(", ".join(one) for one in value)
+        if field.kind == "rules":
+            text = "; ".join(value)
         same = text == field.default or _alike(_READ[field.kind](field, text), value)
     except (ArgumentError, TypeError, ValueError, ArithmeticError):
         return None
@@ -270,6 +278,8 @@ def _written(value: Any) -> str:
             return ", ".join(f"{_level_text(level)} = {_written(share)}" for level, share in pairs)
         case {"number": str(text)}:
             return text
+        case float() if value.is_integer():
+            return str(int(value))
     return str(value)
 
 
