@@ -60,7 +60,7 @@ Examples:
     type=click.IntRange(1),
     help="Outputs to draw from each dataset.  [default: 100000; 20000 with --all]",
 )
-@confidence_of(0.99, "The chance that no certified bound is wrong.")
+@confidence_of(0.99, "The chance that no certified bound is wrong; verdicts are surer.")
 @click.option(
     "--vectorised/--single",
     default=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -11,6 +12,7 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
+from dither._format import level
 from dither.errors import ArgumentError
 from dither.lab._calls import attempted
 from dither.lab._verdicts import Outcome
@@ -20,6 +22,7 @@ from dither.lab.audit._claims import (
     CERTIFYING,
     CERTIFYING_GIVEN,
     Claim,
+    SharedLevels,
     certifying,
     check_samples,
 )
@@ -84,7 +87,7 @@ def audit(
     samples : int
         Outputs from each dataset.
     confidence : float
-        In (0, 1): the probability that no certified bound is wrong.
+        In (0, 1): the probability that no certified bound is wrong. A verdict is surer.
     mu : float, optional
         Claimed mu of Gaussian differential privacy, in the place of epsilon and delta.
     distance : int
@@ -105,16 +108,19 @@ def audit(
         Whether mechanism takes (data, size) and returns as many outputs. By default, it does if
         its second argument is called ``size``.
     words : SimulatedWords, optional
-        Splits the samples; the same words and outputs give the same result.
+        Splits the samples; the same words and outputs give the same result. The mechanism may draw
+        from the same ones.
     time_limit : float, optional
-        Seconds after which no call is begun; what was drawn is used. Ctrl-C does the same.
+        Seconds after which no call is begun; what was drawn is used. Ctrl-C does the same. How long
+        a call takes must then not depend on what it returns, nor when you stop on what you saw.
     progress : callable, optional
         Called with (done, of) samples of each dataset.
 
     Returns
     -------
     Audit
-        *Violated* if a certified event contradicts the claim, or noise is seen to be reused;
+        *Violated* if a certified event contradicts the claim, and would at a fiftieth of the level
+        (99.98 % confidence in the place of 99 %), or noise is seen to be reused;
         *inconclusive* where every call failed, no difference was seen (nor between scores), or both
         datasets are the same, so that no claim could be refuted; else *not refuted*.
 
@@ -127,8 +133,11 @@ def audit(
     Notes
     -----
     Guarantee. If the mechanism's draws are independent and it satisfies the claim for all
-    neighbours on a path of ``distance`` steps between these two datasets, the verdict is *violated*
-    with probability at most 1 - confidence (and a few 1e-9, for the tests of reuse).
+    neighbours on a path of ``distance`` steps between these two datasets, then any certified bound
+    is too high with probability at most 1 - confidence, and the verdict is *violated* with at most
+    a fiftieth of that: (1 - confidence)/50, or /100 with mu (and a few 1e-9, for the tests of
+    reuse). The events and their levels are fixed before the outcomes that certify are looked at,
+    and one audit has one verdict: who audits until one accuses has another probability.
 
     References
     ----------
@@ -175,7 +184,7 @@ def audit(
     )
     drawn = len(draws.here)
     check_samples(drawn, group, confidence, share)
-    words = words or SimulatedWords(0)
+    words = _own(words or SimulatedWords(0))
     parts = _split(drawn, words, share)
     coins = flip_coins(certifying(drawn, share), words)
     second = np.repeat([False, True], drawn)
@@ -186,14 +195,17 @@ def audit(
     given = None if score is None else given_score(score, draws, vectorised=many)
     if independent:
         scores = every_score(outcomes, second, parts[0]) if given is None else [given]
-        level = 1 - confidence
-        chosen = choose_events(scores, second, parts, claim=group, level=level)
-        events = certify(chosen, second, parts[2], claim=group, level=level, coins=coins)
+        total = 1 - confidence
+        chosen = choose_events(scores, second, parts, claim=group, level=total)
+        events = certify(chosen, second, parts[2], claim=group, level=total, coins=coins)
         events = [event.shared(distance, claim) for event in events]
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
-    over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
-    violated = over or reused is not None
+    over = [
+        e for e in events if (e.epsilon > claim.epsilon if claim.mu is None else e.mu > claim.mu)
+    ]
+    refuting = [e for e in over if e.refutes]
+    violated = bool(refuting) or reused is not None
     idle = () if violated else _idle(outcomes, outputs, d0, d1, given)
     unrefuted = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
     return Audit(
@@ -201,7 +213,7 @@ def audit(
         lower=lower,
         delta=max((e.delta for e in events), default=0.0),
         mu=least_mu,
-        event=None if idle else _shown(events, claim),
+        event=None if idle else _shown(refuting or events, claim),
         events=tuple(events),
         claimed=claim,
         samples=drawn,
@@ -210,8 +222,21 @@ def audit(
         distance=distance,
         within=None if family is None else _within(family, events, claim),
         reuse=reused,
-        notes=(*idle, *_notes(outcomes, outputs, draws, samples, independent)),
+        notes=(
+            *idle,
+            *_unsure(over, violated, SharedLevels(1 - confidence, group)),
+            *_notes(outcomes, outputs, draws, samples, independent),
+        ),
     )
+
+
+def _own(words: SimulatedWords) -> SimulatedWords:
+    """A stream of the audit's own: of the given one a mechanism's noise may be drawn, too.
+
+    Were outcomes split by the words that made them, those that certify would be others in law.
+    """
+    seed = hashlib.sha256(b"audit" + words.words(4).tobytes()).digest()
+    return SimulatedWords(int.from_bytes(seed[:16], "big"))
 
 
 def _split(drawn: int, words: SimulatedWords, share: float) -> tuple[Mask, Mask, Mask]:
@@ -270,6 +295,17 @@ def _shown(events: list[Event], claim: Claim) -> Event | None:
             _PLAIN.index(e.kind), e.likelier == "either", -(e.mu if by_mu else e.epsilon)
         ),
     )  # fmt: skip
+
+
+def _unsure(over: list[Event], violated: bool, levels: SharedLevels) -> tuple[str, ...]:
+    """That more is certified than was claimed, and no verdict follows yet."""
+    if violated or not over:
+        return ()
+    sure = level(1 - levels.verdict)
+    return (
+        f"what is certified is above the claim; a verdict is given at {sure} confidence: audit "
+        "again, with more samples",
+    )
 
 
 def _idle(

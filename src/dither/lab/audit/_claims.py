@@ -45,9 +45,15 @@ _LEAST, _MOST = 200, 10**10
 _OF_ODDS, _OF_FIRST = 0.01, 0.6
 """The share of the level that bounds of odds have; and of that, the first event's.
 
-Two bounds of probabilities err together far more rarely than they may. That of odds errs as often
-as it may where an event meets a claim, and of a thousand true claims none shall be accused: so it
-has a hundredth.
+The bound of odds errs as often as it may where an event meets a claim, and of a thousand true
+claims none shall be accused: so it has a hundredth.
+"""
+
+_OF_VERDICTS = 0.01
+"""The share of the level at which two probabilities refute a claim.
+
+Both bounds must err for that, but where one probability is far rarer than the other, as under a
+large epsilon, its bound errs alone, and a claim would be refuted as often as it may.
 """
 
 
@@ -141,6 +147,16 @@ class SharedLevels:
         """Of each of an event's two probabilities."""
         return self.total * (1.0 - self.share) / (2 * EVENTS)
 
+    @property
+    def refuting(self) -> float:
+        """The same, where both refute a claim: a verdict shall be surer than what is certified."""
+        return self.total * _OF_VERDICTS / (2 * EVENTS)
+
+    @property
+    def verdict(self) -> float:
+        """The probability of a true claim to be refuted, at most: a fiftieth, or less."""
+        return self.total * (self.share + _OF_VERDICTS)
+
     def odds(self, place: int) -> float:
         """Of an event's odds, by its place among those chosen: the first is hoped for most."""
         first = self.total * self.share * _OF_FIRST
@@ -197,7 +213,7 @@ def check_samples(samples: int, claim: Claim, confidence: float, share: float = 
         # At best every trial ends in a right guess.
         n = certifying(samples, share)
         most = max(n, trials_of(n))
-        p, q = lower_bound(most, most, levels.each), upper_bound(0, most, levels.each)
+        p, q = lower_bound(most, most, levels.refuting), upper_bound(0, most, levels.refuting)
         return claim.refuted_by(p, q) or (
             levels.share > 0
             and odds_of(most, 0, most, levels.odds(0), claim.delta, both=True) > claim.epsilon
@@ -277,7 +293,7 @@ def samples_needed(
 
     def by_both(n: int) -> bool:
         least, most = _quantile(n, mass, miss), n - _quantile(n, 1 - rate, miss)
-        p, q = lower_bound(least, n, levels.each), upper_bound(most, n, levels.each)
+        p, q = lower_bound(least, n, levels.refuting), upper_bound(most, n, levels.refuting)
         return epsilon_of(p, q, delta) > epsilon
 
     def suffices(samples: int) -> bool:

@@ -11,8 +11,8 @@ would certify themselves: the first finds rare events, the second is not misled 
 Only the last part carries the statement: given the others, the events are fixed, and each count is
 binomial. Each event's two probabilities are bounded, and the odds of right guesses by it
 (`dither.lab.audit._coins`), at levels that `SharedLevels` shares out: all bounds hold at once with
-probability at least ``confidence``. A guess of both datasets, each on an event of its own, is an
-event of the game with coins.
+probability at least ``confidence``. A claim is refuted at a fiftieth of that level. A guess of both
+datasets, each on an event of its own, is an event of the game with coins.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ class Event:
     kind : {"given", "column", "binary", "window", "atoms", "classifier"}
         What its score is: the caller's, a number, the exponent of a lowest bit, a distance from a
         value, a set of outcomes, a classifier.
+    refutes : bool
+        Whether it contradicts the claim at the level of verdicts, which is stricter than that of
+        the bounds.
     """
 
     description: str
@@ -76,6 +79,7 @@ class Event:
     delta: float
     mu: float
     kind: str
+    refutes: bool = False
 
     def shared(self, distance: int, claim: Claim) -> Event:
         """What it certifies of one neighbour, where the datasets are so many apart."""
@@ -310,12 +314,16 @@ def certify(
         p = lower_bound(*counts[0], levels.each)
         q = upper_bound(*counts[1], levels.each)
         epsilon = epsilon_of(p, q, claim.delta)
+        refutes = claim.refuted_by(p, q) and claim.refuted_by(
+            lower_bound(*counts[0], levels.refuting), upper_bound(*counts[1], levels.refuting)
+        )
         if coins.held and levels.share:
             odds = odds_of(
                 right, wrong, coins.trials, levels.odds(place), claim.delta,
                 both=event.partner is not None,
             )  # fmt: skip
             epsilon = max(epsilon, odds)
+            refutes = refutes or odds > claim.epsilon
         # Where a delta is left e^epsilon·q is at most 1, and errs by 3 halves of EPS and by what
         # epsilon differs from the number that was printed; two differences by a half each.
         delta = p - math.exp(min(claim.epsilon, 700.0)) * q - EPS * (3 + claim.epsilon)
@@ -329,6 +337,7 @@ def certify(
                 max(0.0, delta),
                 max(0.0, mu_of(p, q)),
                 event.score.kind,
+                refutes,
             )
         )
     return sorted(found, key=lambda e: -e.epsilon)

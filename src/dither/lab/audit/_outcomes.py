@@ -112,7 +112,7 @@ def describe_outcomes(
     are the warnings of each outcome's call.
     """
     found = _described(outputs, seen)
-    if any(warned):
+    if any(w for w, one in zip(warned, seen, strict=False) if one):
         given = _coded("the warnings of the call", list(warned))
         found = replace(found, atoms=(*found.atoms, given))
     return found
@@ -251,7 +251,7 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     if len(set(lengths[seen].tolist())) > 1:
         columns.append(Feature("the number of numbers in the output", lengths))
     atoms = [_coded("the output", whole), _coded("the output without its numbers", frames)]
-    if len(set(orders)) > 1:
+    if len({order for order, one in zip(orders, seen, strict=True) if one}) > 1:
         atoms.append(_coded("the order of the output's keys", orders))
     names = tuple(dict.fromkeys(kinds))
     place = {name: i for i, name in enumerate(names)}

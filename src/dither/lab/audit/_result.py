@@ -43,7 +43,8 @@ class Audit(Printable):
     samples : int
         Outputs drawn from each of the two datasets; half of them certify.
     confidence : float
-        The probability that no bound is wrong, if draws are independent.
+        The probability that no bound is wrong, if draws are independent. A true claim is *violated*
+        with probability at most a fiftieth of the rest.
     seconds : float
         What it took.
     distance : int
