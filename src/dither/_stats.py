@@ -14,6 +14,7 @@ Source. Clopper and Pearson, Biometrika 1934; Wilson, JASA 1927; Hoeffding, JASA
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
 from typing import TypeVar
@@ -21,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dither._search import bisect
+from dither._search import bisect, false_position
 
 __all__ = [
     "binomial_tail",
@@ -189,9 +190,9 @@ def _outwards(n: int, k: int, p: float, q: float) -> float:
     first = _log_law(n, k, p, q)
     if first < -745.0:
         return 0.0
-    total, factor, start = 1.0, 1.0, k
+    total, factor, start, size = 1.0, 1.0, k, 256
     while start < n:
-        stop = min(n, start + 4096)
+        stop, size = min(n, start + size), min(4096, 2 * size)
         j = np.arange(start, stop, dtype=np.float64)
         terms = factor * np.cumprod((n - j) / (j + 1.0) * (p / q))
         total += float(terms.sum())
@@ -255,7 +256,10 @@ def lower_bound(hits: int, n: int, level: float) -> float:
         return math.nextafter(math.exp(math.log(level) / n), 0.0)
     # In logarithms, so that a small probability has as many digits as a large one.
     top = math.log(hits / n)
-    low, _ = bisect(lambda x: binomial_tail(n, hits, math.exp(x)) > level, -700.0, top, 1e-9)
+    # By Chernoff, e^(-hits·(e^-d - 1 + d)) is above the tail at top - d: so low is low enough.
+    far = -math.log(level) / hits
+    low = max(-700.0, top - (math.sqrt(3.0 * far) if 3.0 * far <= 1.0 else 1.0 + far))
+    low, _ = _crossing(lambda x: -_log_over(binomial_tail(n, hits, math.exp(x)), level), low, top)
     return math.exp(low) if low > -700.0 else 0.0
 
 
@@ -272,10 +276,30 @@ def upper_bound(hits: int, n: int, level: float) -> float:
     level *= 1.0 - _SLACK
     if hits <= 0:
         return -math.expm1(math.log(level) / n)
+    # By Chernoff again, e^(-hits·d²/2) is above the tail at hits/n·e^d.
+    high = min(1.0, hits / n * math.exp(math.sqrt(-2.0 * math.log(level) / hits)))
     # Pr[X <= hits] as a tail of the misses, by both chances: 1 - p alone would lose a small p.
-    return bisect(
-        lambda p: _outwards(n, n - hits, 1.0 - p, p) <= level, hits / n, 1.0, 1e-9 * hits / n
+    return _crossing(
+        lambda p: _log_over(_outwards(n, n - hits, 1.0 - p, p), level), hits / n, high, hits / n
     )[1]
+
+
+def _log_over(tail: float, level: float) -> float:
+    """The logarithm of a tail over a level."""
+    return math.log(tail / level) if tail > 0.0 else -math.inf
+
+
+def _crossing(
+    over: Callable[[float], float], low: float, high: float, unit: float = 1.0
+) -> tuple[float, float]:
+    """Where a falling function passes 0, to a part in 10⁹ of a unit: by its values, or by halves.
+
+    An end that is not beyond it, as where a level is near 1, is moved as if it were.
+    """
+    ends, close = (over(low), over(high)), 1e-9 * unit
+    if ends[0] > 0 >= ends[1]:
+        return false_position(over, low, high, ends, absolute=close)
+    return bisect(lambda x: over(x) <= 0, low, high, close)
 
 
 def clopper_pearson(hits: int, n: int, confidence: float) -> tuple[float, float]:
