@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 from dither._stats import lower_bound, upper_bound
 from dither.errors import ArgumentError
 from dither.lab.audit import samples_needed
-from dither.lab.audit._claims import CERTIFYING, EVENTS, epsilon_of, mu_of
+from dither.lab.audit._claims import CERTIFYING, Claim, Levels, epsilon_of, mu_of
 
 
 def test_epsilon_and_mu():
@@ -24,7 +24,7 @@ def test_epsilon_and_mu():
 def power_of(samples, epsilon, true_epsilon, delta, mass):
     """The probability that the worst event, found, refutes the claim: summed over both counts."""
     n = samples - round((1 - CERTIFYING) * samples)
-    level = 0.01 / (2 * EVENTS)
+    level = Levels(0.01, Claim(epsilon, delta)).refuting
     rate = (mass - delta) * math.exp(-true_epsilon)
     most = np.arange(int(binom.ppf(2e-3, n, rate)), int(binom.ppf(1 - 2e-3, n, rate)) + 1)
     total, least = 0.0, n

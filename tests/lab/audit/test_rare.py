@@ -97,6 +97,10 @@ def test_levels_are_shared_out(claim):
     levels = SharedLevels(0.01, claim)
     spent = 2 * EVENTS * levels.each + sum(levels.odds(i) for i in range(EVENTS))
     assert spent == pytest.approx(0.01, rel=1e-9)
+    # What refutes costs a fiftieth.
+    refuting = 2 * EVENTS * levels.refuting + (spent - 2 * EVENTS * levels.each)
+    assert refuting == pytest.approx(levels.verdict, rel=1e-9)
+    assert levels.verdict <= 0.01 / 50 * (1 + 1e-9)
 
 
 def test_a_leak_of_one_call_in_a_thousand():

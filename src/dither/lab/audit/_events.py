@@ -349,7 +349,7 @@ def _known(values: Floats) -> Floats:
 
 def _cuts(here: Floats, there: Floats) -> Floats:
     """Values to cut at: all where they are few, else quantiles that grow dense at both ends."""
-    both = np.sort(np.concatenate([here, there]))
+    both = np.sort(np.concatenate([here, there]), kind="stable")  # of two sorted runs, a merge
     distinct: Floats = both[np.append(True, both[1:] != both[:-1])]
     if distinct.size <= _CUTS:
         return distinct
