@@ -263,7 +263,7 @@ def samples_needed(
     int
         Samples of each dataset, for `audit`. They suffice where the auditor finds the worst event,
         and hopes for it most; half of them certify it. Where there is one on each side, as with
-        Laplace noise, about three fifths of them do.
+        Laplace noise, about half of them do.
 
     Raises
     ------
@@ -273,7 +273,7 @@ def samples_needed(
     Examples
     --------
     >>> samples_needed(1, 2), samples_needed(1, 1.1)
-    (833, 47437)
+    (1004, 55985)
     """
     if not 0 <= epsilon < true_epsilon < math.inf:
         raise ArgumentError("true_epsilon must be above epsilon, which is at least 0")
