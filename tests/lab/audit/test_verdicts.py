@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dither._stats import lower_bound, upper_bound
 from dither.lab.audit import Outcome, audit
-from dither.lab.audit._claims import EVENTS, Claim, Levels
+from dither.lab.audit._claims import EVENTS, Claim, SharedLevels
 from dither.lab.audit._outcomes import describe_outcomes
 from dither.numeric import SimulatedWords
 
@@ -33,7 +33,7 @@ def accused(n, epsilon, level):
 
 def test_two_bounds_refute_at_the_level_of_verdicts():
     """Where one probability is rare its bound errs alone, as often as it may: that must be rare."""
-    levels = Levels(0.01, Claim(3.0))
+    levels = SharedLevels(0.01, Claim(3.0))
     assert accused(1_000, 3.0, levels.each) > 1e-4
     assert accused(1_000, 3.0, levels.refuting) < 1e-6 < levels.refuting
 
