@@ -181,7 +181,7 @@ class RuleLattice:
         """Which rows of cells may hold numbers that keep all rules, as far as narrowing tells."""
         low, high, null = self.ends(cells)
         self.narrowed(low, high, null)
-        found: Masks = ((low <= high) | null).all(axis=1)
+        found: Masks = np.logical_and.reduce((low <= high) | null, axis=1)
         return found
 
     def kept(self, values: Integers, null: Masks) -> Masks:
