@@ -301,14 +301,6 @@ class GraphModel:
         found._step = self._step
         return found
 
-    def copied(self, total: float) -> GraphModel:
-        """The same distribution, of another number of rows, to be fitted by itself."""
-        found = GraphModel(self.tree.sizes, self.cliques, total, self.forbidden)
-        found._potentials = dict(self._potentials)
-        found.beliefs = found._inferred(found._potentials)
-        found._step = self._step
-        return found
-
     @property
     def possible(self) -> bool:
         """Whether any row at all is not forbidden."""

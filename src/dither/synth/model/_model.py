@@ -74,17 +74,16 @@ class FittedModel:
         return cls(tuple(sizes), graph, found, public)
 
     def refitted(self, found: Measurements) -> FittedModel:
-        """The model of the same tables measured again, going on from this one's fit."""
+        """The model of the same tables measured again, fitted from the start.
+
+        Going on from this one's fit would take longer: a cell that has next to nothing there, and a
+        count here, comes back slowly.
+        """
         total, known, uniform = self.public
-        cells = self.graph.tree.sizes
-        rows = max(total if total is not None else total_of(found.measured)[0], 1.0)
-        parts = [] if uniform else [p for m in found.measured for p in _as_merged(m, found, cells)]
-        parts += known
-        graph = self.graph.copied(rows)
-        if parts:
-            graph.fit(parts, most=STEPS, tolerance=TOLERANCE)
-        graph.raked(known)
-        return FittedModel(self.sizes, graph, found, self.public)
+        forbidden = self.graph.forbidden
+        return FittedModel.of(
+            self.sizes, found, total=total, known=known, forbidden=forbidden, uniform=uniform
+        )
 
     @property
     def total(self) -> float:
