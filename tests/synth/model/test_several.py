@@ -83,13 +83,13 @@ def test_named_tables_are_measured_and_no_others(model):
 def test_sets_differ_by_noise_and_by_people(model):
     """The deviation of a share: of noise alone about the rows, with people's about people."""
     share = lambda frame: frame["b"].mean()  # noqa: E731
-    rows = model.analyse(share, sets=60, about="rows", seed=1)
-    people = model.analyse(share, sets=60, seed=1)
+    rows = model.analyse(share, sets=30, about="rows", seed=1)
+    people = model.analyse(share, sets=30, seed=1)
     noise = model._found.measured[0].deviation * np.sqrt(3 * 0.4**2 + 3 * 0.6**2) / model.total
-    assert rows.deviations[0] == pytest.approx(noise, rel=0.4)
+    assert rows.deviations[0] == pytest.approx(noise, rel=0.5)
     both = np.hypot(noise, np.sqrt(0.24 / 2000))
-    # Of 60 sets a deviation is off by a tenth, and by four tenths once in 10^4 runs.
-    assert people.deviations[0] == pytest.approx(both, rel=0.4)
+    # Of 30 sets a deviation is off by an eighth, and by a half once in 10^4 runs.
+    assert people.deviations[0] == pytest.approx(both, rel=0.5)
     assert abs(people.estimates[0] - 0.4) < 5 * both
     again = model.analyse(share, sets=3, seed=2)
     assert again == model.analyse(share, sets=3, seed=2)
