@@ -279,7 +279,7 @@ class SyntheticModel:
         list of polars.DataFrame
             Each of about as many rows as the table has, from a model that was fitted to the
             measured tables with their noise added once more. An analysis of each is combined by
-            ``dither.synth.combined`` (`analyse` does both).
+            ``dither.synth.combined``; `analyse` also corrects for counts that are cut off at 0.
         """
         return [frame for _, frame in self._again(sets, about, SimulatedRows.of(seed))]
 

@@ -111,6 +111,8 @@ class CombinedEstimates(Printable):
 def combined(estimates: Sequence[Any], *, confidence: float = 0.95) -> CombinedEstimates:
     """Combine the same analysis of several data sets of one release.
 
+    It corrects nothing: beside many empty cells `SyntheticModel.analyse` covers and this does not.
+
     Parameters
     ----------
     estimates : sequence of number, sequence or mapping
