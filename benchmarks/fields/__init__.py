@@ -1,0 +1,1 @@
+"""Tables of the pages by field, longer than a page may run."""
