@@ -76,9 +76,8 @@ def quality(rng: np.random.Generator) -> None:
         best = nearest(exact)
         cut = np.where(exact < 10, 0, exact)
         kind = (KIND[best] == KIND[:, None]).mean()
-        print(
-            f"{n:>8,} exact: 100 % {kind:.0%}; counts below 10 left out: {shared(nearest(cut), best):.0%}"
-        )
+        left = f"counts below 10 left out: {shared(nearest(cut), best):.0%}"
+        print(f"{n:>8,} exact: 100 % {kind:.0%}; {left}")
         for most in (5, 10, 20):
             counts = together(at_most(seen, most, rng))
             cells = []

@@ -45,14 +45,10 @@ SECTIONS = {
         "hierarchy",
         "synth",
         "synth-linked",
+        "graph",
         "anonymize",
         "assess",
         "ideas/mechanisms",
-    ],
-    "Graphs, places and series": [
-        "graph",
-        "places",
-        "series",
     ],
     "Estimates and tests": [
         "inference/difference",
@@ -74,6 +70,13 @@ SECTIONS = {
         "learn/search",
         "learn/epsilon",
         "attacks/training",
+    ],
+    "By field": [
+        "fields/rare-disease",
+        "fields/images",
+        "series",
+        "places",
+        "fields/recommender",
     ],
     "Attacks and audits": [
         "attacks/tour",
