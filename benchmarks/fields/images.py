@@ -139,7 +139,7 @@ def heads(side: int, rng: np.random.Generator) -> None:
     epsilons = (0.3, 1, 3, 8)
     print(f"head on fixed features, {side} × {side}")
     print(f"{'images':>8}" + "".join(f"{f'ε = {e}':>15}" for e in epsilons) + f"{'no privacy':>15}")
-    for n in (500, 2_000, 8_000):
+    for n in (500, 2_000):
         runs = []
         for _ in range(5):
             # Some at a time, so that memory holds them.
