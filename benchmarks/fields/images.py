@@ -70,7 +70,8 @@ def features(images: Floats) -> Floats:
     ]
     light = images[np.arange(n)[:, None, None], rays[0], rays[1]]
     waves = np.abs(np.fft.rfft(light, axis=2)).reshape(n, 3, 4, 17) ** 2
-    return np.clip((np.log(waves.mean(axis=2) + 1e-3) + 1).reshape(n, -1) / 6, -1, 1)
+    found: Floats = np.clip((np.log(waves.mean(axis=2) + 1e-3) + 1).reshape(n, -1) / 6, -1, 1)
+    return found
 
 
 def head(epsilon: float) -> learn.LogisticRegression:
@@ -126,7 +127,7 @@ def convolutions(side: int, rng: np.random.Generator, n: int = 2_000) -> None:
     for epsilon in (3, 8):
         model = network()
         begin = time.process_time()
-        how = {"steps": 40, "rate": 0.125, "learning_rate": 1.0, "momentum": 0.9}
+        how: dict[str, Any] = {"steps": 40, "rate": 0.125, "learning_rate": 1.0, "momentum": 0.9}
         learn.train(model, rows, epsilon=epsilon, delta=DELTA, clip="automatic", **how)
         spent = time.process_time() - begin
         print(f"  ε = {epsilon}: {score(model):.3f}, {spent:.0f} s of processor", flush=True)

@@ -77,7 +77,7 @@ def small_cells(rng: np.random.Generator) -> None:
 
 def models(epsilon: float) -> dict[str, Any]:
     """The models that are tried."""
-    asked = {"epsilon": epsilon, "bounds": BOUNDS, "classes": [0, 1]}
+    asked: dict[str, Any] = {"epsilon": epsilon, "bounds": BOUNDS, "classes": [0, 1]}
     return {
         "logistic": learn.LogisticRegression(delta=DELTA, **asked),
         "additive": learn.AdditiveClassifier(delta=DELTA, **asked),
