@@ -60,7 +60,7 @@ RUN = 6
 
 CUT = "cut into cells by what is declared of"
 
-OWNED = ("outputs", "groups", "one group of all rows", "one row for each", "predicts")
+OWNED = ("outputs", "groups", "one group of all rows", "one row for each", "predicts", "measures")
 """Parts of an explanation whose facts go by names that people chose."""
 
 ENGLISH = Markup('<span lang="en">{}</span>')

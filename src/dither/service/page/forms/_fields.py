@@ -298,6 +298,8 @@ def _alike(read: Any, value: Any) -> bool:
             return len(a) == len(b) and all(map(_alike, a, b))
         case ({"mapping": list(a)}, {"mapping": list(b)}):
             return _alike(a, b)
+        case (bool(), _) | (_, bool()):
+            return read is value
         case (int() | float(), int() | float() | Fraction()):
             return Fraction(str(read)) == Fraction(str(value))
     return type(read) is type(value) and read == value

@@ -27,7 +27,8 @@ FIELDS = sorted(
         "equal_var", "event", "events", "exposed", "family", "formula", "inside", "levels",
         "max_depth", "max_features", "max_rows", "measure", "method", "n_estimators", "null",
         "objective", "outcome", "per", "places", "probabilities", "probability", "reference",
-        "rounds", "rules", "shape", "splits", "strata", "tables", "time", "totals", "weights", "workload",
+        "rounds", "rules", "shape", "splits", "strata", "tables", "time", "totals", "weights",
+        "workload",
     }
 )  # fmt: skip
 """Every parameter that a form asks for; the tests hold it against the forms."""
