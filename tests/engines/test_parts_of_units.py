@@ -13,7 +13,12 @@ from dither.engines.writer import Seeds
 from engines.hostile import frame
 
 KEY = b"sixteen bytes..."
-OF_UNITS = [n for n in PLANS if n not in TABLES and n not in LISTED and job(n).unit is not None]
+OF_UNITS = [
+    n
+    for n in PLANS
+    # Tables of counts are read at once, and those of histories are.
+    if n not in TABLES and n not in LISTED and job(n).unit is not None and job(n).history is None
+]
 
 
 def engine_of(plan: str, **options) -> DuckDBEngine:

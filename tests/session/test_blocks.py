@@ -162,7 +162,8 @@ def test_the_list_of_kinds_is_whole() -> None:
     from dither.session._factories import FACTORIES
 
     through = {"query", "rows", "fact", "infer", "learn", "compare", "hierarchy", "marginals"}
-    assert set(FACTORIES) == through | {"ranges", "synthesis"}
+    # Linked tables are refused where a table lies in blocks (tests/synth/linked).
+    assert set(FACTORIES) == through | {"ranges", "synthesis", "linked"}
 
 
 def test_blocks_have_budgets_of_their_own(tmp_path) -> None:

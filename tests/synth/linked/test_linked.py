@@ -50,7 +50,7 @@ def simulated(homes=400):
 TABLES = simulated()
 
 
-def opened(folder, frames, name="l", **limits):
+def opened(folder, frames, name="l", budget=None, **limits):
     """A session on three tables of one unit."""
     dates = {"bounds": ["2024-01-01", "2024-12-31"], "nullable": False}
     tables = {
@@ -70,7 +70,12 @@ def opened(folder, frames, name="l", **limits):
         },
     }
     made = {
-        "budget": {"epsilon": 1000, "delta": "1e-5", "ledger": str(folder / f"{name}.ledger")},
+        "budget": {
+            "epsilon": 1000,
+            "delta": "1e-5",
+            "ledger": str(folder / f"{name}.ledger"),
+            **(budget or {}),
+        },
         "units": {"home": {"columns": dict.fromkeys(tables, "home")}},
         "tables": {n: {"max_groups": 1, **t, **limits.get(n, {})} for n, t in tables.items()},
     }
@@ -346,3 +351,12 @@ def test_only_whole_tables_of_units_are_linked(session, tmp_path):
         pytest.raises(dt.errors.DitherError, match="declare its unit"),
     ):
         other.table("homes").linked_synthesis({"flats": {"most": 3}}, 1, "1e-6")
+
+
+def test_tables_in_blocks_are_not_linked(tmp_path):
+    """Refused by name, for nothing: their histories would go through all blocks."""
+    blocks = {"block": {"column": "day", "every": "month"}}
+    with opened(tmp_path, TABLES, budget={"per": "block"}, visits=blocks) as found:
+        with pytest.raises(ArgumentError, match="lie in blocks"):
+            found.table("homes").linked_synthesis(CHILDREN, 1, "1e-6")
+        assert [entry.kind for entry in found.ledger.entries() if entry.kind == "charge"] == []

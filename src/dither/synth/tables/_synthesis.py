@@ -382,7 +382,8 @@ class Synthesis(CellQuestion[SyntheticModel]):
             "max_cells": str(self.max_cells),
             "rules": self.rules.to_dict(),
             "inside": "tree" if self._finer else "uniform",
-            "row_rules": self.row_rules.to_list(),
+            # What was asked before there were rules of rows keeps its digest, and is replayed.
+            **({"row_rules": kept} if (kept := self.row_rules.to_list()) else {}),
         }
 
     def _wanted(self) -> list[Clique]:
