@@ -339,6 +339,18 @@ def hear_forms(heard: Heard, folder: Path) -> None:
             heard.hear(question.preview())
 
 
+def test_a_hole_ends_before_the_table_below_it() -> None:
+    """A title is one sentence, and a preview has its lines left."""
+    preview = (
+        "mean of cost, at ε = 0.5\npeople  half-width  noise's share\n──────  ──────────  ─────\n"
+        "   100        8.06           47 %\nintervals at 95 %, of noise alone"
+    )
+    told = PageSayings(SENTENCES, LABELS).plain(preview)
+    assert told.splitlines()[0] == "cost 的均值，ε = 0.5"
+    assert told.splitlines()[3] == preview.splitlines()[3]
+    assert len(told.splitlines()) == 5
+
+
 def test_no_english_is_left_of_a_question_and_its_price(tmp_path: Path) -> None:
     """Explanations, previews, prices, balances and refusals of a few questions."""
     heard = Heard()

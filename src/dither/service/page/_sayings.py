@@ -63,6 +63,9 @@ CUT = "cut into cells by what is declared of"
 OWNED = ("outputs", "groups", "one group of all rows", "one row for each", "predicts", "measures")
 """Parts of an explanation whose facts go by names that people chose."""
 
+TABLE = re.compile(r" {2}|[─\n]|, at ε = ")
+"""Where a hole would run on into the table below it."""
+
 ENGLISH = Markup('<span lang="en">{}</span>')
 
 KNOWN = 4096
@@ -128,7 +131,10 @@ def _width(text: str) -> int:
 def _fits(name: str, held: str) -> bool:
     if _of_number(name):
         return NUMBER.fullmatch(held) is not None
-    return name.isupper() or name in FREE or not _is_prose(held)
+    if name.isupper():
+        return True
+    # What people wrote is no table, and ends before the price of what they asked.
+    return TABLE.search(held) is None and (name in FREE or not _is_prose(held))
 
 
 def _is_prose(text: str) -> bool:
