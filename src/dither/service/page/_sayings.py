@@ -63,6 +63,9 @@ CUT = "cut into cells by what is declared of"
 OWNED = ("outputs", "groups", "one group of all rows", "one row for each", "predicts", "measures")
 """Parts of an explanation whose facts go by names that people chose."""
 
+ENDED = re.compile(r"[,;:]$|(?<!\.)\.$")
+"""Where a hole would take the end of its sentence; what is left out ends in three dots."""
+
 TABLE = re.compile(r" {2}|[─\n]|, at ε = ")
 """Where a hole would run on into the table below it."""
 
@@ -133,8 +136,16 @@ def _fits(name: str, held: str) -> bool:
         return NUMBER.fullmatch(held) is not None
     if name.isupper():
         return True
+    if name not in FREE and (_opened(held) or ENDED.search(held)):
+        return False
     # What people wrote is no table, and ends before the price of what they asked.
     return TABLE.search(held) is None and (name in FREE or not _is_prose(held))
+
+
+def _opened(text: str) -> int:
+    """How many brackets of a text are not closed in it: then a sentence was cut in two."""
+    shown = QUOTED.sub("''", text)
+    return sum(shown.count(a) - shown.count(b) for a, b in ("()", "[]"))
 
 
 def _is_prose(text: str) -> bool:
