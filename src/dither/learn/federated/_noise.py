@@ -223,6 +223,20 @@ class NoiseShare:
             return privacy.renyi(orders, neighbours=neighbours)
         loss = gaussian_loss(self.variance * shares, l2_squared, coordinates, rate, neighbours)
         changed = (2 if replaced else 1) * coordinates
+        return self.nearly(loss, shares, changed, filled=filled)
+
+    def nearly(self, loss: Loss, shares: int, changed: int, *, filled: bool = False) -> Loss:
+        """A loss of discrete Gaussian noise, with what its sum of shares differs from that law.
+
+        Parameters
+        ----------
+        loss : Loss
+        shares : int
+        changed : int
+            Coordinates that differ between neighbours, at most.
+        filled : bool
+            As of `loss`.
+        """
         excess = gaussian_excess(self.variance, shares, filled=filled) * changed
         if not excess:
             return loss
@@ -232,7 +246,15 @@ class NoiseShare:
                 "the shares of discrete Gaussian noise are too small for their sum to be nearly of "
                 "that law: take a finer lattice (units), or law='skellam'"
             )
-        return loss + privacy.approximate(0, excess, neighbours=neighbours)
+        return loss + privacy.approximate(0, excess, neighbours=loss.neighbours)
+
+    def reach(self, shares: int, unlikely: float) -> float:
+        """How far from 0 a sum of shares is at most, but for a chance of about e^-unlikely."""
+        total = float(self.variance * shares)
+        noisy = math.sqrt(2 * unlikely * total) + 1
+        while self.law == "skellam" and skellam_tail(total, noisy) > -unlikely:
+            noisy *= 1.1
+        return noisy
 
 
 def gaussian_loss(
@@ -358,12 +380,5 @@ def fewest_bits(
     """
     unlikely = math.log(4 * (width + 1) / wrap)
     signal = min(units, units * math.sqrt(2 * unlikely / width)) + 1
-    total = float(share.variance * shares)
-    if share.law == "skellam":
-        noisy = math.sqrt(2 * unlikely * total) + 1
-        while skellam_tail(total, noisy) > -unlikely:
-            noisy *= 1.1
-    else:
-        noisy = math.sqrt(2 * unlikely * total) + 1
-    largest = vectors * max(signal, weight) + noisy
+    largest = vectors * max(signal, weight) + share.reach(shares, unlikely)
     return math.ceil(math.log2(2 * largest + 2))

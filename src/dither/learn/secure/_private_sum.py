@@ -38,11 +38,10 @@ from dither import privacy
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError, RoundError
-from dither.learn.federated._noise import LAWS, NoiseShare, gaussian_excess, skellam_orders
+from dither.learn.federated._noise import LAWS, NoiseShare, skellam_orders
 from dither.learn.secure._secure_sum import SecureSum, SumKey, secure_sum
 from dither.learn.secure._shared_sum import SharedSum, shared_sum
 from dither.mechanisms import DiscreteGaussian
-from dither.noise import skellam_tail
 from dither.numeric import Words
 from dither.privacy import Loss, Neighbours
 
@@ -157,12 +156,9 @@ def _loss(share: NoiseShare, counted: int, size: int, squares: int) -> Loss | No
             return privacy.renyi(skellam_orders(variance, square, 1.0), neighbours=replaced)
         made = DiscreteGaussian(variance)
         loss = made.loss(l2_squared=square, coordinates=moved, neighbours=replaced)
+        return share.nearly(loss, counted, moved)
     except ArgumentError:
         return None
-    excess = gaussian_excess(share.variance, counted) * moved
-    if excess >= 1:
-        return None
-    return loss + privacy.approximate(0, excess, neighbours=replaced) if excess else loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +223,7 @@ class PrivateSum:
     @property
     def largest(self) -> int:
         """How far a counter is from 0 at most, but for a chance of 1e-9."""
-        total, unlikely = float(self.share.variance) * self.most, -math.log(WRAP / self.size)
-        noisy = math.sqrt(2 * unlikely * total) + 1
-        while self.share.law == "skellam" and skellam_tail(total, noisy) > -unlikely:
-            noisy *= 1.1
+        noisy = self.share.reach(self.most, -math.log(WRAP / self.size))
         return self.most * self.each + math.ceil(noisy)
 
     def secure_sum(self) -> SecureSum:

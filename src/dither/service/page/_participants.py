@@ -10,11 +10,9 @@ from typing import Any
 from dither.policy._policy import Policy
 from dither.service.page._odds import promised
 from dither.service.page._texts import PageWords, words
-from dither.session._opened import accounts_of
+from dither.session._opened import DATASET, accounts_of
 
 __all__ = ["SheetPart", "promises", "sheet", "sheet_html", "sheet_markdown"]
-
-DATASET = "dataset:"
 
 WEAK = 96
 """Of a hundred guesses: from here on the sheet says that the protection is weak."""
@@ -32,7 +30,7 @@ def promises(policy: Policy) -> list[dict[str, Any]]:
     """What a policy promises each of its units, as `dither.service.page._odds.promised` says."""
     found = []
     for promise, accounts in accounts_of(policy).items():
-        budget = next(caps for name, caps in accounts.items() if name.startswith(DATASET))
+        budget = next(caps for name, caps in accounts.items() if name.startswith(f"{DATASET}:"))
         found.append(promised(promise, budget))  # type: ignore[arg-type]
     return found
 
