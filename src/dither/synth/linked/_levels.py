@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +12,13 @@ import numpy.typing as npt
 
 from dither.query.tables._domain import CellDomain
 from dither.synth._rules import Rules
-from dither.synth._spending import MeasuredTable
 from dither.synth._values import values_of
 from dither.synth.constraints._row_rules import RowRules
 from dither.synth.model._conditional import GivenRows
 from dither.synth.model._junction import Clique
 from dither.synth.model._model import FittedModel
 from dither.synth.model._plans import Measurements
-from dither.synth.tables._stored import unpacked
+from dither.synth.tables._stored import measured_from
 
 __all__ = ["ReleasedLevel", "SampledLevel", "history_zeros"]
 
@@ -105,15 +103,7 @@ class ReleasedLevel:
     @cached_property
     def measurements(self) -> Measurements:
         """What was measured."""
-        measured = [
-            MeasuredTable(tuple(m["clique"]), unpacked(m["values"]), Fraction(m["sigma2"]))
-            for m in self.body["measured"]
-        ]
-        return Measurements(
-            measured,
-            {int(v): unpacked(to) for v, to in self.body["merged"].items()},
-            {int(v): np.array(s) for v, s in self.body["shares"].items()},
-        )
+        return measured_from(self.body)
 
     @cached_property
     def fitted(self) -> FittedModel:

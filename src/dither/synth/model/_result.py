@@ -28,7 +28,6 @@ from dither.errors import ArgumentError
 from dither.query.tables._domain import CellDomain
 from dither.session._certificate import Certificate
 from dither.synth._rules import Rules
-from dither.synth._spending import MeasuredTable
 from dither.synth._values import values_of
 from dither.synth.constraints._row_rules import RowRules
 from dither.synth.model._inside import FinerBins
@@ -41,7 +40,7 @@ from dither.synth.model._several import (
     mirrored,
     noisier,
 )
-from dither.synth.tables._stored import unpacked
+from dither.synth.tables._stored import measured_from
 
 if TYPE_CHECKING:
     import polars as pl
@@ -158,16 +157,7 @@ class SyntheticModel:
 
     @cached_property
     def _found(self) -> Measurements:
-        body = self._content
-        measured = [
-            MeasuredTable(tuple(m["clique"]), unpacked(m["values"]), Fraction(m["sigma2"]))
-            for m in body["measured"]
-        ]
-        return Measurements(
-            measured,
-            {int(v): unpacked(to) for v, to in body["merged"].items()},
-            {int(v): np.array(s, dtype=np.float64) for v, s in body["shares"].items()},
-        )
+        return measured_from(self._content)
 
     @cached_property
     def _finer(self) -> dict[int, FinerBins]:

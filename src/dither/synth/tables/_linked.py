@@ -37,7 +37,7 @@ from dither.synth.constraints._row_rules import RowRules, names_in, row_rules
 from dither.synth.linked._levels import history_zeros
 from dither.synth.linked._model import LinkedModel
 from dither.synth.model._plans import CHOOSING, ROUNDS, SynthProgress, candidates_of, measured_by
-from dither.synth.tables._stored import packed
+from dither.synth.tables._stored import measured_to
 from dither.synth.tables._synthesis import MAX_BYTES, says_nothing
 
 if TYPE_CHECKING:
@@ -312,16 +312,7 @@ class LinkedSynthesis(PricedQuestion[LinkedModel]):
                     "row_rules": self._row_rules[place].to_list(),
                     "rho": str(rho),
                     "l2_squared": str(question.l2_squared),
-                    "measured": [
-                        {
-                            "clique": list(m.clique),
-                            "sigma2": str(m.sigma2),
-                            "values": packed(m.values),
-                        }
-                        for m in found.measured
-                    ],
-                    "merged": {str(v): packed(to) for v, to in found.merged.items()},
-                    "shares": {str(v): s.tolist() for v, s in found.shares.items()},
+                    **measured_to(found),
                     "uniform": says_nothing(found, total),
                 }
             )

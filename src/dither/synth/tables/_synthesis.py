@@ -47,7 +47,7 @@ from dither.synth.model._plans import (
     total_of,
 )
 from dither.synth.model._result import SyntheticModel
-from dither.synth.tables._stored import packed
+from dither.synth.tables._stored import measured_to
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -436,12 +436,7 @@ class Synthesis(CellQuestion[SyntheticModel]):
             "rho": str(self.rho),
             "l2_squared": str(question.l2_squared),
             "spent": str(spending.spent + self._of_trees),
-            "measured": [
-                {"clique": list(m.clique), "sigma2": str(m.sigma2), "values": packed(m.values)}
-                for m in found.measured
-            ],
-            "merged": {str(v): packed(to) for v, to in found.merged.items()},
-            "shares": {str(v): s.tolist() for v, s in found.shares.items()},
+            **measured_to(found),
             "inside": {str(v): bins.to_dict() for v, bins in inside.items()},
             "uniform": says_nothing(found, total),
             "notes": self._notes(),
