@@ -171,6 +171,25 @@ def test_nothing_is_written_over(place: Path, tmp_path: Path) -> None:
         put_back(policy, tmp_path / "kept")
 
 
+@pytest.mark.parametrize(
+    "left", ["visits.ledger-journal", "visits.ledger.service-wal", "visits.ledger.service-shm"]
+)
+def test_a_log_of_what_was_killed_is_not_played_into_a_copy(
+    place: Path, tmp_path: Path, left: str
+) -> None:
+    """SQLite would take it for the copy's own: people and charges of two times would be mixed."""
+    policy = read_policy(place)
+    back_up(policy, tmp_path / "kept")
+    for path in tmp_path.glob("visits.ledger*"):
+        path.unlink()
+    (tmp_path / left).write_bytes(b"log")
+    with pytest.raises(ArgumentError, match=f"{left} is there: stop the service"):
+        put_back(policy, tmp_path / "kept")
+    assert [path.name for path in tmp_path.glob("visits.ledger*")] == [left]
+    (tmp_path / left).unlink()
+    put_back(policy, tmp_path / "kept")
+
+
 def test_half_a_backup_is_none(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,10 @@ from dither.service.schedule._state import BESIDE
 
 __all__ = ["back_up", "put_back"]
 
+LOGS = ("-wal", "-journal", "-shm")
+"""Files that SQLite leaves beside one whose process was killed, and takes for the log of whatever
+stands under that name when it is opened next: a copy that is put there would be written over."""
+
 ELSEWHERE = (
     "the ledger is on a server, which copies it with all that stands beside it in one snapshot: "
     "pg_dump of its database, whose schema {ledger} it is (see the page on deploying)"
@@ -93,7 +97,8 @@ def put_back(policy: Policy, folder: Path) -> int:
     Raises
     ------
     ArgumentError
-        A file stands where one would be put, or the ledger is on a server.
+        A file stands where one would be put, or a log of SQLite beside that place, or the ledger is
+        on a server.
     LedgerError
         There is no such copy, it is not whole, or a file cannot be written.
     CheckpointError
@@ -101,11 +106,13 @@ def put_back(policy: Policy, folder: Path) -> int:
     """
     files = ledger, *_ = _files(policy)
     for path in files:
-        if path.exists():
-            raise ArgumentError(
-                f"{path.name} is there: stop the service, and move it away first. Keep it: the "
-                "newest ledger is the one that holds"
-            )
+        for there in (path, *(path.with_name(path.name + end) for end in LOGS)):
+            if there.exists():
+                raise ArgumentError(
+                    f"{there.name} is there: stop the service, and move all files that begin with "
+                    f"{path.name} away first, together. Keep them: the newest ledger is the one "
+                    "that holds"
+                )
     with _told():
         source = folder / ledger.name
         if not source.is_file():
