@@ -1,7 +1,9 @@
 """Writes the commit that an archive is built from into the package, where certificates read it.
 
-Where there is no git, and no earlier archive that says it, nothing is written, and certificates say
-that it is unknown. Editable installations read it from the checkout itself.
+Where the program git is not there, as in an image that builds the package, git's files are read as
+certificates read them. Without them, and without an earlier archive that says it, nothing is
+written, and certificates say that it is unknown. Editable installations read it from the checkout
+itself.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +31,20 @@ def commit_of(root: Path) -> str | None:
         done = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True
         )
+        found = done.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return None
-    found = done.stdout.strip()
+        found = _of_files(root)
     return found if re.fullmatch(r"[0-9a-f]{40,64}", found) else None
+
+
+def _of_files(root: Path) -> str:
+    """As certificates find it, by a module that needs nothing of the package."""
+    spec = spec_from_file_location("code_version", root / "src" / "dither" / "session" / "_code.py")
+    assert spec is not None
+    assert spec.loader is not None
+    reader = module_from_spec(spec)
+    spec.loader.exec_module(reader)
+    return str(reader.commit_of(root / "src" / "dither"))
 
 
 class Commit(BuildHookInterface[Any]):

@@ -116,3 +116,37 @@ def test_the_citation_is_of_this_version() -> None:
     assert PROJECT["project"]["version"] == dither.__version__
     assert PROJECT["project"]["authors"] == [{"name": "The authors of dither"}]
     assert "name: The authors of dither" in found
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_build_without_git_knows_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    """An image that builds the package has git's files, and not the program."""
+    from commit import commit_of
+
+    reader = tmp_path / "src" / "dither" / "session" / "_code.py"
+    reader.parent.mkdir(parents=True)
+    reader.write_text((ROOT / "src/dither/session/_code.py").read_text(encoding="utf-8"))
+    (tmp_path / "pyproject.toml").write_text("")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commit_of(tmp_path) is None
+    (tmp_path / ".git" / "refs" / "heads").mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert commit_of(tmp_path) is None
+    if packed:
+        (tmp_path / ".git" / "packed-refs").write_text(f"# pack-refs\n{'ab' * 20} refs/heads/main\n")
+    else:
+        (tmp_path / ".git" / "refs" / "heads" / "main").write_text(f"{'ab' * 20}\n")
+    assert commit_of(tmp_path) == "ab" * 20
+
+
+def test_an_image_is_built_from_the_package_alone() -> None:
+    """A checkout may hold policies, keys, data and ledgers: what is not named is left out."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    first, *others = [line for line in lines if line and not line.startswith("#")]
+    assert first == "*"
+    let_in = {line[1:] for line in others if line.startswith("!")}
+    wanted = {"src/dither", "release/*.py", "pyproject.toml", "README.md", "LICENSE"}
+    assert let_in == wanted | {".git/HEAD", ".git/packed-refs", ".git/refs"}
+    assert all(any(ROOT.glob(name)) for name in wanted)
