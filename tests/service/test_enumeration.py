@@ -10,9 +10,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import pytest
+from starlette.testclient import TestClient
+
 from dither.service.access import _entry
 from dither.service.access._people import People
-from dither.service.web import _service
+from dither.service.collect._rates import AddressRates
+from dither.service.web import _guard, _service
 from dither.service.web._guard import RateLimit
 from service.hospital import COUNT, Served
 
@@ -139,6 +143,40 @@ def test_nobody_tries_keys_for_long(hospital: Served) -> None:
     assert answers[-1].status_code == 429
     assert answers[-1].json()["error"]["kind"] == "TooMany"
     assert hospital.get("ann", "/me").status_code == 200
+
+
+def test_addresses_of_one_connection_are_one_caller(
+    hospital: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of IPv6 somebody has 2**64 addresses, each of which would have its own tries."""
+    seen: list[str] = []
+    monkeypatch.setattr(RateLimit, "admits", lambda _, who: bool(seen.append(who)) or True)
+    app = hospital.http.app
+    for host in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "::ffff:192.0.2.7", "192.0.2.7"):
+        TestClient(app, client=(host, 1)).get("/v1/visits/me")
+    assert seen == ["2001:db8::/64", "2001:db8::/64", "2001:db8:0:1::/64", "192.0.2.7", "192.0.2.7"]
+    rates = AddressRates(2, lambda: 0.0)
+    assert [rates.admits(f"2001:db8::{i}") for i in range(3)] == [True, True, False]
+
+
+def test_a_crowd_is_forgotten_and_not_looked_through_at_each_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is kept of callers grows with those of a minute alone, and a call costs the same."""
+    now = [0.0]
+    monkeypatch.setattr(_guard, "ROOM", 10)
+    monkeypatch.setattr(_guard.time, "monotonic", lambda: now[0])
+    rates, kept = RateLimit(1), []
+    for i in range(100):
+        before = rates._left
+        assert rates.admits(str(i))
+        kept.append(rates._left is before)
+    assert kept.count(False) < 6
+    assert not rates.admits("99")
+    now[0] = 61.0
+    for i in range(100, 300):
+        rates.admits(str(i))
+    assert "0" not in rates._left
 
 
 def test_a_person_asks_so_often_and_no_more() -> None:

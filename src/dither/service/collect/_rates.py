@@ -7,6 +7,8 @@ import secrets
 import time
 from collections.abc import Callable
 
+from dither.service._callers import caller
+
 __all__ = ["AddressRates"]
 
 WINDOW = 60
@@ -19,7 +21,7 @@ class AddressRates:
     Parameters
     ----------
     most : int
-        Requests of one address in a window.
+        Requests of one address in a window; of IPv6, of one network of 64 bits.
     clock : callable
         Seconds that never go back.
 
@@ -42,7 +44,7 @@ class AddressRates:
             # With its key, what was known of the last minute is gone.
             self._window, self._counts = window, {}
             self._key = secrets.token_bytes(32)
-        name = hashlib.blake2b(address.encode(), key=self._key, digest_size=16).digest()
+        name = hashlib.blake2b(caller(address).encode(), key=self._key, digest_size=16).digest()
         if name not in self._counts and len(self._counts) >= MOST_ADDRESSES:
             return False
         self._counts[name] = self._counts.get(name, 0) + 1

@@ -37,6 +37,10 @@ BODY_SECONDS = 20.0
 """How long a body may take to come in."""
 
 
+ROOM = 10_000
+"""Names whose requests are known before those that were quiet for a minute are forgotten."""
+
+
 class RateLimit:
     """So many in a minute for each of those who ask, with as many at once.
 
@@ -48,14 +52,17 @@ class RateLimit:
     def __init__(self, most: int) -> None:
         self.most = most
         self._left: dict[str, tuple[float, float]] = {}
+        self._room = ROOM
 
     def admits(self, who: str) -> bool:
         """Whether one more fits, which it then takes."""
         now = time.monotonic()
         left, last = self._left.get(who, (float(self.most), now))
         left = min(self.most, left + (now - last) * self.most / 60)
-        if len(self._left) > 10_000:
+        if len(self._left) > self._room:
             self._left = {name: held for name, held in self._left.items() if now - held[1] < 60}
+            # Looked through again once it has doubled, and not at each call of a crowd.
+            self._room = max(ROOM, 2 * len(self._left))
         self._left[who] = (left - 1 if left >= 1 else left, now)
         return left >= 1
 

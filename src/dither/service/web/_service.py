@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dither import errors
+from dither.service._callers import caller
 from dither.service._desk import Desk
 from dither.service._endpoints import Asked, Endpoint, NotFoundError, read_body
 from dither.service._hall import Hall
@@ -141,7 +142,7 @@ class Service:
             who = None
         if who is None or who is NOBODY:
             address = request.client.host if request.client else ""
-            if not self._anonymous.admits(address):
+            if not self._anonymous.admits(caller(address)):
                 return self.said(request, 429, "TooMany", MANY)
         elif desk is not None:
             rate = self._rates[desk.name]
