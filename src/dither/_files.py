@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, DitherError
 
-__all__ = ["named", "written"]
+__all__ = ["looked_at", "named", "written"]
 
 # A text such as "s3://…", also as pathlib writes it. The connection strings of PostgreSQL are not
 # files either, and whoever takes these says so.
@@ -51,6 +52,30 @@ def named(path: str | Path) -> Path:
     except RuntimeError:
         # Nobody of that name: it is what it says.
         return found
+
+
+@contextmanager
+def looked_at(path: Path, refused: type[DitherError] = ArgumentError) -> Iterator[None]:
+    """Look at a file within this, where a folder above it may be one that nobody may enter.
+
+    Parameters
+    ----------
+    path : Path
+    refused : type
+        The class of the error.
+
+    Raises
+    ------
+    DitherError
+        Of that class: the user that runs this may not look there.
+    """
+    try:
+        yield
+    except PermissionError:
+        raise refused(
+            f"{str(path)!r} cannot be looked at: the user that runs this may not enter a folder "
+            "above it"
+        ) from None
 
 
 def written(target: Path, body: bytes) -> None:

@@ -333,9 +333,11 @@ def format_by_ending(source: Named, formats: Mapping[str, Format]) -> str:
     PolicyError
         Where they end in none, or in two.
     """
+    # What no file is named by is not looked for among the files.
+    files = any(known.is_file for known in formats.values())
     found = dict.fromkeys(
         name
-        for file in sample_names(source)
+        for file in (sample_names(source) if files else [str(source)])
         for name, known in formats.items()
         if file.lower().endswith(known.endings or ("\x00",))
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dither._files import looked_at
 from dither.blocks._calendar import Calendar
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.ledger._block_budget import BlockBudget
@@ -223,9 +224,11 @@ class PolicyText:
         PolicyError
             There is none, or it cannot be read.
         """
-        if path.is_dir():
+        with looked_at(path, PolicyError):
+            folder, file = path.is_dir(), path.is_file()
+        if folder:
             raise PolicyError(f"{str(path)!r} is a folder; name the policy in it")
-        if not path.is_file():
+        if not file:
             raise PolicyError(
                 f"no policy at {str(path)!r}; draft one with: dither init SOURCE --out {path.name}"
             )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dither._environment import secret
+from dither._files import looked_at
 from dither.engines import Engine, TableSource, backend, engine_names, engine_of_frame
 from dither.engines.files import is_many
 from dither.engines.several import SeveralEngines
@@ -121,12 +122,15 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
     if several or of_files(engine):
         parts = [folder / as_path(one, where) for one in (source if several else [source])]
         located = tuple(parts) if several else parts[0]
-    name = engine.format_of(located, declared.format, where)
+    with looked_at(Path(str(source)), PolicyError):
+        name = engine.format_of(located, declared.format, where)
     form = engine.formats[name]
     if several and not form.many:
         raise PolicyError(f"{where}.source: a list of files is not read as {name}; name one")
     if form.is_file:
-        if not (form.many and is_many(located)) and not Path(located).is_file():
+        with looked_at(Path(str(source)), PolicyError):
+            there = (form.many and is_many(located)) or Path(located).is_file()
+        if not there:
             raise PolicyError(f"{where}.source: no file {str(source)!r}")
         source = located
     if form.secret:

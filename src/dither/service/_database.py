@@ -20,6 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither._environment import secret
+from dither._files import looked_at
 from dither._postgres import Unreachable, connect, quoted
 from dither.errors import LedgerError
 from dither.ledger._place import LedgerSchema
@@ -173,7 +174,9 @@ class Database:
 
 
 def _in_file(path: Path, kept: KeptTables) -> sa.Engine:
-    if not path.parent.is_dir():
+    with looked_at(path, LedgerError):
+        folder = path.parent.is_dir()
+    if not folder:
         raise LedgerError(f"no folder {str(path.parent)!r} for {kept.name}")
     try:
         # Before SQLite makes it, so that nobody else can read it, not even for a moment.

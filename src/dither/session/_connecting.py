@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from dither._files import looked_at
+from dither.errors import LedgerError
 from dither.ledger import Checkpoint, Ledger
 from dither.ledger._place import LedgerSchema
 
@@ -40,7 +42,7 @@ class LedgerAhead:
         self._place, self._check, self._checkpoint = place, check, checkpoint
         self._found: Ledger | BaseException | None = None
         self._thread: threading.Thread | None = None
-        if isinstance(place, Path) and place.exists():
+        if isinstance(place, Path) and _there(place):
             # Nobody waits for it where the sources are refused: it writes nothing, and holds no
             # file once it has read.
             thread = threading.Thread(target=self._read, name="dither-ledger", daemon=True)
@@ -84,3 +86,8 @@ class LedgerAhead:
             ledger.close()
             raise
         return ledger
+
+
+def _there(place: Path) -> bool:
+    with looked_at(place, LedgerError):
+        return place.exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
+from dither._files import looked_at
 from dither.errors import LedgerError
 from dither.ledger import _chain as chain
 from dither.ledger._entries import FIRST
@@ -39,13 +40,15 @@ def opened_store(
 
 
 def _in_file(file: Path, create: bool, timeout: float) -> Store:
-    if not file.parent.is_dir():
+    with looked_at(file, LedgerError):
+        within, directory, there = file.parent.is_dir(), file.is_dir(), file.exists()
+    if not within:
         raise LedgerError(
             f"there is no directory {str(file.parent)!r} for the ledger: make it first"
         )
-    if file.is_dir():
+    if directory:
         raise LedgerError(f"{str(file)!r} is a directory: name a file in it")
-    if not file.exists():
+    if not there:
         if not create:
             raise LedgerError(f"there is no ledger {str(file)!r}: see the path in the policy")
         create_file(file, _first_entry)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from dither._extras import check_library
+from dither._files import looked_at
 from dither.errors import ArgumentError, LedgerError
 from dither.service._desk import Desk
 from dither.service._hall import Hall
@@ -68,7 +69,11 @@ class Listening:
         if (self.certificate is None) != (self.key is None):
             raise ArgumentError("certificate and key of TLS go together: give both, or neither")
         for name, path in (("certificate", self.certificate), ("key", self.key)):
-            if path is not None and not path.is_file():
+            if path is None:
+                continue
+            with looked_at(path):
+                there = path.is_file()
+            if not there:
                 raise ArgumentError(f"{name}: there is no such file")
         if not (_loopback(self.host) or self.secure):
             raise ArgumentError(
