@@ -131,14 +131,15 @@ def test_a_build_without_git_knows_its_commit(
     (tmp_path / "pyproject.toml").write_text("")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit_of(tmp_path) is None
+    commit = "ab" * 20
     (tmp_path / ".git" / "refs" / "heads").mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     assert commit_of(tmp_path) is None
     if packed:
-        (tmp_path / ".git" / "packed-refs").write_text(f"# pack-refs\n{'ab' * 20} refs/heads/main\n")
+        (tmp_path / ".git" / "packed-refs").write_text(f"# pack-refs\n{commit} refs/heads/main\n")
     else:
-        (tmp_path / ".git" / "refs" / "heads" / "main").write_text(f"{'ab' * 20}\n")
-    assert commit_of(tmp_path) == "ab" * 20
+        (tmp_path / ".git" / "refs" / "heads" / "main").write_text(f"{commit}\n")
+    assert commit_of(tmp_path) == commit
 
 
 def test_an_image_is_built_from_the_package_alone() -> None:
