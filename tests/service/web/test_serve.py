@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import inspect
 import subprocess
 import sys
@@ -10,6 +11,10 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
@@ -70,6 +75,33 @@ def test_nobody_listens_to_the_world_in_the_clear() -> None:
         with pytest.raises(ArgumentError, match="whoever is on the way"):
             Listening(host)
         assert Listening(host, behind_proxy=True).secure
+
+
+def test_certificates_that_cannot_be_used_are_refused_before_anything_is_opened(
+    tmp_path: Path,
+) -> None:
+    """And none has the start wait at a terminal, which a service has not got, for a password."""
+    key, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    day = dt.datetime.now(dt.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, day, day + dt.timedelta(1))
+    crt = tmp_path / "tls.crt"
+    crt.write_bytes(made.sign(key, hashes.SHA256()).public_bytes(form.Encoding.PEM))
+
+    def pem(one: ec.EllipticCurvePrivateKey, locked: bool = False) -> Path:
+        lock = form.BestAvailableEncryption(b"word") if locked else form.NoEncryption()
+        path = tmp_path / f"{id(one)}{locked}.key"
+        path.write_bytes(
+            one.private_bytes(form.Encoding.PEM, form.PrivateFormat.TraditionalOpenSSL, lock)
+        )
+        return path
+
+    assert Listening("0.0.0.0", certificate=crt, key=pem(key)).secure
+    for wrong in ((crt, pem(other)), (crt, pem(key, True)), (pem(key), crt), (crt, crt)):
+        with pytest.raises(ArgumentError, match="without a password"):
+            Listening("0.0.0.0", certificate=wrong[0], key=wrong[1])
+    with pytest.raises(ArgumentError, match="there is no such file"):
+        Listening("0.0.0.0", certificate=tmp_path / "none", key=pem(key))
 
 
 def test_whoever_waits_holds_no_thread() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -172,7 +173,7 @@ def _say_next(text: str, source: str, out: Path) -> None:
     name, body = next(iter(tomllib.loads(text)["tables"].items()))
     empty = [column for column, facts in body["columns"].items() if not facts]
     listed = ", ".join(empty[:12]) + (f" and {len(empty) - 12} more" if len(empty) > 12 else "")
-    policy = "" if out == Path("dither.toml") else f" --policy {out}"
+    policy = "" if out == Path("dither.toml") else f" --policy {shlex.quote(str(out))}"
     lines = [
         f"Drafted {out} from the schema of {source}; no value was read.",
         "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -71,7 +72,7 @@ def serve(
     desks = [Desk(policy) for policy in policies]
     try:
         scheme = "https" if certificate else "http"
-        for desk in desks:
+        for policy, desk in zip(policies, desks, strict=True):
             named = f"[{host}]" if ":" in host else host
             at_all = f"{scheme}://{named}:{port}/{desk.name}"
             click.echo(f"serving {desk.path} at {at_all}, for browsers and programs", err=True)
@@ -85,7 +86,7 @@ def serve(
             elif not desk.people.listed():
                 click.echo(
                     "nobody may ask yet: dither people add NAME --role owner "
-                    f"--policy {desk.path.name}",
+                    f"--policy {shlex.quote(str(policy))}",
                     err=True,
                 )
         run(desks, at, workers=workers)

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -54,7 +55,8 @@ class Listening:
     Raises
     ------
     ArgumentError
-        Others could reach it, and anybody on the way would read keys and answers.
+        Others could reach it, and anybody on the way would read keys and answers; or certificate
+        and key are none that TLS can be spoken with.
     """
 
     host: str = "127.0.0.1"
@@ -75,6 +77,8 @@ class Listening:
                 there = path.is_file()
             if not there:
                 raise ArgumentError(f"{name}: there is no such file")
+        if self.certificate is not None and self.key is not None:
+            _check_pair(self.certificate, self.key)
         if not (_loopback(self.host) or self.secure):
             raise ArgumentError(
                 "host can be reached from other machines, and whoever is on the way would read "
@@ -93,6 +97,23 @@ class Listening:
     def secure(self) -> bool:
         """Whether whoever comes does so over TLS."""
         return self.certificate is not None or self.behind_proxy
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # Without a word, a key under a password would have the start wait at the terminal for one.
+        context.load_cert_chain(certificate, key, password=lambda: b"")
+    except PermissionError:
+        raise ArgumentError(
+            "certificate or key of TLS cannot be read: see that the user that runs this may read "
+            "both"
+        ) from None
+    except (OSError, ValueError):
+        raise ArgumentError(
+            "certificate and key of TLS cannot be used: both must be PEM, the first the "
+            "certificate (and those behind it), the second its own key, without a password"
+        ) from None
 
 
 def _loopback(host: str) -> bool:
