@@ -72,6 +72,8 @@ class Hall:
         self._listening: dict[str, list[asyncio.Queue[tuple[str, Any]]]] = {}
         self.progress: dict[str, float] = {}
         """By job that runs here: the share that is done."""
+        self.unwritten: set[str] = set()
+        """Policies whose service's database could not be written when that was last tried."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._room = number
         self._at_work: dict[str, set[str]] = {name: set() for name in self.desks}
@@ -197,13 +199,21 @@ class Hall:
             await self.thinkers.tidy(IDLE)
             for desk in self.desks.values():
                 try:
-                    async with self._turn:
-                        await asyncio.to_thread(desk.jobs.beat, list(self._at_work[desk.name]))
+                    await self._beat(desk)
                     await asyncio.to_thread(desk.tidy)
                     if await asyncio.to_thread(desk.take_up, True):
                         log.info("policy %s: taken up", desk.name)
                 except Exception as error:
                     log.warning("policy %s: %s", desk.name, type(error).__name__)
+
+    async def _beat(self, desk: Desk) -> None:
+        try:
+            async with self._turn:
+                await asyncio.to_thread(desk.jobs.beat, list(self._at_work[desk.name]))
+        except BaseException:
+            self.unwritten.add(desk.name)
+            raise
+        self.unwritten.discard(desk.name)
 
     # --- what is told of jobs ---------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
+from dither.errors import LedgerError
+from dither.service import _hall
 from dither.service.web import _guard
 from dither.service.web._guard import HEADERS, SECURE, RequestGuard
-from service.hospital import served, written
+from service.hospital import Served, served, written
 
 
 def asked(
-    guard: RequestGuard, messages: list[Any], **headers: str
+    guard: RequestGuard, messages: list[Any], path: str = "/", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """What a guard answers to a request whose body comes in parts, each after its pause."""
     sent: list[Any] = []
@@ -37,7 +40,8 @@ def asked(
 
     named = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
     scope = {
-        **{"type": "http", "method": "POST", "path": "/", "raw_path": b"/", "query_string": b""},
+        **{"type": "http", "method": "POST", "path": path, "query_string": b""},
+        "raw_path": path.encode(),
         **{"headers": named, "asgi": {"spec_version": "2.3"}, "server": ("x", 1), "scheme": "http"},
     }
     asyncio.run(asyncio.wait_for(guard(scope, receive, send), 30))
@@ -165,6 +169,34 @@ def test_names_by_which_it_may_be_called(echo: Any) -> None:
         assert status == 421
         assert json.loads(body)["error"]["kind"] == "MisdirectedRequest"
         assert HEADERS.items() <= headers.items()
+    # What watches it at a machine's address asks for its health alone.
+    for path, passed in (("/health", True), ("/healthy", False), ("/v1/visits/me", False)):
+        status, *_ = asked(guard, list(whole), path, host="192.0.2.1:8765")
+        assert (status != 421) is passed, path
+
+
+def test_it_is_not_well_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full can be read: questions cannot be asked, and whoever watches is told."""
+    monkeypatch.setattr(_hall, "BEAT", 0.05)
+
+    def health(found: Served, wanted: int) -> None:
+        until = time.monotonic() + 30
+        while found.http.get("/health").status_code != wanted:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    with served(written(tmp_path)) as found:
+        health(found, 200)
+        with monkeypatch.context() as full:
+
+            def beat(*_: object) -> None:
+                raise LedgerError("the disk is full")
+
+            full.setattr(found.desk.jobs, "beat", beat)
+            health(found, 503)
+        health(found, 200)
 
 
 def test_every_kind_of_answer_has_every_header(tmp_path: Path) -> None:

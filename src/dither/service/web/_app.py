@@ -116,8 +116,9 @@ def measured(service: Service, metrics: Metering, request: Request) -> Response:
 
 
 def health(hall: Hall) -> Response:
-    """Whether questions can be asked."""
-    well = hall.ready and all(desk.healthy() for desk in hall.desks.values())
+    """Whether questions can be asked: all can be read, and what is asked can be written down."""
+    well = hall.ready and not hall.unwritten
+    well = well and all(desk.healthy() for desk in hall.desks.values())
     return PlainTextResponse("ok" if well else "not ready", 200 if well else 503)
 
 
