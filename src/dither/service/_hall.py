@@ -119,6 +119,7 @@ class Hall:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._rounds.stop()
         await asyncio.to_thread(self._rounds.close)
         for desk in self.desks.values():
             desk.close()

@@ -1,7 +1,7 @@
 """What a service does by itself, from time to time: scheduled releases, and estimates of surveys.
 
-Scheduled questions run in a process of their own, as every question does; it ends when there is
-nothing more to do.
+Scheduled questions run in a process of their own for each policy, as every question does; it ends
+when there is nothing more to do, and meanwhile keeps neither other policies nor surveys waiting.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Rounds:
         self.collectors: list[Collector] = []
         self.routes: list[Route] = []
         self._of: dict[str, Collector] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        """By policy: its process for scheduled questions, while there is one."""
         self._last = {"schedules": -SCHEDULES, "estimates": time.monotonic()}
         try:
             self._check_schedules()
@@ -109,7 +111,22 @@ class Rounds:
                     log.warning("estimates: %s", type(error).__name__)
         if self._due("schedules", SCHEDULES):
             for desk in self._desks:
-                await self._scheduled(desk)
+                before = self._asking.get(desk.name)
+                if before is None or before.done():
+                    self._asking[desk.name] = asyncio.create_task(self._ask(desk))
+
+    async def stop(self) -> None:
+        """End what is asked by itself; what was charged is asked again, under its charge."""
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def _ask(self, desk: Desk) -> None:
+        try:
+            await self._scheduled(desk)
+        except Exception as error:
+            # There may be no room for a process now: the next look tries again.
+            log.warning("schedules of %s: %s", desk.name, type(error).__name__)
 
     def _due(self, what: str, every: float) -> bool:
         now = time.monotonic()
