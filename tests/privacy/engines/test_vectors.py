@@ -21,13 +21,18 @@ def weights(sigma2, by):
     return mass / math.fsum(mass)
 
 
-def truth(sigma2, vector, epsilon):
-    """delta of one vector, as the law of the loss has it."""
+def losses(sigma2, vector):
+    """Masses, and the losses that they are of, of one vector."""
     law = np.ones(1)
     for by in vector:
         law = np.convolve(law, weights(sigma2, by))
     w = np.arange(len(law)) - len(law) // 2
-    loss = (sum(x * x for x in vector) - 2 * w) / (2 * sigma2)
+    return law, (sum(x * x for x in vector) - 2 * w) / (2 * sigma2)
+
+
+def truth(sigma2, vector, epsilon):
+    """delta of one vector, as the law of the loss has it."""
+    law, loss = losses(sigma2, vector)
     above = loss > epsilon
     return math.fsum((law[above] * -np.expm1(epsilon - loss[above])).tolist())
 
@@ -69,6 +74,25 @@ def test_several_releases_are_one_of_a_longer_vector():
         found, exact = loss.delta(epsilon), truth(30, (1,) * 6, epsilon)
         assert found.lower * (1 - 1e-10) <= exact <= found.upper * (1 + 1e-10)
         assert found.upper <= found.lower * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("sigma2", "apart"), [(4, 3.7), (12, 1.4)])
+def test_a_second_vector_may_be_chosen_after_the_first_answer(sigma2, apart):
+    """(2) or four ones, whichever is worse for what is left: worse than any vector fixed before."""
+    loss = 2 * DiscreteGaussian(Fraction(sigma2)).loss(l2_squared=4, coordinates=4)
+    laws = [losses(sigma2, vector) for vector in ((2,), (1, 1, 1, 1))]
+
+    def left(epsilons):
+        gaps = [(law, np.minimum(epsilons[:, None] - loss, 0)) for law, loss in laws]
+        return [-np.expm1(gap) @ law for law, gap in gaps]
+
+    for z in (1.0, 2.5, 4.0):
+        epsilon = math.sqrt(8 / sigma2) * z + 4 / sigma2
+        each = [(law, left(epsilon - loss)) for law, loss in laws]
+        fixed = max(float(law @ one) for law, found in each for one in found)
+        chosen = max(float(law @ np.maximum(*found)) for law, found in each)
+        found = loss.delta(epsilon)
+        assert found.lower <= fixed <= chosen <= found.upper <= apart * chosen
 
 
 @pytest.mark.parametrize(

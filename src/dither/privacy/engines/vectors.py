@@ -1,9 +1,8 @@
 """Discrete Gaussian noise on integer vectors: how far their profile is from continuous noise's.
 
-Noise of parameter sigma on every coordinate, against itself moved by an integer vector a. Several
-releases are one of a longer vector. To leave coordinates out is post-processing, so the worst a has
-all of its norm: |a|² = N. With t = c + iu, mu² = N/sigma² and theta as in `discrete_gaussian`, the
-Poisson sums of theta are ::
+Noise of parameter sigma on every coordinate, against itself moved by an integer vector a. To leave
+coordinates out is post-processing, so the worst a has all of its norm: |a|² = N. With t = c + iu,
+mu² = N/sigma² and theta as in `discrete_gaussian`, the Poisson sums of theta are ::
 
     M_a(t) = e^{t(t+1)·mu²/2}·Σ_k e^{-2·pi²·sigma²·|k|² + 2·pi·i·(k·a)·t}/Z,   k integer vectors
 
@@ -27,8 +26,23 @@ the sum is that of one number: noise of parameter sigma·sqrt(N)/g moved by N/g.
 j is from 2·pi times an integer. If one is above 0.9·pi, G says e^{-(0.9·pi·sigma)²/2} for all
 together; if the nearest k is not parallel, they are at most e^{-2·pi²·sigma²/N}; if it is, the
 others are at most N·2.01·e^{-(1.1·pi·sigma)²/2}; each times E = exp(2.01·N·e^{-pi²·sigma²/5}).
-And ∫ du/|t(1 + t)| <= pi/c. As g² divides each release's squared norm, few g are possible, and each
-one's delta is a sum over a lattice.
+And ∫ du/|t(1 + t)| <= pi/c. As g² divides the squared norm, few g are possible, and each one's
+delta is a sum over a lattice.
+
+*Several releases*, k of them, of vectors that may each be chosen after the answers before it. Where
+n = |a|² of one is below 4 all its entries are 1, so that nothing is to be chosen: they are one
+release of a longer vector. Else whoever chooses may do better than any one vector, by choosing the
+g that is worst for what is left: (2) or (1, 1, 1, 1). Then the bound of *any a* is taken. With
+g(t) = e^{t(t+1)·n/(2·sigma²)}, let D_j be how far the transform of the last j releases may be from
+g(t)^j, whatever came before. The transform of all is that of the first, averaged over its answers
+with weights that sum to at most g(c) in absolute value, so that ::
+
+    D_{j+1} <= g(c)·D_j + |g(t)|^j·sup_a |M_a(t) - g(t)|,
+    D_k <= g(c)^k·(sup_a |M_a(t) - g(t)|/g(c))·Σ_{i<k} e^{-i·u²·n/(2·sigma²)}
+
+The middle factor is what *any a* bounds for one release. Where |v| <= pi/2 the sum is at most k,
+and k·5·n·e^{-pi²·sigma²} is of all entries together; elsewhere u²·n >= (pi·sigma²/2)², and the sum
+is at most 1 + 1/(e^{pi²·sigma²/8} - 1).
 """
 
 from __future__ import annotations
@@ -50,6 +64,9 @@ _ATOMS = 60_000
 
 _DIVISORS = 12
 """Divisors that are kept apart."""
+
+_ALIKE = 4
+"""Vectors of a squared norm below it have entries of 1 alone."""
 
 _LISTED = 10_000
 """The largest squared norm whose vectors of few entries are searched, and the largest norm whose
@@ -85,6 +102,11 @@ class VectorProfile:
         self._ones: list[tuple[bool, _Wave]] = []
         # Every number is a sum of four squares.
         self._whole = term.entries >= 4 or self._entry**2 == term.square
+        # Of several releases each vector may be chosen after the answers before it.
+        self._chosen = term.times > 1 and term.square >= _ALIKE
+        # With sigma >= 1 this is at most 0.35; far out its exponential is no double.
+        turn = math.pi**2 * term.sigma**2 / 8
+        self._turned = math.log1p(1 / math.expm1(min(turn, 700))) if self._chosen else 0.0
         # g divides every entry, so that g² divides the squared norm, and g is at most the norm.
         most = min(self._entry, _LISTED)
         found = [g for g in range(1, most + 1) if term.square % (g * g) == 0]
@@ -105,7 +127,7 @@ class VectorProfile:
         grown, turned = c * (c + 1) * self._mu2 / 2, c * epsilon
         # mu² has 3 roundings, this product 4, and the other and the difference one each.
         lead = grown - turned + 4 * EPS * (grown + abs(turned)) + _ROUGH
-        waves = _waves(self._sigma, self._entry, self._square, c)
+        waves = _waves(self._sigma, self._entry, self._square, c) + self._turned
         high = min(self._other.bounds(epsilon)[1], _sum(plain[1], lead + waves))
         apart = lead + self._others(c)
         ends = [(known, wave.bounds(epsilon, plain, c, lead)) for known, wave in self._ones]
@@ -113,7 +135,8 @@ class VectorProfile:
         if not ends:
             low = _less(plain[0], lead + waves) if self._whole else -math.inf
             return min(low, high), high
-        high = min(high, _sum(max(end[1] for _, end in ends), apart))
+        if not self._chosen:
+            high = min(high, _sum(max(end[1] for _, end in ends), apart))
         # Only a vector that is known to exist bounds the worst one from below.
         low = max((end[0] for known, end in ends if known), default=-math.inf)
         return min(_less(low, apart), high), high
