@@ -11,6 +11,7 @@ import pytest
 
 from dither import learn
 from dither.errors import ArgumentError, RoundError
+from dither.learn.secure._private_sum import _moved
 from dither.learn.secure._secure_sum import SumKey
 from dither.numeric import SimulatedWords
 
@@ -46,13 +47,27 @@ def test_the_promise_is_kept_with_the_fewest_shares(law: str) -> None:
 
 def test_two_vectors_differ_by_no_more_than_is_charged() -> None:
     """All counts of at least 0 with bounded squares: by enumeration."""
-    for each, squares in ((1, 1), (1, 2), (3, 9), (2, 5)):
+    for each, squares in ((1, 1), (1, 2), (1, 3), (3, 9), (2, 5), (2, 12)):
         every = product(range(each + 1), repeat=3)
         vectors = [np.array(v) for v in every if sum(x * x for x in v) <= squares]
         worst = max(int(((a - b) ** 2).sum()) for a in vectors for b in vectors)
         moved = max(int((a != b).sum()) for a in vectors for b in vectors)
-        assert worst <= 2 * squares
-        assert moved <= min(3, 2 * squares)
+        assert worst <= _moved(3, each, squares)
+        assert moved <= min(3, _moved(3, each, squares))
+        # Where one answers one question, and where everybody may count everywhere, it is reached.
+        if squares in (1, 3 * each**2):
+            assert worst == _moved(3, each, squares)
+
+
+def test_whoever_counts_everywhere_needs_no_more_noise_than_one_change() -> None:
+    """A counter of 0 or 1 is moved by 1: half of what two vectors of any numbers would be."""
+    asked: dict[str, Any] = {"survivors": 8, "most": 10, "epsilon": 1, "delta": "1e-6"}
+    plan = learn.private_sum(1, **asked)
+    gaussian = learn.private_sum(1, law="discrete gaussian", **asked)
+    assert plan.loss().epsilon(1e-6).upper > 0.95
+    for one in (plan, gaussian):
+        # The analytic Gaussian's σ² for a change of 1 is 17.85.
+        assert 17 < float(one.share.variance) * 8 < 24
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -129,7 +144,19 @@ def test_plans_that_cannot_be_are_refused(change: dict[str, Any], name: str) -> 
 
 
 @pytest.mark.parametrize(
-    "counts", [[1, 1, 0], [2, 0, 0], [-1, 0, 0], [0.5, 0, 0], [1, 0], "abc", None, [True] * 3]
+    "counts",
+    [
+        [1, 1, 0],
+        [2, 0, 0],
+        [-1, 0, 0],
+        [0.5, 0, 0],
+        [1, 0],
+        "abc",
+        None,
+        [True] * 3,
+        [[1], [0, 1], 0],
+        np.ma.masked_array([1, 0, 0], mask=[True, False, False]),
+    ],
 )
 def test_counts_outside_the_bounds_are_not_sent(counts: Any) -> None:
     """Nothing is drawn for them, and no value is shown."""

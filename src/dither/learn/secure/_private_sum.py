@@ -6,8 +6,9 @@ holder or the servers together, learns counts that carry noise which no few part
 who may be dishonest, who know their own shares, none is counted.
 
 What is protected. Who takes part is known to whoever adds; what a client sent is protected: its
-counts replaced by any others within the bounds. Counts are at least 0, so that two vectors whose
-squares sum to at most S differ by at most 2S in squared length. The shares that are counted are
+counts replaced by any others within the bounds. Counts are from 0 to ``each``, so that two vectors
+whose squares sum to at most S differ by at most 2S in squared length, and by at most size·each²;
+no counter differs by more than ``each``. The shares that are counted are
 ``floor(honest · received)``, of at least ``survivors`` received; an honest client's own share is
 among them, since it is there whatever the client counts. A client who drops out takes its share
 away, and so a sum of fewer than ``survivors`` is not opened, and one of more loses less than was
@@ -36,6 +37,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither import privacy
 from dither._checks import Number
+from dither._columns import is_masked
 from dither._subjects import Subject
 from dither.errors import ArgumentError, RoundError
 from dither.learn.federated._noise import LAWS, NoiseShare, skellam_orders
@@ -120,11 +122,21 @@ def private_sum(
         raise ArgumentError("survivors times honest must be at least 1: no noise is left else")
 
     def fits(variance: Fraction) -> bool:
-        found = _loss(NoiseShare(law, variance), counted, size, squares)
+        found = _loss(NoiseShare(law, variance), counted, size, each, squares)
         return found is not None and Fraction(found.delta(float(asked)).upper) <= failing
 
-    variance = _least(fits, Fraction(2 * squares, counted))
+    variance = _least(fits, Fraction(_moved(size, each, squares), counted))
     return PrivateSum(size, each, squares, survivors, most, share, NoiseShare(law, variance))
+
+
+def _whole(name: str, values: Any) -> npt.NDArray[Any]:
+    """What may be a vector of whole numbers."""
+    if is_masked(values):
+        raise ArgumentError(f"{name} must not be masked: fill in what is missing, 0 for no count")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a flat list of whole numbers") from None
 
 
 def _least(fits: Callable[[Fraction], bool], start: Fraction) -> Fraction:
@@ -145,10 +157,16 @@ def _least(fits: Callable[[Fraction], bool], start: Fraction) -> Fraction:
     return high
 
 
-def _loss(share: NoiseShare, counted: int, size: int, squares: int) -> Loss | None:
+def _moved(size: int, each: int, squares: int) -> int:
+    """How far two vectors of counts are apart at most, in squared length."""
+    # Counts are at least 0, so that |a - b|² <= |a|² + |b|²; no two are farther apart than `each`.
+    return min(2 * squares, size * each**2)
+
+
+def _loss(share: NoiseShare, counted: int, size: int, each: int, squares: int) -> Loss | None:
     """What a sum loses of one client's counts, replaced; None where no bound is known."""
-    # Counts are at least 0: |a - b|² <= |a|² + |b|².
-    square, moved = 2 * squares, min(size, 2 * squares)
+    square = _moved(size, each, squares)
+    moved = min(size, square)
     variance = share.variance * counted
     replaced = Neighbours.REPLACE
     try:
@@ -212,7 +230,7 @@ class PrivateSum:
         number = self.survivors if received is None else check.whole("received", received, 1)
         if number < self.survivors:
             raise ArgumentError(f"received must be at least {self.survivors}: no less is opened")
-        found = _loss(self.share, self.counted(number), self.size, self.squares)
+        found = _loss(self.share, self.counted(number), self.size, self.each, self.squares)
         assert found is not None  # less noise had one
         return found
 
@@ -260,7 +278,7 @@ class PrivateSum:
             Counts are not within the bounds, or the key is of another sum.
         """
         self._check(key)
-        vector = np.asarray(counts)
+        vector = _whole("counts", counts)
         if vector.shape != (self.size,) or vector.dtype.kind not in "iu":
             raise ArgumentError(f"counts must be {self.size:,} whole numbers")
         if int(vector.min()) < 0 or int(vector.max()) > self.each:
@@ -282,7 +300,7 @@ class PrivateSum:
         key : SumKey or SharedSum
         """
         self._check(key)
-        found = np.asarray(sums)
+        found = _whole("sums", sums)
         if found.shape != (self.size,) or found.dtype.kind not in "iu":
             raise ArgumentError(f"sums must be {self.size:,} whole numbers")
         if int(found.min()) < 0 or int(found.max()) >= key.modulus:
