@@ -17,7 +17,7 @@ from dither.local._domain import column
 MOST = 1 << 62
 """The most people or reports that can be counted."""
 
-_MAX_EPSILON = 40
+MOST_EPSILON = 40
 _MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
 
@@ -44,9 +44,9 @@ def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
             f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "
             "distinguished from fair ones, and nothing can be estimated from any number of people"
         )
-    if found > _MAX_EPSILON:
+    if found > MOST_EPSILON:
         raise ArgumentError(
-            f"{name} must be at most {_MAX_EPSILON}: beyond it nothing is protected"
+            f"{name} must be at most {MOST_EPSILON}: beyond it nothing is protected"
         )
     return found
 

@@ -114,6 +114,14 @@ def test_distances_that_are_no_metric_are_refused_and_it_is_said_where() -> None
     MetricChannel(4, lambda a, b: abs(a * 0.1 - b * 0.1), 1)
 
 
+def test_two_directions_that_differ_by_a_rounding_are_one() -> None:
+    """As formulas in floats give them: the shorter one counts, and its promise is kept."""
+    longer = math.nextafter(0.1, 1)
+    channel = MetricChannel(3, [[0, 0.1, 0.2], [longer, 0, 0.1], [0.2, longer, 0]], 1)
+    assert channel.distances[0][1] == channel.distances[1][0] == Fraction("0.1")
+    check_metric(channel, lambda x, y: channel.distances[x][y])
+
+
 MATRICES = [
     MatrixChannel([["0.7", "0.2", "0.1"], ["0.1", "0.2", "0.7"]]),
     MatrixChannel([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]], ["a", "b", "c"]),
@@ -176,7 +184,9 @@ def test_what_cannot_be_estimated_says_so() -> None:
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [
-        ([[0.5, 0.4], [0.5, 0.5]], r"matrix\[0\] must sum to 1: it sums to 0.9"),
+        ([[0.5, 0.4], [0.5, 0.5]], r"matrix\[0\] must sum to 1 within 1e-9: it is off by -0.1"),
+        ([[0.5, 0.5 + 2e-9], [0.5, 0.5]], r"off by 2e-09; divide each row"),
+        ([[1, "1e-18"], ["1e-18", 1]], "only an epsilon above 40 holds"),
         ([[0.5, 0.5], [1.5, -0.5]], r"matrix\[1\] must not have numbers below 0"),
         ([[0.5, 0.5], [1]], "all of one length"),
         ([[0.5, 0.5]], "at least two rows"),

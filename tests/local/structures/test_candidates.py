@@ -137,6 +137,15 @@ def test_rounds_ask_everybody_once() -> None:
     assert "25%" in repr(plan.first)
 
 
+def test_rounds_need_somebody_to_ask() -> None:
+    """Of ten people a round of one in twenty has none; eleven play all of them."""
+    plan = FrequentItemSets(4, 4, k=2)
+    for records in ([], [{0}] * 10):
+        with pytest.raises(ArgumentError, match="records must be of more people"):
+            plan.run(records)
+    assert plan.run([{0}] * 11).top(1)
+
+
 def test_one_item_alone_has_no_sets() -> None:
     """Where only one item is looked for no set can be made of it."""
     found = FrequentItemSets(4, 4, k=1).run([{0}, {0, 1}] * 3000, SimulatedWords(1))

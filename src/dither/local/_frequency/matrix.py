@@ -21,7 +21,7 @@ from dither.local._channel import Codes, DomainLike, Shares
 from dither.local._coins import ONE, exp_bounds
 from dither.local._domain import Domain, bind
 from dither.local._guarantee import ClassPair, Guarantee
-from dither.local._limits import checked_epsilon
+from dither.local._limits import MOST_EPSILON, checked_epsilon
 from dither.local._oracles import FiniteChannel, log_ratio
 from dither.numeric import Words
 from dither.numeric import _directed as directed
@@ -176,6 +176,12 @@ class MatrixChannel(_Drawn):
                 "matrix has a report that one value excludes and another does not, so no pure "
                 "epsilon holds: give epsilon, at which the guarantee states its delta"
             )
+        if epsilon is None and least > MOST_EPSILON:
+            raise ArgumentError(
+                f"matrix has chances so far apart that only an epsilon above {MOST_EPSILON} holds "
+                "without a delta, which protects nothing: give epsilon, at which the guarantee "
+                "states its delta"
+            )
         bind(self, epsilon=checked_epsilon(Fraction(least) if epsilon is None else epsilon))
         _ = self.guarantee  # what cannot be computed is refused before anybody reports
 
@@ -219,7 +225,10 @@ def _row(x: int, row: list[Any]) -> tuple[int, ...]:
         raise ArgumentError(f"matrix[{x}] must not have numbers below 0")
     # As far as floats that were divided by their sum may be from 1.
     if abs(total - 1) > Fraction(1, 10**9):
-        raise ArgumentError(f"matrix[{x}] must sum to 1: it sums to {float(total):.9g}")
+        raise ArgumentError(
+            f"matrix[{x}] must sum to 1 within 1e-9: it is off by {float(total - 1):.3g}; divide "
+            "each row by its sum, in doubles"
+        )
     return _words([one / total for one in chances])
 
 
@@ -260,7 +269,7 @@ class MetricChannel(_Drawn):
     distance : callable or sequence of sequence of number, shape (k, k)
         ``distance(a, b)`` of two values, or a matrix of distances in the domain's order: symmetric,
         0 from a value to itself and above 0 to others, and never longer by way of a third value.
-        It is public.
+        It is public. Of two directions that differ by a rounding, the shorter one counts.
     epsilon : number
         Of each unit of distance; times the largest distance at most 30.
     unit : str
@@ -388,11 +397,16 @@ def _distances(domain: Domain, distance: Any) -> tuple[tuple[Fraction, ...], ...
                     f"distance must be 0 from a value to itself and above 0 to others: from "
                     f"{values[x]!r} to {values[y]!r} it is {float(one):.6g}"
                 )
-            if one != found[y][x]:
+            # As far as formulas in floats may be from themselves turned round.
+            if abs(one - found[y][x]) > Fraction(1, 10**9) * one:
                 raise ArgumentError(
                     f"distance must be the same both ways: from {values[x]!r} to {values[y]!r} it "
-                    f"is {float(one):.6g}, and back {float(found[y][x]):.6g}"
+                    f"is {float(one):.12g}, and back {float(found[y][x]):.12g}"
                 )
+    # The shorter of both ways promises more.
+    found = tuple(
+        tuple(min(one, found[y][x]) for y, one in enumerate(row)) for x, row in enumerate(found)
+    )
     _see_triangles(values, found)
     return found
 

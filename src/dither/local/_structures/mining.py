@@ -134,15 +134,25 @@ class FrequentItemSets:
         Parameters
         ----------
         records : sequence of sets of items
+            Of at least 11 people, so that somebody is asked in every round.
         words : Words, optional
             Where chance comes from: the operating system unless it is a simulation.
 
         Returns
         -------
         FrequentSets
+
+        Raises
+        ------
+        ArgumentError
+            They are no sets of items, or too few.
         """
         flattened(records)  # refuses what are no sets
         people, chance = list(records), words or secure_words()
+        if min(round(share * len(people)) for share in SHARES.values()) < 1:
+            raise ArgumentError(
+                f"records must be of more people: {len(people)} leave nobody to ask in a round"
+            )
         order = np.argsort(chance.words(len(people)), kind="stable")
         at, step = 0, self.first
         while True:

@@ -74,6 +74,8 @@ def test_what_is_impossible_is_said() -> None:
     [
         ({"n": 0}, "n"),
         ({"d": 1.5}, "d"),
+        ({"d": 10**400}, "d must be at most"),
+        ({"error": 1e200}, "error"),
         ({"error": -1}, "error"),
         ({"error": math.nan}, "error"),
         ({"epsilon": 0}, "epsilon"),

@@ -137,12 +137,12 @@ def fingerprints(
     Parameters
     ----------
     n : int
-        People, at least 1.
+        People, from 1 to 10**18.
     d : int
-        Columns, at least 1.
+        Columns, from 1 to 10**18.
     error : number
         The root of the mean squared error of a published mean about that of the population, for
-        entries of ±1, at least 0: √(2/3n) of exact means, by sampling alone.
+        entries of ±1, from 0 to 10**6: √(2/3n) of exact means, by sampling alone.
     epsilon, delta : number, optional
         Of the release, for neighbours that replace a row: epsilon above 0, delta in [0, 1).
 
@@ -168,8 +168,9 @@ def fingerprints(
     >>> private.possible, private.least_people
     (False, 337)
     """
-    people, columns = check.whole("n", n, 1), check.whole("d", d, 1)
-    missed = float(check.number("error", error, least=0))
+    people, columns = check.count("n", n), check.count("d", d)
+    # Entries of ±1 have means within 1 of 0: no useful answer errs by more than a few.
+    missed = float(check.number("error", error, least=0, most=1e6))
     if epsilon is None and delta != 0:
         raise ArgumentError("delta goes with an epsilon: give both")
     claimed = None if epsilon is None else float(check.positive("epsilon", epsilon))
