@@ -101,6 +101,21 @@ def test_keys_tell_labels_apart() -> None:
     assert {key_of(label) for label in (None, [], {}, math.nan, -math.inf, 1j, Hostile())} == {None}
 
 
+def test_tensors_are_read_as_arrays() -> None:
+    """Its rows are tensors again, whose numbers are no labels: by themselves they tie nobody."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    ties = torch.tensor([[0, 1], [1, 2]])
+    assert Graph(ties, nodes=3).edges.tolist() == [[0, 1], [1, 2]]
+    with pytest.raises(ArgumentError, match="edges must have two columns"):
+        Graph(torch.tensor([[0, 1, 0], [1, 2, 2]]), nodes=3)
+
+
+def test_what_persons_send_names_whom_it_protects() -> None:
+    """An edge, also where no graph has a word for it."""
+    sent = graph.LocalTies(3, 1).degree_sum([1, 0, 2])
+    assert "protects one edge between two nodes, added or removed, locally" in str(sent)
+
+
 def test_the_public_list_alone_is_shown() -> None:
     """A graph's text is the same for all edges."""
     assert repr(Graph(PAIRS, nodes=3)) == repr(Graph([], nodes=3))
@@ -147,6 +162,12 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], words: str) -> None:
         (lambda g: graph.count_triangles(g, epsilon=1, method="smooth"), "delta must be above 0"),
         (lambda g: graph.count_stars(g, 1, epsilon=1), "k must be"),
         (lambda g: graph.degrees(g, epsilon=1, neighbours="node", degree=0), "degree must be"),
+        (lambda g: graph.degrees(g, epsilon=1, neighbours="node", degree=10**9), "degree must be"),
+        (lambda g: graph.LocalTies(3, 1).triangles(None), "reports must be one for each"),
+        (lambda g: graph.LocalTies(2, 1).triangles([[], [[1], [1, 2]]]), "reports must hold a bit"),
+        (lambda g: graph.LocalTies(2, 1).triangles([[], [None]]), "reports must hold a bit"),
+        (lambda g: graph.LocalTies(3, 1).triangle_variance([]), "graph must be a Graph"),
+        (lambda g: graph.LocalTies(4, 1).triangle_variance(g), "as many nodes as there are people"),
         (lambda g: graph.block_model(g, epsilon=1, groups=["a"]), "groups must give each node"),
         (lambda g: graph.block_model(g, epsilon=1, groups={0: "a"}), "groups must give each node"),
         (lambda g: graph.block_model(g, epsilon=1, share=1), "share"),

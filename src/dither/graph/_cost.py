@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dither._format import cost_text, loss_text
-from dither.privacy import Loss
+from dither.privacy import Loss, Promise
 
 __all__ = ["cost_of"]
 
@@ -15,4 +15,6 @@ def cost_of(loss: Loss) -> str:
         paid = f"ρ = {loss_text(charge.rho)}"
     else:
         paid = cost_text(charge.epsilon, charge.delta)
-    return f"{paid}; protects {loss.promise.describe() if loss.promise else 'nobody in particular'}"
+    # What persons send by themselves is stated for no graph, whose words it would have.
+    promise = loss.promise or Promise(loss.neighbours.value, loss.neighbours)
+    return f"{paid}; protects {promise.describe()}"

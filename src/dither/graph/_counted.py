@@ -25,6 +25,8 @@ from dither.privacy._promise import as_graph_neighbours
 
 __all__ = ["GraphCount", "count_edges", "count_stars", "count_triangles", "smooth_sensitivity"]
 
+MOST_DEGREE = 1 << 20
+"""So many numbers a release of degrees holds at most."""
 _BITS = 96
 _LARGEST = 1 << 62
 
@@ -351,7 +353,7 @@ def needs_degree(degree: Any) -> int:
         raise ArgumentError(
             "degree must be given for neighbours='node': the most edges of a node that count"
         )
-    return check.count("degree", degree)
+    return check.count("degree", degree, most=MOST_DEGREE)
 
 
 def no_degree(degree: Any) -> None:

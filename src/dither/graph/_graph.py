@@ -30,7 +30,7 @@ class Graph:
 
     Parameters
     ----------
-    edges : array, frame, iterable of pairs, or graph of networkx
+    edges : array or tensor, frame, iterable of pairs, or graph of networkx
         Pairs of labels: text, bytes, integers or finite floats, where 1, 1.0 and True are one
         label; write UUIDs, dates and decimals as text. A pair that is there twice, or in both
         directions, is one edge. Counted for nothing are: an edge of a node to itself, a row that is

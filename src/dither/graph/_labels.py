@@ -101,6 +101,10 @@ def read_pairs(edges: Any) -> Iterator[tuple[Any, Any]]:
     if hasattr(edges, "edges") and hasattr(edges, "nodes"):
         # A graph of networkx, directed or not; with several edges a pair comes several times.
         return _pairs(list(edges.edges()))
+    # A tensor's rows are tensors again, whose numbers are no labels.
+    holds = hasattr(edges, "detach") or hasattr(edges, "__array__")
+    if holds and not hasattr(edges, "columns") and not isinstance(edges, np.ndarray):
+        edges = array_of(edges)
     columns = _columns(edges)
     if columns is not None:
         return zip(*columns, strict=True)

@@ -13,7 +13,7 @@ bits, and their noise, are whole numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import comb
@@ -30,7 +30,7 @@ from dither._format import Printable, interval, level
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.graph._cost import cost_of
-from dither.graph._counted import check_graph
+from dither.graph._counted import MOST_DEGREE, check_graph
 from dither.graph._graph import Graph
 from dither.graph._labels import pair_order
 from dither.mechanisms import DiscreteLaplace
@@ -140,7 +140,7 @@ class LocalTies:
 
     def __init__(self, people: int, epsilon: Number, degree: int | None = None) -> None:
         exact = check.exact("epsilon", epsilon, above=0, most=100)
-        bound = None if degree is None else check.count("degree", degree)
+        bound = None if degree is None else check.count("degree", degree, most=MOST_DEGREE)
         object.__setattr__(self, "people", check.count("people", people, 1, 10**6))
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "degree", bound)
@@ -251,12 +251,12 @@ class LocalTies:
 
     def triangle_variance(self, graph: Graph) -> float:
         """The variance of `triangles` at a graph, exactly: for planning on public ones."""
-        ties = _ties(graph)
+        ties = self._ties(graph)
         return _triangle_variance(ties, ties + self.spread, self.spread)
 
     def two_round_variance(self, graph: Graph) -> float:
         """The variance of `two_round_triangles` at a graph whose degrees are within the bound."""
-        ties = np.tril(_ties(graph), -1)
+        ties = np.tril(self._ties(graph), -1)
         common = np.tril(ties.T @ ties, -1)
         unit = _ONE * (1 - 2 * float(self.flip))
         drawn = self.people * self._laplace(self._pair_moved).variance / unit**2
@@ -264,15 +264,27 @@ class LocalTies:
 
     def matrix(self, reports: Sequence[npt.ArrayLike]) -> Bits:
         """The published bits, one a pair: row i has those of i, of smaller numbers."""
-        if len(reports) != self.people:
+        if not isinstance(reports, Sized) or len(reports) != self.people:
             raise ArgumentError("reports must be one for each person, in their order")
         bits = np.zeros((self.people, self.people), dtype=np.bool_)
         for i, row in enumerate(reports):
-            sent = np.asarray(row, dtype=np.bool_)
-            if sent.shape != (i,):
+            try:
+                sent = np.asarray(row)
+            except (TypeError, ValueError):
+                sent = np.asarray(None)
+            # NumPy has an empty list for one of doubles.
+            if sent.shape != (i,) or (i and sent.dtype.kind not in "biuf"):
                 raise ArgumentError("reports must hold a bit for each smaller number")
             bits[i, :i] = sent
         return bits
+
+    def _ties(self, graph: Graph) -> Matrix:
+        check_graph(graph)
+        if graph.size != self.people:
+            raise ArgumentError(f"graph must have as many nodes as there are people: {self.people}")
+        ties = np.zeros((graph.size, graph.size))
+        ties[graph.edges[:, 0], graph.edges[:, 1]] = 1
+        return ties + ties.T
 
     def _unbiased(self, reports: Sequence[npt.ArrayLike]) -> Matrix:
         p = float(self.flip)
@@ -427,12 +439,6 @@ def local_count(
             sent = [survey._pairs_seen(a, published) + z for a, z in zip(kept, drawn, strict=True)]
             found = survey.two_round_triangles(sent, bits)
     return replace(found, loss=loss)
-
-
-def _ties(graph: Graph) -> Matrix:
-    ties = np.zeros((graph.size, graph.size))
-    ties[graph.edges[:, 0], graph.edges[:, 1]] = 1
-    return ties + ties.T
 
 
 def _triples(seen: Matrix) -> float:
