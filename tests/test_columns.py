@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dither import inference, learn, local
-from dither._columns import array_of, doubles, is_masked, number
+from dither._columns import array_of, doubles, is_masked, is_text, number
 
 VALUES = [3.0, 1.5, 2.0]
 
@@ -41,6 +41,23 @@ def test_a_tensor_of_a_graph_is_its_values():
     """What takes part in gradients has no array of its own; its values are read all the same."""
     torch = pytest.importorskip("torch")
     assert array_of(torch.tensor(VALUES, requires_grad=True)).tolist() == VALUES
+
+
+def test_texts_keep_their_ends():
+    """NumPy's texts of one width lose NULs at their end, so that two would be one."""
+    assert array_of(pl.Series(["a\0", "a"])).tolist() == ["a\0", "a"]
+
+
+def test_a_column_of_texts_says_so():
+    """By its declared type, whatever it holds; of a list nothing is declared."""
+    texts = [pl.Series(["a", None]), pl.Series([], dtype=pl.String), np.array(["a"])]
+    texts += [pl.Series(["a"]).cast(pl.Categorical), pl.Series(["a"]).cast(pl.Enum(["a"]))]
+    if pandas := pytest.importorskip("pandas", reason="pandas is not installed"):
+        texts += [pandas.Series(["a"], dtype="string"), pandas.Series(["a"], dtype="category")]
+    if arrow := pytest.importorskip("pyarrow", reason="pyarrow is not installed"):
+        texts += [arrow.array(["a"]), arrow.chunked_array([["a"]])]
+    assert all(map(is_text, texts))
+    assert not any(map(is_text, [["a"], np.array([1]), pl.Series([1.5]), None, "a", MASKED]))
 
 
 def test_what_lies_under_a_mask_is_nobodys_value():

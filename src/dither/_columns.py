@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["array_of", "doubles", "is_masked", "number"]
+__all__ = ["array_of", "doubles", "is_masked", "is_text", "number"]
 
 WHOLE = (int, np.integer)
 TRUTH = (bool, np.bool_)
@@ -64,12 +64,31 @@ def array_of(values: Any) -> npt.NDArray[Any]:
         # A tensor that is part of a graph, or lies on an accelerator, has no array otherwise.
         return np.asarray(values.detach().cpu())
     if hasattr(values, "__array__"):
-        return np.asarray(values)
+        found = np.asarray(values)
+        # NumPy's texts of one width end before the last NUL: of a column of texts two would be one.
+        return _objects(list(values)) if found.dtype.kind in "US" and found.ndim == 1 else found
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError("not a column")
     return _of_items(list(values))
+
+
+def is_text(values: Any) -> bool:
+    """Whether a column holds texts by its declared type, whatever its values are.
+
+    A list, or a column of objects, declares nothing.
+
+    Examples
+    --------
+    >>> is_text(np.array(["a"])), is_text(["a"]), is_text(np.array([1.5]))
+    (True, False, False)
+    """
+    declared = getattr(values, "dtype", None)
+    if isinstance(declared, np.dtype):
+        return declared.kind in "UST"
+    name = str(getattr(values, "type", "") if declared is None else declared).lower()
+    return name.startswith(("str", "large_string", "utf8", "categorical", "enum", "category"))
 
 
 def _of_items(items: list[Any]) -> npt.NDArray[Any]:

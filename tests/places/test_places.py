@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -269,6 +269,42 @@ def test_moments_of_any_kind_are_read():
         assert (time.tolist(), cells.tolist()) == ([0.0, 3600.0], [0, 1])
 
 
+class Moment(datetime):
+    """A moment of somebody's own."""
+
+    @property
+    def tzinfo(self):
+        """Anything may come out of it."""
+        raise RuntimeError("secret")
+
+
+def test_days_are_moments_and_texts_are_none():
+    """What is no moment is missing; a column that says it holds texts is refused."""
+    grid = places.PlaceGrid(1, 1, cell=1)
+    read = places.Paths(
+        [1] * 4, [date(1970, 1, 2), "1970-01-02", Moment(1970, 1, 1), None], *[[0.5] * 4] * 2
+    )
+    assert read.located(grid)[1].tolist() == [86_400.0]
+    texts = [pl.Series(["a"]), pl.Series([None], dtype=pl.String), np.array(["1970-01-01"])]
+    for column in texts:
+        with pytest.raises(ArgumentError, match="time must hold seconds or moments, and is a colu"):
+            places.Paths([1], column, [0.5], [0.5])
+        with pytest.raises(ArgumentError, match="y must hold numbers, and is a column of texts"):
+            places.Paths([1], [0], [0.5], column)
+
+
+def test_refusals_say_nothing_of_how_long_a_value_is():
+    """A type's name may have the width of the longest value in it."""
+    with pytest.raises(ArgumentError, match=r"x must hold numbers; its type is void$"):
+        places.Paths([1], [0], np.array([b"secret"], dtype="V6"), [0.5])
+
+
+def test_units_that_differ_in_a_last_nul_are_two():
+    """A text that NumPy would cut is another person."""
+    paths = places.Paths(pl.Series(["a", "a\0"]), [0, 0], [0.5, 0.5], [0.5, 0.5])
+    assert len(set(paths.points[0].tolist())) == 2
+
+
 HOSTILE: list[tuple[Any, Any, Any, Any]] = [
     ([], [], [], []),
     ([1], [0], [0.5], [0.5]),
@@ -340,6 +376,19 @@ REFUSED: list[tuple[str, Any]] = [
     ("prior", lambda p, g: places.remap(places.planar_laplace(g, 1), [1, math.nan, 0, 0])),
     ("rng", lambda p, g: places.repeated_places(places.planar_laplace(g, 1), 2, rng=None)),
     ("drawn", lambda p, g: places.compare_paths(p, [[4]], g, max_length=2)),
+    ("drawn", lambda p, g: places.compare_paths(p, 5, g, max_length=2)),
+    ("drawn", lambda p, g: places.compare_paths(p, [["a"]], g, max_length=2)),
+    ("drawn", lambda p, g: places.compare_paths(p, [[0.5]], g, max_length=2)),
+    ("codes", lambda p, g: g.centres([4])),
+    ("codes", lambda p, g: g.centres([[0], [1, 2]])),
+    (
+        "reports",
+        lambda p, g: places.remap(places.planar_laplace(g, 1), [1] * 4).apply([[1], [2, 3]]),
+    ),
+    (
+        "y0",
+        lambda p, g: places.quadtree(p, bounds=UNIT, max_depth=1, epsilon=1).count(0, 1, "a", 1),
+    ),
 ]
 
 

@@ -112,6 +112,18 @@ def test_units_are_scaled_within_their_bounds():
     assert _roots_up(squares).tolist() == [0, 1, 2, 2, 2**26, 2**26 - 1, 2**26]
 
 
+def test_sums_beyond_64_bits_are_exact_and_refuse_nobody():
+    """A refusal would tell what readings add up to."""
+    public = _small("user", None, ADDED)
+    design = SeriesDesign(np.ones((1, 4), dtype=np.int64), np.ones((1, 4)), public, ONE, NONE)
+    object.__setattr__(design, "matrix", np.full((1, 4), 1 << 60))
+    use = np.ones((3, 4))
+    exact = design.exact(use)
+    assert exact.tolist() == [(1 << 60) * int(public.lattice(use).sum())]
+    assert exact[0] > 1 << 63
+    assert np.isfinite(design.release(use)).all()
+
+
 @pytest.mark.parametrize("length", [1, 2, 5, 8, 13])
 def test_series_are_read_back_from_their_numbers(length):
     """At hardly any noise, times and stretches are what they were; of all coefficients, too."""
@@ -313,14 +325,19 @@ REFUSED: list[tuple[str, Any]] = [
     ("readings", lambda: series.window_sums("abc", bounds=(0, 1), epsilon=1)),
     ("readings", lambda: series.window_sums(np.array([["a"]]), bounds=(0, 1), epsilon=1)),
     ("readings", lambda: series.haar(np.ones((1, 9000)), bounds=(0, 1), epsilon=1)),
+    ("readings", lambda: series.haar(pl.DataFrame({"a": ["1", None]}), bounds=(0, 1), epsilon=1)),
     ("qs", lambda: series.window_quantiles(USE, [2], bounds=(0, 1), epsilon=1)),
     ("qs", lambda: series.window_quantiles(USE, 0.5, bounds=(0, 1), epsilon=1)),
     ("bins", lambda: series.window_quantiles(USE, [0.5], bounds=(0, 1), epsilon=1, bins=1)),
     ("counts", lambda: STREAM.publish([1])),
     ("counts", lambda: STREAM.publish([1.5, 2])),
+    ("counts", lambda: STREAM.publish([[1], [2, 3]])),
+    ("counts", lambda: STREAM.publish([None, 1])),
+    ("counts", lambda: STREAM.publish(np.ma.masked_array([5, 1], mask=[True, False]))),
     ("method", lambda: series.WEventStream(2, w=3, epsilon=1, method="x")),
     ("w must", lambda: series.WEventStream(2, w=0, epsilon=1)),
     ("unit", lambda: series.promise("user", unit="")),
+    ("neighbours", lambda: series.promise("user", neighbours=Neighbours.EDGE)),
     ("stop", lambda: series.haar(USE, bounds=(0, 1), epsilon=1).sum(0, 9)),
 ]
 
@@ -336,7 +353,8 @@ def test_bad_arguments_are_named(name, call):
 def test_hostile_counts_are_published():
     """Counts beyond 64 bits of sums are taken for the largest that is read."""
     stream = series.WEventStream(2, w=2, epsilon=1)
-    for counts in ([2**62, -(2**62)], [0, 0], np.array([2**63, 0], dtype=np.uint64)):
+    far = ([2**62, -(2**62)], [0, 0], np.array([2**63, 0], dtype=np.uint64), [2**70, -1])
+    for counts in far:
         assert stream.publish(counts).shape == (2,)
 
 

@@ -443,12 +443,12 @@ def compare_paths(
     longest = check.whole("max_length", max_length, 2, _LONGEST)
     _, trip, cells = checked_paths(real).trips(checked_grid(grid), checked_gap(gap))
     here = _short(trip, cells, longest)
-    sizes = [len(path) for path in drawn]
-    codes = np.concatenate(
-        [np.asarray(p, dtype=np.int64) for p in drawn] or [np.zeros(0, np.int64)]
-    )
-    if codes.size and not (codes.min() >= 0 and codes.max() < grid.cells):
-        raise ArgumentError("drawn must be sequences of the grid's cells")
+    try:
+        parts = [grid.codes_of("drawn", path).ravel() for path in drawn]
+    except TypeError:
+        raise ArgumentError("drawn must be sequences of the grid's cells") from None
+    sizes = [part.size for part in parts]
+    codes = np.concatenate([*parts, np.zeros(0, np.int64)])
     there = _short(np.repeat(np.arange(len(sizes)), sizes), codes, longest)
     apart = []
     for one, other in zip(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._columns import array_of, doubles
+from dither._columns import array_of, doubles, is_text
 from dither.errors import ArgumentError
 from dither.numeric import secure_words
 
@@ -142,9 +142,27 @@ class PlaceGrid:
             found.append(np.clip(known, 0, size - 1).astype(np.int64))
         return np.asarray(found[0] * self.columns + found[1])
 
+    def codes_of(self, name: str, values: Any) -> Integers:
+        """Codes of cells that were handed in, checked.
+
+        Raises
+        ------
+        ArgumentError
+            They are none of this grid's.
+        """
+        try:
+            found = np.asarray(values)
+        except (TypeError, ValueError):
+            found = np.asarray(None)
+        # NumPy has an empty list for one of doubles.
+        whole = found.dtype.kind in "iu" or not found.size
+        if not whole or (found.size and not (found.min() >= 0 and found.max() < self.cells)):
+            raise ArgumentError(f"{name} must be codes of the grid's cells, from 0 on")
+        return found.astype(np.int64)
+
     def centres(self, codes: Any) -> tuple[Floats, Floats]:
         """x and y of the middles of some cells."""
-        row, column = np.divmod(np.asarray(codes, dtype=np.int64), self.columns)
+        row, column = np.divmod(self.codes_of("codes", codes), self.columns)
         side = float(self.cell)
         return (
             np.asarray(float(self.left) + (column + 0.5) * side),
@@ -171,14 +189,16 @@ class Paths:
         Who a row is of: numbers, texts, or anything that can be told apart. A row whose unit is
         missing is left out.
     time : column
-        Seconds, or moments. A row whose time is missing is left out.
+        Seconds, or moments; a day is its midnight. Moments without a zone are read as UTC. A row
+        whose time is missing is left out, and so is one of a text: read texts as moments first.
     x, y : column of float
-        Where. Rows with NaN or infinities lie in no cell.
+        Where. Rows with NaN or infinities lie in no cell, and neither does a text.
 
     Raises
     ------
     ArgumentError
-        They are no columns, or not of one length. No value of the data raises anything.
+        They are no columns, or not of one length; ``time``, ``x`` or ``y`` is a column of texts by
+        its declared type. No value of the data raises anything.
 
     Examples
     --------
@@ -286,8 +306,11 @@ def checked_gap(gap: Any) -> float | None:
 
 def _doubles(name: str, values: Any) -> Floats:
     found = _array(name, values)
+    if is_text(values):
+        raise ArgumentError(f"{name} must hold numbers, and is a column of texts: read them first")
     if found.dtype.kind not in "biufO":
-        raise ArgumentError(f"{name} must hold numbers; its type is {found.dtype.name}")
+        # A type's name may have a length in it.
+        raise ArgumentError(f"{name} must hold numbers; its type is {found.dtype.type.__name__}")
     with np.errstate(all="ignore"):
         return doubles(found)
 
@@ -304,6 +327,11 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
 
 def _moments(values: Any) -> Floats:
     found = _array("time", values)
+    if is_text(values):
+        raise ArgumentError(
+            "time must hold seconds or moments, and is a column of texts: read them as moments "
+            "first, as by Polars' str.to_datetime()"
+        )
     if found.dtype.kind == "M":
         micro = found.astype("datetime64[us]")
         return np.where(np.isnat(micro), np.nan, micro.astype(np.int64) / 1e6)
@@ -313,12 +341,14 @@ def _moments(values: Any) -> Floats:
 
 
 def _seconds(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     try:
+        if not isinstance(value, date):
+            return value
+        if not isinstance(value, datetime):
+            return 86_400 * (value - _EPOCH.date()).days
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (aware - _EPOCH).total_seconds()
-    except Exception:  # a time zone of somebody's own may do anything
+    except Exception:  # a moment or a time zone of somebody's own may do anything
         return math.nan
 
 

@@ -223,7 +223,20 @@ class QuadtreeCounts(Printable):
         return pl.concat([pl.DataFrame(part) for part in parts])
 
     def count(self, x0: float, x1: float, y0: float, y1: float) -> float:
-        """About how many lie in a rectangle, as if each smallest square were filled evenly."""
+        """About how many lie in a rectangle, as if each smallest square were filled evenly.
+
+        Parameters
+        ----------
+        x0, x1, y0, y1 : number
+            Its ends.
+
+        Raises
+        ------
+        ArgumentError
+            An end is no finite number.
+        """
+        ends = zip(("x0", "x1", "y0", "y1"), (x0, x1, y0, y1), strict=True)
+        x0, x1, y0, y1 = (check.number(name, end) for name, end in ends)
         found = 0.0
         for row in self.frame().iter_rows(named=True):
             wide = min(x1, row["x1"]) - max(x0, row["x0"])

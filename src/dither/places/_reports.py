@@ -95,7 +95,10 @@ class RemappedReports(Printable):
         ArgumentError
             A report is no cell of the grid.
         """
-        codes = np.asarray(reports)
+        try:
+            codes = np.asarray(reports)
+        except (TypeError, ValueError):
+            codes = np.asarray(None)
         if codes.dtype.kind not in "iu" or (
             codes.size and not (codes.min() >= 0 and codes.max() < self.table.size)
         ):

@@ -20,6 +20,7 @@ from typing import Any
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.privacy import Neighbours, Promise
+from dither.privacy._promise import as_table_neighbours
 
 __all__ = ["LEVELS", "level_of", "promise"]
 
@@ -31,7 +32,7 @@ def promise(
     *,
     w: int | None = None,
     unit: str = "person",
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
 ) -> Promise:
     """Whom and what a release of series protects, as accounts know it.
 
@@ -43,7 +44,8 @@ def promise(
         Readings in a row, for "w-event" alone.
     unit : str
         Whose they are, as a noun.
-    neighbours : Neighbours
+    neighbours : {"add-remove", "replace"}
+        What may become of it.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def promise(
     Raises
     ------
     ArgumentError
-        There is no such level, or w is missing or not wanted.
+        There is no such level, w is missing or not wanted, or the neighbours are those of graphs.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def promise(
         "w-event": f"run of {w} readings of a {unit}",
         "user": unit,
     }
-    return Promise(named[level], neighbours)
+    return Promise(named[level], as_table_neighbours(neighbours))
 
 
 def level_of(level: Any, w: Any) -> tuple[str, int | None]:

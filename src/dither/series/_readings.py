@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._columns import array_of, doubles
+from dither._columns import array_of, doubles, is_text
 from dither.errors import ArgumentError
 from dither.privacy import Neighbours
 from dither.series._promises import level_of
@@ -128,6 +128,12 @@ def _roots_up(squares: Integers) -> Integers:
     return np.where(root * root < squares, root + 1, root)
 
 
+def _declared(values: Any) -> list[Any]:
+    """The columns of a frame, each with the type that it declares; none of anything else."""
+    names = getattr(values, "columns", None)
+    return [] if names is None or not hasattr(values, "to_numpy") else [values[n] for n in names]
+
+
 def read_matrix(values: Any) -> Floats:
     """Readings as doubles, shape (units, times), what is missing as NaN.
 
@@ -136,6 +142,8 @@ def read_matrix(values: Any) -> Floats:
     ArgumentError
         They are not rows of equally many numbers.
     """
+    if is_text(values) or any(map(is_text, _declared(values))):
+        raise ArgumentError("readings must hold numbers, and are texts: read them as numbers first")
     try:
         if hasattr(values, "to_numpy") and hasattr(values, "columns"):
             found = np.asarray(values.to_numpy())
@@ -153,7 +161,8 @@ def read_matrix(values: Any) -> Floats:
             "readings must have shape (units, times): a row for each unit, a column for each time"
         )
     if found.dtype.kind not in "biufO":
-        raise ArgumentError(f"readings must hold numbers; their type is {found.dtype.name}")
+        kind = found.dtype.type.__name__
+        raise ArgumentError(f"readings must hold numbers; their type is {kind}")
     with np.errstate(all="ignore"):
         return doubles(found.ravel()).reshape(found.shape)
 

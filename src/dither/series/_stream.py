@@ -30,6 +30,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._columns import array_of
 from dither._format import Printable, cost_text, count_text, number_text, wrapped
 from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
@@ -44,6 +45,8 @@ __all__ = ["WEventStream"]
 METHODS = ("absorption", "distribution", "uniform")
 _BITS = 24
 """Of a publication's share of epsilon, rounded down: shares of shares would grow for ever."""
+_MOST = 1 << 48
+"""Beyond it a count is taken for it."""
 _LARGEST = 1 << 42
 """Counts from which sums are taken one by one: 2**20 of them stay within 64 bits."""
 
@@ -170,10 +173,7 @@ class WEventStream(Printable):
         ArgumentError
             They are not so many whole numbers; then nothing is spent.
         """
-        exact = np.asarray(counts)
-        if exact.dtype.kind not in "iu" or exact.shape != (self.size,):
-            raise ArgumentError(f"counts must be {self.size} whole numbers")
-        exact = np.clip(exact, -(1 << 48), 1 << 48).astype(np.int64)
+        exact = self._read(counts)
         share = self._share()
         self._charge(share)
         if self.method == "uniform":
@@ -192,6 +192,19 @@ class WEventStream(Printable):
             # Nothing was published, so that nothing was spent on it.
             self._publications[-1] = Fraction(0)
         return self._published.copy()
+
+    def _read(self, counts: Any) -> Integers:
+        """Counts within 2**48 of 0."""
+        try:
+            found = array_of(counts)
+        except (TypeError, ValueError):
+            found = np.asarray(None)
+        if found.dtype.kind == "O" and all(type(one) is int for one in found.ravel()):
+            # Beyond 64 bits.
+            found = np.array([max(-_MOST, min(_MOST, one)) for one in found.ravel()])
+        if found.dtype.kind not in "iu" or found.shape != (self.size,):
+            raise ArgumentError(f"counts must be {self.size} whole numbers, and none is missing")
+        return np.clip(found, -_MOST, _MOST).astype(np.int64)
 
     def _noisy(self, exact: Integers, share: Fraction) -> Integers:
         noise = DiscreteLaplace.for_loss(share, l1=self.per_time)
