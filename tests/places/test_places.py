@@ -14,15 +14,17 @@ import pytest
 
 from dither import audit, places
 from dither._subjects import declared
-from dither.errors import ArgumentError
+from dither.accounting import BudgetFilter
+from dither.errors import ArgumentError, BudgetError, PromiseError
 from dither.lab.audit import Outcome
+from dither.ledger import Ledger
 from dither.numeric import exp_lower
 from dither.numeric._directed import sqrt_lower
 from dither.places._counts import PlaceDesign
 from dither.places._model import PathDesign, _short
 from dither.places._paths import kept_rows
 from dither.places._quadtree import QuadtreeDesign, _consistent
-from dither.privacy import Neighbours
+from dither.privacy import Neighbours, Promise
 
 BOTH = [Neighbours.ADD_REMOVE, Neighbours.REPLACE]
 ONE = Fraction(1)
@@ -443,6 +445,36 @@ def test_the_attack_on_repeated_places_is_the_best_one():
     many = places.repeated_places(channel, 60, rng=rng, prior=prior, runs=400)
     assert many.found > 0.98
     assert (many.epsilon, many.by_prior) == (60, pytest.approx(0.2))
+
+
+def test_releases_are_charged_before_anything_is_read(tmp_path, monkeypatch):
+    """Each what its loss says; what the account does not bear, or protects, reads nothing."""
+    grid, plain = places.PlaceGrid(2, 2, cell=1), places.Paths([1], [0], [0.5], [0.5])
+    with Ledger.open(tmp_path / "city.ledger") as ledger:
+        ledger.open_accounts({"riders": BudgetFilter(3, 0.01)}, Promise("rider"))
+        paths = plain.charged_to(ledger, "riders")
+        assert repr(paths) == repr(plain)
+        asked: dict[str, Any] = {"epsilon": "1/2", "unit": "rider"}
+        made = [
+            places.visits(paths, grid, max_visits=1, **asked),
+            places.origin_destination(paths, grid, max_trips=1, gap=60, **asked),
+            places.quadtree(paths, bounds=UNIT, max_depth=1, split=3, **asked),
+            places.path_model(paths, grid, max_length=2, delta="1/1000", **asked),
+        ]
+        spent = ledger.balance("riders").spent
+        assert spent.epsilon == 2 == sum(one.loss for one in made).charge.epsilon
+        monkeypatch.setattr(places.Paths, "located", None)
+        for refused, error in (({"epsilon": 2}, BudgetError), ({"unit": "person"}, PromiseError)):
+            with pytest.raises(error):
+                places.visits(paths, grid, max_visits=1, **(asked | refused))
+            with pytest.raises(error):
+                places.origin_destination(paths, grid, max_trips=1, **(asked | refused))
+        with pytest.raises(PromiseError):
+            places.quadtree(paths, bounds=UNIT, max_depth=1, neighbours="replace", **asked)
+        assert ledger.balance("riders").spent == spent
+        for ledgers, account, name in ((5, "a", "b"), (ledger, "", "b"), (ledger, "a", None)):
+            with pytest.raises(ArgumentError, match=r"ledger must be|account must|name must"):
+                plain.charged_to(ledgers, account, name=name)
 
 
 def _audited(subject: Any, samples: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ import pytest
 
 from dither import accounting, audit, series
 from dither._subjects import declared
-from dither.errors import ArgumentError
+from dither.accounting import BudgetFilter
+from dither.errors import ArgumentError, BudgetError, PromiseError
 from dither.lab.audit import Outcome
+from dither.ledger import Ledger
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Neighbours
 from dither.series._linear import SeriesDesign, fourier_matrix, haar_matrix
@@ -356,6 +359,38 @@ def test_hostile_counts_are_published():
     far = ([2**62, -(2**62)], [0, 0], np.array([2**63, 0], dtype=np.uint64), [2**70, -1])
     for counts in far:
         assert stream.publish(counts).shape == (2,)
+
+
+def test_releases_are_charged_before_anything_is_added_up(tmp_path, monkeypatch):
+    """Each what its loss says; an account of homes refuses readings, and nothing is added up."""
+    with Ledger.open(tmp_path / "meters.ledger") as ledger:
+        homes = series.promise("user", unit="home")
+        ledger.open_accounts({"homes": BudgetFilter(3, 0)}, homes)
+        use = series.charged_to(USE, ledger, "homes")
+        assert repr(use) == "<readings of units, protected>"
+        asked: dict[str, Any] = {"bounds": (0, 1), "epsilon": "1/2", "unit": "home"}
+        made = [
+            series.window_sums(use, window=2, max_total=2, **asked),
+            series.haar(use, **asked),
+            series.fourier(use, coefficients=2, **asked),
+            series.window_quantiles(use, [0.5], bins=4, **asked),
+        ]
+        spent = ledger.balance("homes").spent
+        assert spent.epsilon == 2 == sum(one.loss for one in made).charge.epsilon
+        assert {one.loss.promise for one in made} == {homes}
+        monkeypatch.setattr(Readings, "lattice", lambda self, values: 1 / 0)
+        for refused, error in (({"epsilon": 2}, BudgetError), ({"level": "event"}, PromiseError)):
+            for release in (
+                series.window_sums,
+                series.haar,
+                partial(series.fourier, coefficients=2),
+                partial(series.window_quantiles, qs=[0.5]),
+            ):
+                with pytest.raises(error):
+                    release(use, **(asked | refused))
+        assert ledger.balance("homes").spent == spent
+        with pytest.raises(ArgumentError, match="ledger must be"):
+            series.charged_to(USE, "homes.ledger", "homes")
 
 
 def _audited(subject: Any, samples: int) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from dither.privacy import Loss, Neighbours, Promise
 
 if TYPE_CHECKING:
     from dither.ledger import Ledger
+    from dither.ledger._bindings import BearingAccount
 
 __all__ = ["Graph"]
 
@@ -70,7 +69,7 @@ class Graph:
     nodes: Any = field(default=None)
     edge: str = "edge"
     node: str = "node"
-    _bearer: tuple[Ledger, str, str] | None = field(default=None, init=False)
+    _bearer: BearingAccount | None = field(default=None, init=False)
     _keys: list[bytes] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -151,16 +150,11 @@ class Graph:
         ('tie', Fraction(1, 4))
         >>> ledger.close(); folder.cleanup()
         """
-        from dither.ledger import Ledger as Kept
+        from dither.ledger._bindings import BearingAccount
 
-        if not isinstance(ledger, Kept):
-            raise ArgumentError("ledger must be a Ledger, such as Ledger.open('ties.ledger')")
-        if not isinstance(account, str) or not account:
-            raise ArgumentError("account must name an account of the ledger")
-        if not isinstance(name, str) or not name:
-            raise ArgumentError("name must be text: what the ledger calls this graph")
+        bearer = BearingAccount(ledger, account, name, "graph", "edges of a graph")
         made = Graph.of_codes(self.edges, self)
-        made._hold("_bearer", (ledger, account, name))
+        made._hold("_bearer", bearer)
         return made
 
     @property
@@ -216,14 +210,5 @@ class Graph:
         """
         stated = self.stated(loss)
         if self._bearer is not None:
-            ledger, account, name = self._bearer
-            words = "\n".join(["dither graph 1", what, *map(str, said)])
-            ledger.charge(
-                [account],
-                stated,
-                token=secrets.token_hex(16),
-                request=sha256(words.encode()).hexdigest(),
-                note={"graph": what},
-                tables={name: "edges of a graph"},
-            )
+            self._bearer.charge(stated, what, *said)
         return stated

@@ -9,14 +9,21 @@ table is charged for the first time.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from dither.errors import ArgumentError, PromiseError
 from dither.ledger._entries import MORE, MOST_SOURCES, BoundTable, Tables, canonical
 from dither.privacy._promise import Promise
 
-__all__ = ["ReadTables", "Source", "doubt", "same_text"]
+if TYPE_CHECKING:
+    from dither.ledger._ledger import Ledger
+    from dither.privacy import Loss
+
+__all__ = ["BearingAccount", "ReadTables", "Source", "doubt", "same_text"]
 
 Source = tuple[str, str]
 """What rows are known by, and its mark."""
@@ -27,6 +34,71 @@ Same = Callable[[Source, Source], bool | None]
 def same_text(one: Source, other: Source) -> bool | None:
     """Whether two sources have one text."""
     return one[0] == other[0]
+
+
+@dataclass(frozen=True)
+class BearingAccount:
+    """The account that bears what is released of data that a caller holds.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    account : str
+    name : str
+        What the ledger calls the data: as a table, they stay with the promise that they were first
+        charged under.
+    kind, rule : str
+        What the data are, and what says whose a part of them is.
+
+    Raises
+    ------
+    ArgumentError
+        It is no ledger, or no name.
+    """
+
+    ledger: Ledger
+    account: str
+    name: str
+    kind: str
+    rule: str
+
+    def __post_init__(self) -> None:
+        from dither.ledger._ledger import Ledger
+
+        if not isinstance(self.ledger, Ledger):
+            raise ArgumentError("ledger must be a Ledger, such as Ledger.open('visits.ledger')")
+        if not isinstance(self.account, str) or not self.account:
+            raise ArgumentError("account must name an account of the ledger")
+        if not isinstance(self.name, str) or not self.name:
+            raise ArgumentError(f"name must be text: what the ledger calls the {self.kind}")
+
+    def charge(self, loss: Loss, what: str, *said: object) -> None:
+        """Charge what is about to be released.
+
+        Each call is a charge of its own: nothing is kept that could be replayed.
+
+        Parameters
+        ----------
+        loss : Loss
+        what : str
+            What is released.
+        *said : text, whole number, fraction or None
+            What its answer depends on beside the data.
+
+        Raises
+        ------
+        BudgetError, PromiseError
+            The account cannot bear it, or protects another unit; nothing was charged.
+        """
+        words = "\n".join([f"dither {self.kind} 1", what, *map(str, said)])
+        self.ledger.charge(
+            [self.account],
+            loss,
+            token=secrets.token_hex(16),
+            request=sha256(words.encode()).hexdigest(),
+            note={self.kind: what},
+            tables={self.name: self.rule},
+        )
 
 
 @dataclass(frozen=True)

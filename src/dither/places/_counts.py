@@ -86,6 +86,11 @@ class PlaceDesign:
         )
 
     @property
+    def said(self) -> tuple[object, ...]:
+        """What makes the design, in numbers and a relation's name."""
+        return self.most, self.each, self.epsilon, self.delta, self.neighbours.value
+
+    @property
     def chosen(self) -> ChosenNoise:
         """The noise."""
         return additive_noise(self.sensitivity, self.epsilon, self.delta)
@@ -216,6 +221,8 @@ def visits(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the paths cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -237,7 +244,8 @@ def visits(
     cells = checked_grid(grid).cells * hours
     design = _design(cells, "max_visits", max_visits, per_cell, epsilon, delta, neighbours)
     loss = promised(design.chosen, design.neighbours, unit)
-    who, time, where = checked_paths(paths).located(grid)
+    checked_paths(paths).charge(loss, "visits", hours, *design.said, *grid.said)
+    who, time, where = paths.located(grid)
     # Times are finite; far ones have no hour that could be told, and some hour all the same.
     hour = np.floor_divide(time, 3600.0) % hours
     counts = design.release(who, where * hours + np.nan_to_num(hour).astype(np.int64))
@@ -286,6 +294,8 @@ def origin_destination(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the paths cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -306,7 +316,8 @@ def origin_destination(
     size = checked_grid(grid).cells
     design = _design(size**2, "max_trips", max_trips, per_cell, epsilon, delta, neighbours)
     loss, pause = promised(design.chosen, design.neighbours, unit), checked_gap(gap)
-    who, trip, where = checked_paths(paths).trips(grid, pause)
+    checked_paths(paths).charge(loss, "trips", gap, *design.said, *grid.said)
+    who, trip, where = paths.trips(grid, pause)
     first = np.flatnonzero(places_in(trip) == 0)
     last = np.append(first[1:], who.size)[: first.size] - 1
     counts = design.release(who[first], where[first] * size + where[last])

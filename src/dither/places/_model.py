@@ -358,6 +358,8 @@ def path_model(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the paths cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -385,7 +387,9 @@ def path_model(
         as_table_neighbours(neighbours),
     )
     loss, pause = promised(design.chosen, design.neighbours, unit), checked_gap(gap)
-    who, trip, cells = checked_paths(paths).trips(grid, pause)
+    said = (design.longest, design.trips, design.epsilon, design.delta, design.neighbours.value)
+    checked_paths(paths).charge(loss, "path model", gap, *said, *grid.said)
+    who, trip, cells = paths.trips(grid, pause)
     first = np.flatnonzero(places_in(trip) == 0)
     kept = kept_rows(who[first], trip[first], design.trips, 1)
     inside = np.isin(trip, trip[first[kept]])

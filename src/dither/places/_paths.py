@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ from dither._checks import Number
 from dither._columns import array_of, doubles, is_text
 from dither.errors import ArgumentError
 from dither.numeric import secure_words
+from dither.privacy import Loss
+
+if TYPE_CHECKING:
+    from dither.ledger import Ledger
+    from dither.ledger._bindings import BearingAccount
 
 __all__ = [
     "Floats",
@@ -104,6 +109,11 @@ class PlaceGrid:
     def cells(self) -> int:
         """How many there are."""
         return self.rows * self.columns
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """What makes the grid, in numbers."""
+        return self.rows, self.columns, self.cell, self.left, self.bottom
 
     def _steps(self, x: Any, y: Any) -> tuple[Floats, Floats]:
         across, up = _doubles("x", x), _doubles("y", y)
@@ -209,7 +219,9 @@ class Paths:
     <Paths: rows of units, protected>
     """
 
-    __slots__ = ("_place", "_time", "_unit")
+    __slots__ = ("_bearer", "_place", "_time", "_unit")
+
+    _bearer: BearingAccount | None
 
     def __init__(self, unit: Any, time: Any, x: Any, y: Any) -> None:
         codes, moment = _codes(unit), _moments(time)
@@ -220,6 +232,7 @@ class Paths:
         order = kept[np.lexsort((moment[kept], codes[kept]))]
         self._unit, self._time = codes[order], moment[order]
         self._place = place[0][order], place[1][order]
+        self._bearer = None
 
     @classmethod
     def of(cls, frame: Any, *, unit: str, time: str, x: str, y: str) -> Paths:
@@ -234,6 +247,59 @@ class Paths:
 
     def __repr__(self) -> str:
         return "<Paths: rows of units, protected>"
+
+    def charged_to(self, ledger: Ledger, account: str, *, name: str = "paths") -> Paths:
+        """The same paths, whose releases charge an account before anything is read.
+
+        Parameters
+        ----------
+        ledger : Ledger
+        account : str
+            An account that is bound to the unit and the neighbours that releases state. A release
+            that states another is refused, and costs nothing.
+        name : str
+            What the ledger calls these paths. Within a ledger they stay with the promise that they
+            were first charged under.
+
+        Raises
+        ------
+        ArgumentError
+            It is no ledger, or no name.
+
+        Examples
+        --------
+        >>> from dither import places
+        >>> from dither.accounting import BudgetFilter
+        >>> from dither.ledger import Ledger
+        >>> from dither.privacy import Promise
+        >>> import tempfile, pathlib
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.open(pathlib.Path(folder.name) / "city.ledger")
+        >>> opened = ledger.open_accounts({"riders": BudgetFilter(1, 0)}, Promise("rider"))
+        >>> paths = Paths([1], [0], [0.5], [0.5]).charged_to(ledger, "riders")
+        >>> found = places.visits(
+        ...     paths, PlaceGrid(1, 1, 1), max_visits=1, epsilon=0.25, unit="rider")
+        >>> ledger.balance("riders").spent.epsilon
+        Fraction(1, 4)
+        >>> ledger.close(); folder.cleanup()
+        """
+        from dither.ledger._bindings import BearingAccount
+
+        made: Paths = object.__new__(Paths)
+        made._unit, made._time, made._place = self._unit, self._time, self._place
+        made._bearer = BearingAccount(ledger, account, name, "paths", "unit of a path")
+        return made
+
+    def charge(self, loss: Loss, what: str, *said: object) -> None:
+        """Charge what is about to be released, where the paths have an account.
+
+        Raises
+        ------
+        BudgetError, PromiseError
+            The account cannot bear it, or protects another unit; nothing was charged.
+        """
+        if self._bearer is not None:
+            self._bearer.charge(loss, what, *said)
 
     def located(self, grid: PlaceGrid) -> tuple[Integers, Floats, Integers]:
         """Units, times and cells of the rows that lie on a grid, in order."""

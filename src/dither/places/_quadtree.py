@@ -350,6 +350,8 @@ def quadtree(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the paths cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -379,7 +381,9 @@ def quadtree(
         least,
     )
     loss = promised(design.chosen, design.neighbours, unit)
-    who, *place = checked_paths(paths).points
+    said = (design.first, deepest, design.most, design.epsilon, design.delta, split, *ends)
+    checked_paths(paths).charge(loss, "quadtree", design.neighbours.value, *said)
+    who, *place = paths.points
     side = 1 << design.depth
     steps = []
     with np.errstate(all="ignore"):

@@ -56,7 +56,14 @@ from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_table_neighbours
 from dither.series._promises import level_of, promise
-from dither.series._readings import Floats, Integers, Readings, read_matrix, readings_of
+from dither.series._readings import (
+    Floats,
+    Integers,
+    Readings,
+    charge_for,
+    read_matrix,
+    readings_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -330,6 +337,7 @@ def _released(
     matrix: Integers,
     reading: Floats,
     values: Floats,
+    readings: Any,
     public: Readings,
     epsilon: Any,
     delta: Any,
@@ -342,7 +350,16 @@ def _released(
         check.positive("epsilon", epsilon),
         check.exact("delta", delta, least=0, below=1),
     )
-    loss = design.loss(public, unit)
+    return _charged(what, design, values, readings, unit)
+
+
+def _charged(
+    what: str, design: SeriesDesign, values: Floats, readings: Any, unit: str
+) -> SeriesSums:
+    """Charge the account that the readings may have; then add up their values."""
+    loss = design.loss(design.readings, unit)
+    said = (design.epsilon, design.delta, len(design.matrix), *design.readings.said)
+    charge_for(readings, loss, what, *said)
     return SeriesSums(what, design, design.release(values), loss, unit)
 
 
@@ -365,7 +382,7 @@ def window_sums(
     Parameters
     ----------
     readings : array of float, shape (units, times)
-        A unit is a row. What is missing counts as 0.
+        A unit is a row. What is missing counts as 0. With an account: `charged_to`.
     bounds : (number, number)
         Public ends of a reading; values beyond are clamped.
     window : int
@@ -390,6 +407,8 @@ def window_sums(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the readings cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -417,7 +436,7 @@ def window_sums(
     what = f"sums of windows of {count_text(long, 'reading')}"
     # Of a window's sum each of its times is read as an even part.
     reading = matrix / matrix.sum(axis=1, keepdims=True)
-    return _released(what, matrix, reading, values, public, epsilon, delta, unit)
+    return _released(what, matrix, reading, values, readings, public, epsilon, delta, unit)
 
 
 def fourier(
@@ -454,6 +473,8 @@ def fourier(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the readings cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -479,7 +500,7 @@ def fourier(
     matrix = fourier_matrix(length, kept)
     reading = np.linalg.pinv(matrix.astype(np.float64)).T
     what = f"{count_text(kept, 'Fourier coefficient')}"
-    return _released(what, matrix, reading, values, public, epsilon, delta, unit)
+    return _released(what, matrix, reading, values, readings, public, epsilon, delta, unit)
 
 
 def haar(
@@ -513,6 +534,8 @@ def haar(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the readings cannot bear it; nothing was charged or read.
 
     Notes
     -----
@@ -550,7 +573,7 @@ def haar(
         far = ((ends - ends.mean(axis=1, keepdims=True)) ** 2).sum(axis=0).mean()
         plans.append((far * design.chosen.mechanism.variance, design))
     _, best = min(plans, key=lambda plan: plan[0])
-    return SeriesSums("Haar wavelets", best, best.release(values), best.loss(public, unit), unit)
+    return _charged("Haar wavelets", best, values, readings, unit)
 
 
 def _check_size(rows: int, columns: int) -> None:

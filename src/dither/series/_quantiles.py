@@ -31,7 +31,14 @@ from dither.mechanisms.chooser import ChosenNoise, additive_noise
 from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_table_neighbours
 from dither.series._promises import promise
-from dither.series._readings import Floats, Integers, Readings, read_matrix, readings_of
+from dither.series._readings import (
+    Floats,
+    Integers,
+    Readings,
+    charge_for,
+    read_matrix,
+    readings_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -212,6 +219,8 @@ def window_quantiles(
     ------
     ArgumentError
         An argument is out of range. No value of the data raises anything.
+    BudgetError, PromiseError
+        The account of the readings cannot bear it; nothing was charged or read.
 
     Examples
     --------
@@ -243,6 +252,8 @@ def window_quantiles(
     tree, chosen = design.plan()
     whom = promise(public.level, w=public.w, unit=unit, neighbours=public.neighbours)
     loss = chosen.loss(neighbours=public.neighbours).promising(whom)
+    said = (design.bins, design.window, design.epsilon, design.delta, *public.said)
+    charge_for(readings, loss, "window quantiles", *said)
     noise = chosen.mechanism
     assert isinstance(noise, DiscreteLaplace | DiscreteGaussian)
     found = tree.quantiles(tree.measure(design.leaves(values), noise), shares, noise, inside)

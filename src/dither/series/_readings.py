@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,23 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._columns import array_of, doubles, is_text
 from dither.errors import ArgumentError
-from dither.privacy import Neighbours
+from dither.privacy import Loss, Neighbours
 from dither.series._promises import level_of
 
-__all__ = ["Floats", "Integers", "Readings", "read_matrix", "readings_of"]
+if TYPE_CHECKING:
+    from dither.ledger import Ledger
+    from dither.ledger._bindings import BearingAccount
+
+__all__ = [
+    "ChargedReadings",
+    "Floats",
+    "Integers",
+    "Readings",
+    "charge_for",
+    "charged_to",
+    "read_matrix",
+    "readings_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -55,6 +68,12 @@ class Readings:
     neighbours: Neighbours
     total: int | None
     norm: int | None
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """All of it, in numbers and names."""
+        protected = (self.level, self.w, self.neighbours.value, self.total, self.norm)
+        return (self.length, self.lower, self.upper, *protected)
 
     @property
     def step(self) -> Fraction:
@@ -128,6 +147,80 @@ def _roots_up(squares: Integers) -> Integers:
     return np.where(root * root < squares, root + 1, root)
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class ChargedReadings:
+    """Readings whose releases charge an account; it shows none of them.
+
+    Made by `charged_to`.
+    """
+
+    matrix: Floats
+    bearer: BearingAccount
+
+    def __repr__(self) -> str:
+        return "<readings of units, protected>"
+
+
+def charged_to(
+    readings: Any, ledger: Ledger, account: str, *, name: str = "readings"
+) -> ChargedReadings:
+    """Readings whose releases charge an account, before any of them is looked at.
+
+    Parameters
+    ----------
+    readings : array of float, shape (units, times)
+    ledger : Ledger
+    account : str
+        An account that is bound to what a release protects: `promise` of its level. A release of
+        another level is refused, and costs nothing.
+    name : str
+        What the ledger calls these readings. Within a ledger they stay with the promise that they
+        were first charged under.
+
+    Returns
+    -------
+    ChargedReadings
+        For `window_sums`, `fourier`, `haar` and `window_quantiles`, in place of the readings.
+
+    Raises
+    ------
+    ArgumentError
+        They are not rows of equally many numbers; it is no ledger, or no name.
+
+    Examples
+    --------
+    >>> from dither import series
+    >>> from dither.accounting import BudgetFilter
+    >>> from dither.ledger import Ledger
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.open(pathlib.Path(folder.name) / "meters.ledger")
+    >>> opened = ledger.open_accounts(
+    ...     {"homes": BudgetFilter(1, 0)}, series.promise("user", unit="home"))
+    >>> use = series.charged_to(np.ones((9, 4)), ledger, "homes")
+    >>> found = series.window_sums(use, bounds=(0, 1), epsilon=0.25, unit="home")
+    >>> ledger.balance("homes").spent.epsilon
+    Fraction(1, 4)
+    >>> ledger.close(); folder.cleanup()
+    """
+    from dither.ledger._bindings import BearingAccount
+
+    bearer = BearingAccount(ledger, account, name, "readings", "row of readings")
+    return ChargedReadings(read_matrix(readings), bearer)
+
+
+def charge_for(readings: Any, loss: Loss, what: str, *said: object) -> None:
+    """Charge what is about to be released, where the readings have an account.
+
+    Raises
+    ------
+    BudgetError, PromiseError
+        The account cannot bear it, or protects another unit; nothing was charged.
+    """
+    if isinstance(readings, ChargedReadings):
+        readings.bearer.charge(loss, what, *said)
+
+
 def _declared(values: Any) -> list[Any]:
     """The columns of a frame, each with the type that it declares; none of anything else."""
     names = getattr(values, "columns", None)
@@ -142,6 +235,8 @@ def read_matrix(values: Any) -> Floats:
     ArgumentError
         They are not rows of equally many numbers.
     """
+    if isinstance(values, ChargedReadings):
+        return values.matrix
     if is_text(values) or any(map(is_text, _declared(values))):
         raise ArgumentError("readings must hold numbers, and are texts: read them as numbers first")
     try:
