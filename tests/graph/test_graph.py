@@ -110,6 +110,18 @@ def test_tensors_are_read_as_arrays() -> None:
         Graph(torch.tensor([[0, 1, 0], [1, 2, 2]]), nodes=3)
 
 
+def test_a_graph_of_codes_is_simple_and_keeps_its_account(tmp_path: Any) -> None:
+    """An edge that counted twice would move a count by two, and one without an account is free."""
+    like = Graph(PAIRS, nodes=3)
+    made = Graph.of_codes([(1, 0), (0, 1), (2, 2), (0, 3), (-1, 1), (1, 2)], like)
+    assert made.edges.tolist() == [[0, 1], [1, 2]]
+    with Ledger.open(tmp_path / "ties.ledger") as ledger:
+        ledger.open_accounts({"ties": BudgetFilter(1, 0)}, Promise("edge", Neighbours.EDGE))
+        charged = like.charged_to(ledger, "ties")
+        graph.count_edges(Graph.of_codes([(0, 1)], charged), epsilon=1)
+        assert ledger.balance("ties").spent.epsilon == 1
+
+
 def test_what_persons_send_names_whom_it_protects() -> None:
     """An edge, also where no graph has a word for it."""
     sent = graph.LocalTies(3, 1).degree_sum([1, 0, 2])

@@ -108,12 +108,18 @@ class Graph:
 
     @classmethod
     def of_codes(cls, pairs: Codes | Sequence[tuple[int, int]], like: Graph) -> Graph:
-        """The graph on the nodes of another with these edges, pairs of places in their order."""
+        """The graph on the nodes of another with these edges, pairs of places in their order.
+
+        As in any graph, a pair that is there twice is one edge; a place with itself, and what is
+        no place of a node, is none. An account of the other's is one of this graph, too.
+        """
         made = replace(like, edges=(), nodes=0)
         ends = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-        made._hold("edges", ends[np.lexsort((ends[:, 1], ends[:, 0]))])
+        real = (ends[:, 0] >= 0) & (ends[:, 0] < ends[:, 1]) & (ends[:, 1] < like.size)
+        made._hold("edges", np.unique(ends[real], axis=0))
         made._hold("nodes", like.nodes)
         made._hold("_keys", like._keys)
+        made._hold("_bearer", like._bearer)
         return made
 
     def charged_to(self, ledger: Ledger, account: str, *, name: str = "graph") -> Graph:
