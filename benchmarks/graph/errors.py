@@ -19,6 +19,7 @@ from dither import graph
 from dither.graph import Graph
 from dither.graph._projection import projected
 from dither.graph._statistics import CountedShape, Stars, Triangles
+from dither.mechanisms import DiscreteLaplace
 
 EPSILONS = (0.25, 0.5, 1, 2, 4)
 GRAPHS: dict[str, Callable[[], networkx.Graph]] = {
@@ -85,6 +86,49 @@ def node_rows(ties: Graph, bound: int, runs: int) -> None:
     line(f"node: degrees, at most {bound} a node", "", errors)
 
 
+def off(drawn: Callable[[], np.ndarray], ties: Graph, runs: int) -> float:
+    """As `distances`, of histograms that somebody else would publish."""
+    truth = np.bincount(ties.degrees, minlength=ties.size + 20).astype(float)
+    found = []
+    for _ in range(runs):
+        own = drawn()
+        found.append(np.abs(np.pad(own, (0, len(truth) - len(own))) - truth).sum() / 2)
+    return float(np.median(found))
+
+
+def degree_peers(ties: Graph, bounds: tuple[int, ...], runs: int) -> None:
+    """Degree distributions as they were published before: without fits, and by cells.
+
+    Of an edge two degrees move, and so four cells of a histogram by 1; of a node of a projection to
+    D, D others and its own, and so 2·D + 2 cells (Day, Li and Lyu call it the histogram by
+    projection). Hay and others publish sorted degrees, and fit them; here they are not.
+    """
+    n = ties.size
+    exact = np.bincount(ties.degrees, minlength=n)
+    ordered = np.sort(ties.degrees)
+
+    def cells(counts: np.ndarray, l1: int, epsilon: float) -> np.ndarray:
+        noisy = counts + DiscreteLaplace.for_loss(epsilon, l1=l1).draw(len(counts))
+        return np.maximum(noisy, 0).astype(float)
+
+    def unfitted(epsilon: float) -> np.ndarray:
+        noisy = ordered + DiscreteLaplace.for_loss(epsilon, l1=2).draw(n)
+        return np.bincount(noisy.clip(0, n - 1), minlength=n).astype(float)
+
+    line("degrees, as here", "", [distances(ties, e, runs) for e in EPSILONS])
+    row = [off(partial(unfitted, e), ties, runs) for e in EPSILONS]
+    line("degrees, sorted and not fitted", "", row)
+    row = [off(partial(cells, exact, 4, e), ties, runs) for e in EPSILONS]
+    line("degrees, noise on each cell", "", row)
+    for bound in bounds:
+        asked = {"neighbours": "node", "degree": bound}
+        row = [distances(ties, e, runs, **asked) for e in EPSILONS]
+        line(f"node: degrees, at most {bound}, as here", "", row)
+        kept = np.bincount(projected(ties, bound).degrees, minlength=bound + 1)
+        row = [off(partial(cells, kept, 2 * bound + 2, e), ties, runs) for e in EPSILONS]
+        line(f"node: degrees, at most {bound}, noise on each cell", "", row)
+
+
 def local_rows(ties: Graph, runs: int) -> None:
     """What nobody collects: each person's own noise."""
     m, bound = len(ties.edges), int(ties.degrees.max())
@@ -129,6 +173,15 @@ def main() -> None:
             node_rows(ties, bound, runs)
         model_rows(ties, runs)
         local_rows(ties, runs)
+    few = min(runs, 20)
+    print(f"nodes whose degree is another, beside what was published before; medians of {few} runs")
+    made = networkx.powerlaw_cluster_graph(2000, 5, 0.3, seed=1)
+    for name, given, bounds in (
+        ("karate club", networkx.karate_club_graph(), (4, 16)),
+        ("simulated, 2,000 nodes, five ties each, hubs", made, (8, 32)),
+    ):
+        print(f"{name}:")
+        degree_peers(Graph(given, nodes=given.number_of_nodes()), bounds, few)
 
 
 if __name__ == "__main__":
