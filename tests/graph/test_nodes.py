@@ -102,6 +102,20 @@ def test_degree_distributions_are_right_where_noise_is_small() -> None:
     assert count_edges(private, epsilon=200, neighbours="node", degree=3).value == 4
 
 
+def test_degrees_are_drawn(tmp_path) -> None:
+    """Of whatever graph, an empty one too, saved where it is asked for."""
+    pytest.importorskip("matplotlib")
+    for ties, asked in (
+        (Graph([(0, 1), (0, 2)], nodes=5), {}),
+        (Graph([]), {"neighbours": "node", "degree": 3}),
+        (Graph([], nodes=0), {}),
+    ):
+        found = degrees(ties, epsilon=1, **asked)
+        axes = found.plot(tmp_path / "degrees.png").axes[0]
+        assert (tmp_path / "degrees.png").stat().st_size > 1000
+        assert min(axes.lines[0].get_ydata().tolist(), default=1) > 0
+
+
 def test_models_have_the_degrees_and_blocks_of_the_graph() -> None:
     """At a large epsilon blocks are exact, and samples have their groups and no loops."""
     rng = np.random.default_rng(5)

@@ -181,13 +181,19 @@ def test_estimates_of_a_tree_are_those_of_least_squares(first):
 
 
 def test_pictures_are_drawn(tmp_path):
-    """A tree as squares, saved where it is asked for."""
+    """A tree as squares, cells of a grid and pairs of them, saved where it is asked for."""
     pytest.importorskip("matplotlib")
     paths = places.Paths([1, 2], [0, 0], [0.1, 0.9], [0.1, 0.9])
     tree = places.quadtree(paths, bounds=((0, 1), (0, 1)), max_depth=2, epsilon=1)
     axes = tree.plot(tmp_path / "tree.png").axes[0]
     assert (tmp_path / "tree.png").stat().st_size > 1000
     assert len(axes.collections[0].get_paths()) == len(tree.frame())
+    grid = places.PlaceGrid(2, 3, cell=1)
+    seen = places.visits(paths, grid, max_visits=1, epsilon=1)
+    shown = np.asarray(seen.plot(tmp_path / "seen.png").axes[0].images[0].get_array())
+    assert shown == pytest.approx(np.sqrt(seen.counts.clip(0).sum(axis=1)).reshape(2, 3))
+    trips = places.origin_destination(paths, grid, max_trips=1, epsilon=1)
+    assert np.asarray(trips.plot().axes[0].images[0].get_array()).shape == (6, 6)
 
 
 def _walks(people: int, seed: int = 1) -> tuple[places.Paths, places.PlaceGrid]:

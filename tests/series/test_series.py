@@ -146,12 +146,15 @@ def test_series_are_read_back_from_their_numbers(length):
 
 
 def test_pictures_are_drawn(tmp_path):
-    """Sums with their band, saved where it is asked for."""
+    """Sums with their band and quantiles with theirs, saved where it is asked for."""
     pytest.importorskip("matplotlib")
     found = series.window_sums(np.ones((3, 5)), bounds=(0, 1), epsilon=1)
     axes = found.plot(tmp_path / "sums.png").axes[0]
     assert (tmp_path / "sums.png").stat().st_size > 1000
     assert axes.lines[0].get_ydata().tolist() == found.values.tolist()
+    middle = series.window_quantiles(np.ones((3, 5)), [0.1, 0.5], bounds=(0, 2), epsilon=1)
+    lines = middle.plot().axes[0].lines
+    assert [line.get_ydata().tolist() for line in lines] == middle.values.T.tolist()
 
 
 def test_fourier_rows_are_nearly_orthonormal():

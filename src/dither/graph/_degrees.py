@@ -22,7 +22,10 @@ from dither.privacy import Loss, Neighbours
 from dither.privacy._promise import as_graph_neighbours
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
+    from matplotlib.figure import Figure
 
 __all__ = ["DegreeDistribution", "degrees", "falling"]
 
@@ -77,6 +80,18 @@ class DegreeDistribution(Printable):
     def half_width(self, confidence: float = 0.95) -> int:
         """How far the noise of each number of ``noisy`` reaches to either side."""
         return self.noise.half_width(check.confidence(confidence))
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw how many nodes have at least so many edges.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.tables._records import draw_degrees
+
+        return draw_degrees(self, path)
 
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:

@@ -43,7 +43,10 @@ from dither.privacy import Loss, Neighbours, Promise
 from dither.privacy._promise import as_table_neighbours
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
+    from matplotlib.figure import Figure
 
 __all__ = ["PlaceCounts", "PlaceDesign", "origin_destination", "promised", "visits"]
 
@@ -179,6 +182,18 @@ class PlaceCounts(Printable):
         charge = self.loss.charge
         lines += wrapped(f"Cost: {cost_text(charge.epsilon, charge.delta)}, {_whom(self.loss)}.")
         return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw cells by their counts, of all hours together; or origins by destinations.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.tables._records import draw_places
+
+        return draw_places(self, path)
 
 
 def visits(

@@ -41,7 +41,10 @@ from dither.series._readings import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
+    from matplotlib.figure import Figure
 
 __all__ = ["QuantileDesign", "WindowQuantiles", "window_quantiles"]
 
@@ -174,6 +177,18 @@ class WindowQuantiles(Printable):
         about = "" if whom is None else f", {whom.describe()}"
         lines += wrapped(f"Cost: {cost_text(charge.epsilon, charge.delta)}{about}.")
         return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw each quantile over the windows, with its intervals.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.tables._records import draw_quantiles
+
+        return draw_quantiles(self, path)
 
 
 def window_quantiles(
