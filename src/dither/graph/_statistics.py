@@ -19,7 +19,7 @@ from math import comb
 
 import numpy as np
 
-from dither.graph._graph import Codes, Graph
+from dither.graph._graph import Graph
 
 __all__ = ["CountedShape", "Stars", "Triangles"]
 
@@ -195,7 +195,7 @@ class Stars(CountedShape):
 def _ends(graph: Graph) -> list[tuple[int, int]]:
     """Other edges (p, q) of the ends of pairs, p >= q: those that no other pair exceeds."""
     n, degrees, near = graph.size, graph.degrees, graph.adjacency
-    by_degree: Codes = np.argsort(-degrees, kind="stable")
+    by_degree = np.argsort(-degrees, kind="stable").tolist()
     best: dict[int, int] = {}
 
     def add(one: int, two: int) -> None:
@@ -204,7 +204,7 @@ def _ends(graph: Graph) -> list[tuple[int, int]]:
 
     for i in range(n):
         tied = set(near[i].tolist())
-        for j in by_degree.tolist():
+        for j in by_degree:
             # The first that is not tied to it has the most edges of all such.
             if j != i and j not in tied:
                 add(int(degrees[i]), int(degrees[j]))
