@@ -328,12 +328,95 @@ def with_field(**fields):
         ({"persons": {"most": 3, "children": with_field()}}, "name the key that rows below refer"),
         ({"nowhere": {"most": 3}}, "nowhere"),
         (with_field(max_rows=0), "max_rows"),
+        (with_field(order="day", gaps=[0, 2**63]), "gaps must be at most"),
+        (with_field(order="day", key="day"), "day can be only one of"),
+        ({"persons": {"key": "home", "most": 3}}, "home can be only one of"),
+        ({"persons": {"key": "person", "most": 3, "children": with_field(on="home")}},
+         "home can be only one of"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_refused_by_name(session, children, words):
     """Nothing is charged."""
     with pytest.raises(dt.errors.DitherError, match=words):
         session.table("homes").linked_synthesis(children, 1, "1e-6", cells=12)
+
+
+def test_cells_are_of_columns_that_there_are(session):
+    """A name that is mistyped is said, and not passed over."""
+    with pytest.raises(ArgumentError, match="cells: no column 'ages'; did you mean 'age'"):
+        session.table("homes").linked_synthesis(CHILDREN, 1, "1e-6", cells={"ages": 3})
+
+
+def stays(folder, bounds, rows, more=(), name="stay"):
+    """A session on homes and rows of theirs, which whole numbers order."""
+    made = {
+        "budget": {"epsilon": 1000, "delta": "1e-5", "ledger": str(folder / "s.ledger")},
+        "units": {"home": {"columns": {"homes": "home", "stays": "home"}}},
+        "tables": {
+            "homes": {"max_rows": 1, "max_groups": 1, "max_join_rows": 1,
+                      "columns": {c: {"values": ["a", "b"]} for c in more}},
+            "stays": {"max_rows": 3, "max_groups": 1, "max_join_rows": 3,
+                      "columns": {name: {"type": "integer", "bounds": bounds}}
+                      | {c: {"values": ["a", "b"]} for c in more}},
+        },
+    }  # fmt: skip
+    beside = dict.fromkeys(more, "a")
+    homes = pl.DataFrame({"home": [0, 1], **{c: ["a", "b"] for c in more}})
+    found = [{"home": home, name: at, **beside} for home, at in rows]
+    types = {"home": pl.Int64, name: pl.Int64, **dict.fromkeys(more, pl.String)}
+    return dt.open(made, sources={"homes": homes, "stays": pl.DataFrame(found, types)})
+
+
+def test_moments_that_lie_too_far_apart_are_refused_before_the_charge(tmp_path):
+    """A gap of 2^63 would fail on the rows that have it: then the failure tells of them."""
+    ends = [-(2**62), 2**62]
+    children = {"stays": {"most": 3, "order": "stay"}}
+    with stays(tmp_path, ends, [(0, ends[0]), (0, ends[1]), (1, None)]) as found:
+        with pytest.raises(ArgumentError, match="bounds of stay lie too far apart"):
+            found.table("homes").linked_synthesis(children, 1, "1e-6")
+        assert [entry.kind for entry in found.ledger.entries() if entry.kind == "charge"] == []
+
+
+@pytest.mark.parametrize("bounds", [[0, 2**62], [-(2**61), 2**61]])
+def test_gaps_as_wide_as_there_may_be_are_counted(tmp_path, bounds):
+    """In the last of the cells."""
+    children = {"stays": {"most": 3, "order": "stay"}}
+    with stays(tmp_path, bounds, [(0, bounds[0]), (0, bounds[1])]) as found:
+        _, level = linked_levels(found.table("homes"), children, cells=4)
+        gaps = level.question._count([(level.gap,)], SECRET)[level.gap,]
+        assert gaps[len(level.edges) - 1] == 1
+        assert gaps.sum() == 2
+
+
+def test_one_cell_of_gaps_is_enough(tmp_path):
+    """Then a row has one before it or none, and no more is told."""
+    children = {"stays": {"most": 3, "order": "stay", "gaps": [0]}}
+    with stays(tmp_path, [0, 9], [(0, 2), (0, 7), (0, 9), (1, 3)]) as found:
+        _, level = linked_levels(found.table("homes"), children)
+        assert level.question._count([(level.gap,)], SECRET)[level.gap,].tolist() == [2, 2]
+
+
+def test_columns_may_have_the_names_that_are_made(tmp_path):
+    """Those of counts, of a parent's columns and of the order."""
+    more, children = ("number of stays", "homes's city", "homes's number of stays"), {
+        "stays": {"most": 3, "order": "order of rows"}
+    }  # fmt: skip
+    with stays(tmp_path, [0, 9], [(0, 2), (0, 7)], more, "order of rows") as found:
+        first, level = linked_levels(found.table("homes"), children)
+        assert len(first.domain.sizes) == 4
+        assert len(level.parents) == 3
+        table = level.question._count([level.parents[0][:1]], SECRET)
+        assert sum(t.sum() for t in table.values()) == 2
+
+
+def test_a_table_without_columns_is_refused_before_the_charge(tmp_path):
+    """There is nothing of its rows to tell."""
+    children = {"stays": {"most": 3, "key": "stay"}}
+    with (
+        stays(tmp_path, [0, 9], [(0, 2)]) as found,
+        pytest.raises(ArgumentError, match="stays: no column is left"),
+    ):
+        found.table("homes").linked_synthesis(children, 1, "1e-6")
 
 
 def test_only_whole_tables_of_units_are_linked(session, tmp_path):

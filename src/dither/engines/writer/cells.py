@@ -171,7 +171,8 @@ class CellsQuery(GroupedQuery):
                 (exp.LT(this=gap.copy(), expression=integer(edge)), integer(i))
                 for i, edge in enumerate(history.edges[1:])
             ]
-            inside = case(*steps, otherwise=integer(len(history.edges) - 1))
+            last = integer(len(history.edges) - 1)
+            inside = case(*steps, otherwise=last) if steps else last
             places[history.gap] = case((there, inside), otherwise=integer(listed(history.gap)))
         return found.select(*(named(p, f"k{key}") for key, p in sorted(places.items())), copy=False)
 

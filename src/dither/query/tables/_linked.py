@@ -12,7 +12,7 @@ Long because a level is read in one place: what of it is refused, counted, joine
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -43,6 +43,8 @@ __all__ = ["LinkedLevel", "linked_levels", "linked_request"]
 MOST_LEVELS = 8
 MOST_CHILDREN = 1_000
 """Rows that one row may have below it."""
+WIDEST = 2**62
+"""How far apart moments may be: a difference beyond 64 bits would fail on the rows that have it."""
 NUMBERS = 3
 """The first and second row of a history are told apart, and later ones are not."""
 
@@ -173,6 +175,11 @@ def linked_levels(
     levels: list[LinkedLevel] = []
     for place in range(len(found)):
         levels.append(_level(found, place, levels, cells))
+    if isinstance(cells, Mapping):
+        known = list(dict.fromkeys(n for x in levels for n in x.domain.names[: len(x.own)]))
+        for name in cells:
+            if name not in known:
+                raise ArgumentError(f"cells: no column {name!r}" + nearest(str(name), known))
     first = levels[0].question
     for level in levels[1:]:
         if level.question.promise != first.promise:
@@ -197,17 +204,23 @@ def _level(
     if above is not None and above.parent >= 0:
         on = _named(fields, "on", asked, above.key)
     time = _named(fields, "order", asked)
+    _check_apart(asked.name, unit, key, on, time)
     names = [n for n in columns_in(rows) if n not in (key, on)]
     if fields.get("columns") is not None:
         names = list(check.listed(f"{asked.name}: columns", fields["columns"], "columns"))
         for name in names:
             if name not in facts.columns or name in (key, on, unit):
+                describe = [n for n in facts.columns if n not in (key, on, unit)]
                 raise ArgumentError(
                     f"{asked.name}: columns: no column {name!r} that describes a row"
-                    + nearest(str(name), list(facts.columns))
+                    + nearest(str(name), describe)
                 )
     if time is not None and time not in names:
         names.append(time)
+    if not names and not asked.children:
+        raise ArgumentError(
+            f"{asked.name}: no column is left that describes a row; declare one, or leave it out"
+        )
     if place and "most" not in fields:
         raise ArgumentError(
             f"{asked.name}: most is missing: how many rows one row above has at most"
@@ -225,7 +238,7 @@ def _level(
     counted = {}
     for below in asked.children:
         child = found[below]
-        counted[below] = title = f"number of {child.name}"
+        counted[below] = title = _unused(f"number of {child.name}", made)
         rows = _with_count(rows, made, child, unit, key if place else None, title)
         made[title] = title
     parents: dict[str, int] = {}
@@ -233,11 +246,13 @@ def _level(
         rows, parents = _with_parent(rows, made, found[asked.parent], above, unit, on)
     alias = visible(rows.relation)[0].alias
     extra: dict[str, str] = {}
+    ordered = ""
     within: tuple[Column, ...] = ()
     origin, span = 0, 0
     if time is not None:
         text, origin, span = _order(facts.columns[time], asked.name, time)
-        extra["order of rows"] = text
+        ordered = _unused("order of rows", (*made, *parents))
+        extra[ordered] = text
         if on is not None:
             within = (Column(alias, on),)
     elif fields.get("gaps") is not None:
@@ -265,7 +280,7 @@ def _level(
             len(own) - len(counted),
             names.index(time),
             within,
-            alias,
+            Column(alias, ordered),
             gaps or tuple(edge for edge in GAPS if edge <= max(span, 1)),
         )
     whole = CellDomain((*domain.attributes, *more))
@@ -307,6 +322,25 @@ def _named(
     return name
 
 
+def _check_apart(table: str, *names: str | None) -> None:
+    """Refuse a column that is to be two of a row's unit, key, reference and order."""
+    said = [name for name in names if name is not None]
+    for name in said:
+        if said.count(name) > 1:
+            raise ArgumentError(
+                f"{table}: {name} can be only one of whose a row is, its key, on and its order"
+            )
+
+
+def _unused(name: str, taken: Collection[str]) -> str:
+    """A name of a column that is made, which no column has."""
+    found, more = name, 1
+    while found in taken:
+        more += 1
+        found = f"{name} ({more})"
+    return found
+
+
 def _quoted(name: str, table: str | None = None) -> str:
     text = '"' + name.replace('"', '""') + '"'
     return text if table is None else f"{_quoted(table)}.{text}"
@@ -324,6 +358,7 @@ def _with_count(
     if key is not None:
         ref = _named(child.fields, "on", child, key)
         assert ref is not None
+        _check_apart(child.name, theirs, ref)
         on[key] = ref
     most = check.whole(f"{child.name}: most", child.fields.get("most", 1), 1, MOST_CHILDREN)
     refs = [name for ours, name in on.items() if ours != unit]
@@ -344,7 +379,9 @@ def _with_parent(
     on: str | None,
 ) -> tuple[TableQuery, dict[str, int]]:
     """The same rows beside their parent's columns, and which these are in its level."""
-    places = {f"{parent.name}'s {above.domain.names[v]}": v for v in above.own}
+    places: dict[str, int] = {}
+    for v in above.own:
+        places[_unused(f"{parent.name}'s {above.domain.names[v]}", (*made, *places))] = v
     columns = {above.unit: _quoted(above.unit)}
     joined_on = {unit: above.unit}
     if on is not None:
@@ -367,6 +404,11 @@ def _order(facts: Any, table: str, name: str) -> tuple[str, int, int]:
         written = f"DATE_DIFF('day', DATE '{low.isoformat()}', {_quoted(name)})"
         return f"CLAMP({written}, 0, {span})", low.toordinal() - 719_163, span
     if facts.kind is Kind.INTEGER and isinstance(low, Fraction) and isinstance(high, Fraction):
+        if high - low > WIDEST:
+            raise ArgumentError(
+                f"{table}: order: the bounds of {name} lie too far apart to tell gaps between its "
+                "rows; narrow them to at most 2^62"
+            )
         written = f"CLAMP({_quoted(name)}, {int(low)}, {int(high)})"
         return written, 0, int(high - low)
     raise ArgumentError(
@@ -379,7 +421,7 @@ def _gaps(given: Any, table: str) -> tuple[int, ...] | None:
     if given is None:
         return None
     listed = check.listed(f"{table}: gaps", given, "numbers")
-    found = tuple(check.whole(f"{table}: gaps", gap) for gap in listed)
+    found = tuple(check.whole(f"{table}: gaps", gap, 0, WIDEST) for gap in listed)
     if found[0] != 0 or any(a >= b for a, b in pairwise(found)):
         raise ArgumentError(f"{table}: gaps must begin at 0, and each be above the last")
     return found
@@ -390,11 +432,10 @@ def _history(
     own: int,
     time: int,
     within: tuple[Column, ...],
-    alias: str,
+    order: Column,
     edges: tuple[int, ...],
 ) -> tuple[History, tuple[Attribute, ...], dict[str, Any]]:
     """What the row before tells, as keys of their own: after all others."""
-    order = Column(alias, "order of rows")
     at = len(domain.attributes)
 
     def made(name: str, values: Sequence[int], missing: bool) -> Attribute:
