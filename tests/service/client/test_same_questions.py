@@ -19,15 +19,32 @@ from dither.session._request import request_of
 from service.hospital import COUNT, Served, served, written
 
 STEPS = """
+[units.person]
+columns = { steps = "person", people = "person" }
 [tables.steps]
 source = "steps.parquet"
-unit = "person"
 max_rows = 3
 max_groups = 2
+max_join_rows = 3
 [tables.steps.columns]
 region = { values = ["north", "south"] }
 codes = { values = ["a", "b"], max_items = 3 }
+[tables.people]
+source = "people.parquet"
+max_rows = 1
+max_groups = 1
+max_join_rows = 1
+[tables.people.columns]
+sex = { values = ["f", "m"] }
 """
+
+LINKED = {
+    "steps": {
+        "most": 3,
+        "columns": ["region"],
+        "rules": [{"columns": ["region"], "allowed": [["north"], ["south"]]}],
+    }
+}
 
 SYNTHETIC = pl.DataFrame(
     {
@@ -81,6 +98,23 @@ ASKED: dict[str, Callable[[Any], Any]] = {
         .infer(1)
         .standardised_rate("ill", "cost", "region", {"north": 1, "south": 2})
     ),
+    "log-rank": lambda s: s.table("visits").infer(1).logrank_test("cost", "ill", "region"),
+    "ratio": lambda s: (
+        s.table("visits")
+        .infer(1)
+        .rate_ratio("ill = 1", "cost", "region", levels=("south", "north"))
+    ),
+    "strata": lambda s: s.table("visits").infer(1).mantel_haenszel("ill = 1", "cost > 9", "region"),
+    "described": lambda s: s.table("visits").infer(1).describe(by="region", columns=["cost"]),
+    "variances": lambda s: s.table("visits").infer(1).f_oneway("cost", "region"),
+    "weighted": lambda s: s.table("visits").infer(1).weighted_mean("cost", "beds"),
+    "log odds": lambda s: s.table("visits").infer(1).logistic_regression("ill ~ region"),
+    "ruled": lambda s: s.table("visits").synthesis(
+        1,
+        columns=["ill", "beds"],
+        rules=["ill <= beds", {"if": "ill", "then": "beds", "map": {0: [1, 2]}}],
+    ),
+    "linked": lambda s: s.table("people").linked_synthesis(LINKED, 1, "1e-9"),
     "additive": lambda s: s.table("visits").learn(1).additive("region ~ cost", rounds=3),
     "forest": lambda s: s.table("visits").learn(1).forest("region ~ cost"),
     "bayes": lambda s: s.table("visits").learn(1).naive_bayes("region ~ cost"),
@@ -107,6 +141,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Any
     pl.DataFrame(
         {"person": [0, 1], "region": ["north", "south"], "codes": [["a"], ["a", "b"]]}
     ).write_parquet(folder / "steps.parquet")
+    pl.DataFrame({"person": [0, 1], "sex": ["f", "m"]}).write_parquet(folder / "people.parquet")
     with (
         served(written(folder, more=STEPS, service="rate = 100000")) as found,
         dt.connect(
@@ -198,6 +233,18 @@ def test_a_synthetic_table_that_was_sent_is_measured(both: tuple[Served, Any]) -
     assert dt.verify(made.certificate, hospital.desk.session.ledger).ok
 
 
+def test_linked_tables_are_made_at_once(both: tuple[Served, Any]) -> None:
+    """By the method that a local session has; the answer is read there again, for nothing."""
+    hospital, session = both
+    asked = {"epsilon": 1, "delta": "1e-9", "token": "linked at once"}
+    found = session.table("people").synthesize_linked(LINKED, **asked)
+    local = hospital.desk.session.asked_by("ann")
+    again = local.table("people").synthesize_linked(LINKED, **asked)
+    assert again.replayed
+    for name, frame in found.sample(5, seed=1).items():
+        assert frame.equals(again.sample(5, seed=1)[name])
+
+
 def test_what_a_service_does_not_offer_is_refused_where_it_is_asked(
     both: tuple[Served, Any],
 ) -> None:
@@ -232,8 +279,13 @@ def test_arguments_travel_as_they_are() -> None:
             to_plain(value)
     with pytest.raises(ArgumentError, match="1 to 64 calls"):
         QuestionRecipe.from_list([["table", [], {}]] * 65)
+    # As many linked tables as there may be, one below another, with rules of their own.
+    linked: Any = {"rules": [{"columns": ["a"], "allowed": [[1]]}]}
+    for _ in range(8):
+        linked = {"most": 3, "children": {"table": linked}}
+    assert from_plain(to_plain([linked])) == [linked]
     deep: Any = 1
-    for _ in range(20):
+    for _ in range(40):
         deep = [deep]
     with pytest.raises(ArgumentError, match="too deep"):
         QuestionRecipe.from_list([["table", [deep], {}]])
