@@ -131,6 +131,41 @@ def test_people_with_several_rows_count_once(name: str, tmp_path: Any) -> None:
     np.testing.assert_allclose(found.estimate, once.estimate, rtol=5e-3)
 
 
+UNKNOWN = {
+    "rate": lambda q, of: q.rate(of, "years"),
+    "rate_by": lambda q, of: q.rate(of, "years", "arm"),
+    "rate_ratio": lambda q, of: q.rate_ratio(of, "years", "arm"),
+    "standardised_rate": lambda q, of: q.standardised_rate(
+        of, "years", "arm", {"placebo": 1, "drug": 1}
+    ),
+    "kaplan_meier": lambda q, of: q.kaplan_meier("years", of, "arm", bins=4),
+    "mantel_haenszel": lambda q, of: q.mantel_haenszel(of, "years > 2", "arm"),
+    "weighted_proportion": lambda q, of: q.weighted_proportion(of, "years"),
+}
+
+
+@pytest.mark.parametrize("of", ["ill", "NOT no", "word = 'ill'"])
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_rows_of_unknown_events_have_no_time_either(name: str, of: str, tmp_path: Any) -> None:
+    """Under a condition as under a number: they are left out, as arrays leave them out."""
+    frame = cohort(600).with_columns(years=pl.lit(4.0))
+    known = pl.int_range(pl.len()) % 3 > 0
+    frame = frame.with_columns(ill=pl.when(known).then(pl.col("ill")))
+    ill = pl.col("ill") == 1
+    word = pl.when(ill).then(pl.lit("ill")).when(~ill).then(pl.lit("well"))
+    frame = frame.with_columns(no=~ill, word=word)
+    columns = COLUMNS | {"ill": {"values": [0, 1]}, "no": {}}
+    columns |= {"word": {"values": ["ill", "well"]}}
+    found = []
+    for rows in (frame, frame.filter(known)):
+        folder = tmp_path / str(rows.height)
+        folder.mkdir()
+        with session_over(rows, folder, columns=columns) as session:
+            question = UNKNOWN[name](session.table("visits").infer(epsilon=10**6), of)
+            found.append(question.release().estimate)
+    np.testing.assert_allclose(*found, rtol=1e-2)
+
+
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_previews_say_what_is_reached_and_cost_nothing(neighbours: str, tmp_path: Any) -> None:
     """More people reach more; and nothing is charged, nor is it by an explanation."""

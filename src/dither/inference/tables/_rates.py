@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -340,14 +339,13 @@ _HALF = "half-width"
 
 
 def _counted(rows: TableQuery, events: str) -> st.Variable:
-    """A number of events; a condition as 1 where it is true."""
+    """A number of events; a condition as 1 where it is true, and 0 where it is false."""
     found = st.Variable.of(rows, events)
     if found.facts.kind is not None and found.facts.kind.numeric:
         return found
-    text = f"CASE WHEN {ev.condition(rows, events).text} THEN 1 ELSE 0 END"
-    made = st.Variable.of(rows, text)
-    # What is unknown is no event: it is left out, as the condition's own facts say.
-    return replace(made, facts=replace(made.facts, nullable=found.facts.nullable))
+    happened = ev.condition(rows, events).text
+    # A row of which it is unknown has neither an event nor time to have one in: it is left out.
+    return st.Variable.of(rows, f"CASE WHEN {happened} THEN 1 WHEN NOT ({happened}) THEN 0 END")
 
 
 def _said(value: Any) -> str:
