@@ -94,7 +94,8 @@ def anova_design(
             return np.stack([drawn[0], drawn[1], drawn[2] + drawn[0] / 2], axis=-1)
 
         free = FreeMeans(np.stack([n, total, square + n / 2], axis=-1), noise, pooled)
-        errors = free.errors(SimulatedDraws.of(None), draws, bounds, within=False)
+        rng = SimulatedDraws.of_released(np.concatenate([n, total, square]))
+        errors = free.errors(rng, draws, bounds, within=False)
         one = ", of one variance in all groups" if pooled else ""
         measured = () if laws["n"].noise is None else (MEASURED,)
         read_as = (*assumed, of_clamped(bounds, "means are those") + one, *measured)

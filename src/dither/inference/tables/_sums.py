@@ -275,7 +275,8 @@ def table_test(
     statistic = pearson(chances)
     null = independent(table) if chances is None else chances
     rows = max(0, round(float(table.sum())))
-    simulated = statistic(tables_drawn(law, null, rows, draws, SimulatedDraws.of(None)))
+    rng = SimulatedDraws.of_released(table)
+    simulated = statistic(tables_drawn(law, null, rows, draws, rng))
     found = float(statistic(table[None])[0])
     return found, monte_carlo(found, simulated), simulated
 

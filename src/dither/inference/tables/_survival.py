@@ -130,7 +130,7 @@ class SurvivalQuestions:
         )
 
         def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
-            rng = SimulatedDraws.fresh(None)
+            rng = SimulatedDraws.of_released(sums.values["below"])
             return logrank_of(counts(sums, laws), loss, assumed, title, rng, draws)
 
         def reach(n: int, laws: Laws, loss: Loss, confidence: float) -> tuple[float, float]:
