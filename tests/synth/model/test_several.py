@@ -43,6 +43,8 @@ def test_the_rule_is_that_of_the_books():
         ([{"a": 1}, {"b": 1}], "same names"),
         ([[1], [1, 2]], "same names"),
         ([{"a": "x"}, {"a": "y"}], "must be numbers"),
+        ([[], []], "must be numbers"),
+        ([10**400, 1], "must be numbers"),
     ],
 )
 def test_what_cannot_be_combined_is_refused(given, words):
@@ -103,6 +105,20 @@ def test_sets_are_refused_by_name(model, asked, words):
     """Fewer than two, too many, or about nothing that is known."""
     with pytest.raises(ArgumentError, match=words):
         model.samples(**asked)
+
+
+def test_an_analysis_is_a_function(model):
+    """What is none is refused before data sets are drawn."""
+    with pytest.raises(ArgumentError, match="analysis must be a function"):
+        model.analyse("mean")
+
+
+@pytest.mark.parametrize("value", [77_013, None, "x", object()])
+def test_given_rows_are_not_shown(model, value):
+    """A value that is in no cell may be of a table that was handed over by mistake."""
+    given = pl.DataFrame({"a": pl.Series([1, value], dtype=pl.Object)})
+    with pytest.raises(ArgumentError, match=r"in none of its cells, 0, 1, 2$"):
+        model.sample(given=given)
 
 
 def test_rows_beside_given_ones_have_the_model_s_law():

@@ -24,7 +24,7 @@ from dither._files import written
 from dither._format import cost_text, count_text, number_text, wrapped
 from dither._notebook import html_lines
 from dither._stats import two_sided
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, DitherError
 from dither.query.tables._domain import CellDomain
 from dither.session._certificate import Certificate
 from dither.synth._rules import Rules
@@ -326,6 +326,8 @@ class SyntheticModel:
         costs nothing; each data set is analysed three times.
         """
         inside = check.confidence(confidence)
+        if not callable(analysis):
+            raise ArgumentError("analysis must be a function of a frame")
         rng = SimulatedRows.of(seed)
 
         def both(model: SyntheticModel) -> tuple[Any, Any]:
@@ -432,8 +434,17 @@ class SyntheticModel:
         for v in self.domain.clique(given.columns, "given"):
             attribute = self.domain.attributes[v]
             column = given[attribute.name]
-            known = {value: attribute.place(value) for value in column.unique().to_list()}
-            found[v] = np.array([known[value] for value in column.to_list()], dtype=np.int64)
+            values = column.to_list()
+            try:
+                known = {value: attribute.place(value) for value in dict.fromkeys(values)}
+            except (DitherError, TypeError):
+                # Whoever hands rows over by mistake does not read one of them in a message.
+                shown = ", ".join(attribute.labels[: attribute.size][:6])
+                raise ArgumentError(
+                    f"given: {attribute.name} has a value in none of its cells, {shown}"
+                    + (", ..." if attribute.size > 6 else "")
+                ) from None
+            found[v] = np.array([known[value] for value in values], dtype=np.int64)
         return found
 
     # --- tables -----------------------------------------------------------------------------------

@@ -196,8 +196,10 @@ def _named(found: Any) -> dict[str, float]:
             f"estimate {i + 1}" if many else "estimate": x for i, x in enumerate(listed.ravel())
         }
     try:
+        if not given:
+            raise ValueError
         return {name: float(value) for name, value in given.items()}
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise ArgumentError("estimates must be numbers, lists of them, or mappings") from None
 
 
