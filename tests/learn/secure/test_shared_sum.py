@@ -27,7 +27,7 @@ def added(plan: SharedSum, vectors: Any) -> list[ShareServer]:
 
 @pytest.mark.parametrize(
     ("size", "largest", "servers", "needed"),
-    [(5, 1, 2, 2), (300, 255, 3, 2), (7, 256, 4, 4), (3, 2**40, 5, 3), (1, 3, 32, 2)],
+    [(5, 1, 2, 2), (300, 255, 3, 2), (7, 256, 4, 4), (3, 2**40, 5, 3), (1, 3, 32, 17)],
 )
 def test_any_that_are_needed_open_the_sum(
     size: int, largest: int, servers: int, needed: int
@@ -79,6 +79,26 @@ def test_a_total_is_given_once() -> None:
     assert not one.add(plan.split([1, 1])[0], "late")
     assert (one.refused, "late" in one.clients) == (1, False)
     assert plan.open([made, servers[1].total(["client 0", "client 1"])]).tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("servers", [2, 3, 4, 5])
+def test_no_two_sums_are_opened_of_servers_that_give_one_total(servers: int) -> None:
+    """Whomever they are asked for, however few are needed: else two tell what a few sent."""
+    for needed in range(2, servers + 1):
+        try:
+            plan = learn.shared_sum(1, largest=10, servers=servers, needed=needed)
+        except ArgumentError:
+            assert 2 * needed <= servers
+            continue
+        sets = [("client 0", "client 1"), ("client 0", "client 1", "client 2")]
+        for asked in itertools.product((0, 1), repeat=servers):
+            made = added(plan, [[1], [2], [4]])
+            totals = [server.total(sets[i]) for server, i in zip(made, asked, strict=True)]
+            opened = 0
+            for i in (0, 1):
+                some = [t for t, of in zip(totals, asked, strict=True) if of == i]
+                opened += len(some) >= needed and plan.open(some).tolist() == [(3, 7)[i]]
+            assert opened <= 1
 
 
 def test_servers_must_add_the_same_clients() -> None:
@@ -137,6 +157,7 @@ def test_arguments_refuse() -> None:
         ({"servers": 1}, "servers"),
         ({"servers": 33}, "servers"),
         ({"needed": 1}, "needed"),
+        ({"servers": 4, "needed": 2}, "more than half"),
         ({"needed": 4}, "needed"),
         ({"least": 0}, "least"),
     ]

@@ -249,7 +249,11 @@ class PrivateSum:
         return secure_sum(self.size, largest=2 * self.largest, least=self.survivors)
 
     def shared_sum(self, *, servers: int = 3, needed: int | None = None) -> SharedSum:
-        """The plan of a sum by servers in shares, as `dither.learn.shared_sum` makes it."""
+        """The plan of a sum by servers in shares, as `dither.learn.shared_sum` makes it.
+
+        What is charged is one sum. With fewer ``needed`` than all, 2·needed - servers who lie could
+        help whoever opens it to a second one, of a few clients less.
+        """
         return shared_sum(
             self.size,
             largest=2 * self.largest,

@@ -10,7 +10,11 @@ coefficients are uniform. Fewer than ``needed`` of its values are uniform and in
 counter, whoever computes with them, so that so many servers together learn nothing of a client, if
 what clients send to each server is seen by that server alone. Totals of ``needed`` servers tell the
 sum and nothing else, as long as they are of the same clients, and only once: the difference of two
-sums would be that of a few. So a server gives one total. A server that gives a wrong one spoils the
+sums would be that of a few. So a server gives one total, and more than half of the servers are
+needed: no two sums are opened of servers that all keep to this, whomever whoever opens them asks
+for. Two sums share 2·needed - servers of them at least; with as many who lie, whoever opens could
+have two. So where fewer than all are needed, servers must agree on the clients among themselves, or
+fewer than that lie. A server that gives a wrong one spoils the
 sum, and a client may send any counts it likes, since nothing proves that they are in range. A sum
 is exact, so that it needs noise to be differentially private: reports of `dither.local` carry their
 own, and vectors of `dither.learn.federated.DistributedNoise` do.
@@ -69,8 +73,8 @@ def shared_sum(
     servers : int
         How many add, from 2 to 32. They should be run by people who do not work together.
     needed : int, optional
-        How many servers' totals give the sum; all where left out. Fewer of them learn nothing,
-        and the others may fail.
+        How many servers' totals give the sum, more than half of them; all where left out. Fewer of
+        them learn nothing, and the others may fail.
     least : int
         A server gives no total of fewer clients.
 
@@ -99,6 +103,11 @@ def shared_sum(
     size, bound, least = checked_sum(size, largest, least)
     servers = check.whole("servers", servers, 2, most=_MOST_SERVERS)
     needed = servers if needed is None else check.whole("needed", needed, 2, most=servers)
+    if 2 * needed <= servers:
+        raise ArgumentError(
+            f"needed must be more than half of the {servers} servers: others could give the sum of "
+            "other clients, and two sums tell what a few sent"
+        )
     _shamirs()
     return SharedSum(size, prime_from(max(bound, servers) + 1), servers, needed, least)
 
