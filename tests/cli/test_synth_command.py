@@ -71,6 +71,11 @@ def test_nothing_is_spent_before(run, folder):
         (("synth", "visits", "--from", "v.model", "--out", "rows.csv"), "without --from"),
         (("synth", "--from", "v.model", "--out", "rows.csv"), "no model"),
         ((*LINE, "--method", "magic", "--out", "rows.csv"), "magic"),
+        ((*LINE, "--out", "rows.csv", "--given", "regoin=north"), "no column 'regoin'"),
+        ((*LINE, "--out", "rows.csv", "--given", "region=nowhere"), "in none of its cells"),
+        ((*LINE, "--out", "rows.csv", "--given", "region"), "write COLUMN=VALUE"),
+        ((*LINE, "--out", "rows.csv", "--given", "cost=100", "--rule", "cost <= 9"), "forbid"),
+        ((*LINE, "--out", "rows.csv", "--rows", str(2**40)), "--rows"),
     ],
 )
 def test_refusals_cost_nothing(run, folder, line, says):

@@ -31,6 +31,7 @@ from dither.cli._terminal import say_saved, waiting
 from dither.cli.questions._request import answered, check_free, save_certificate
 
 if TYPE_CHECKING:
+    from dither.query.tables._domain import CellDomain
     from dither.synth import SyntheticModel, SynthProgress
 
 __all__ = ["synth", "teller"]
@@ -92,7 +93,7 @@ Examples:
     default=(1_000, 10_000, 100_000),
     help="Numbers of rows to preview.  [default: 1000,10000,100000]",
 )
-@click.option("--rows", type=click.IntRange(0), help="How many; about as many as there are.")
+@click.option("--rows", type=click.IntRange(0, 2**31), help="How many; about as many as there are.")
 @click.option("--seed", type=click.IntRange(0), help="The same one gives the same rows.")
 @click.option(
     "--given",
@@ -190,6 +191,9 @@ def synth(
             inside=inside,
             rules=[*rules, *_rules_of(ruled)],
         )
+        # What cannot be drawn is said before it is paid for.
+        if held := _given(asked_for.domain, given):
+            asked_for.check_given(held)
         model = answered(
             asked_for,
             session,
@@ -216,14 +220,14 @@ def _rules_of(file: Path | None) -> list[Any]:
     return found
 
 
-def _given(model: SyntheticModel, texts: Sequence[str]) -> dict[str, Any] | None:
+def _given(domain: CellDomain, texts: Sequence[str]) -> dict[str, Any] | None:
     """Values by column, read as the model's cells have them."""
     found: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or name in found:
             raise click.UsageError("--given: write COLUMN=VALUE, each column once")
-        found[name] = model.domain[name].read(value)
+        found[name] = domain[name].read(value)
     return found or None
 
 
@@ -259,7 +263,7 @@ def _write(
     save_certificate(certificate, model.certificate)
     if table is not None:
         with waiting("drawing rows"):
-            held = _given(model, given)
+            held = _given(model.domain, given)
             body = as_file(model.sample(rows, seed=seed, given=held), table.suffix.lower())
         written(table, body)
         say_saved(table)

@@ -16,6 +16,8 @@ from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dither import _checks as check
 from dither._display import Node, table
 from dither._format import cost_text, count_text, loss_text, number_text, percent
@@ -29,7 +31,9 @@ from dither.session._request import AnsweredRequest, Progress, sizes_of
 from dither.synth._rules import rules_of
 from dither.synth._spending import ZCDPBudget
 from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
-from dither.synth.constraints._row_rules import names_in, row_rules
+from dither.synth.constraints._row_rules import SimulatedTrials, names_in, row_rules
+from dither.synth.model._conditional import GivenRows
+from dither.synth.model._graph import GraphModel
 from dither.synth.model._inside import INSIDE, FinerBins, finer_of, measured_inside
 from dither.synth.model._junction import cells_of
 from dither.synth.model._model import STEPS as LAST_STEPS
@@ -342,6 +346,37 @@ class Synthesis(CellQuestion[SyntheticModel]):
             "other than what was measured says"
         )
         return found
+
+    def check_given(self, given: Mapping[str, Any]) -> None:
+        """See that rows of its model may have some values, as ``sample(given=...)`` will ask.
+
+        Nothing is charged: it follows from the domain and the rules.
+
+        Parameters
+        ----------
+        given : mapping of str to value
+            By column.
+
+        Raises
+        ------
+        ArgumentError
+            A column or a value is not there, or no row that keeps the rules has them all.
+        """
+        held = {
+            v: np.array([self.domain.attributes[v].place(given[self.domain.names[v]])])
+            for v in self.domain.clique(list(given), "given")
+        }
+        forbidden, rng = self.rules.forbidden, SimulatedTrials.generator()
+        beside = GivenRows(GraphModel(self.domain.sizes, forbidden, 1.0, forbidden))
+
+        def draw(many: int) -> Any:
+            return beside.rows({v: at.repeat(many) for v, at in held.items()}, many, rng)
+
+        rows, good = draw(1)
+        if not good.all():
+            raise ArgumentError("given: a row that the model's public rules forbid")
+        if self.row_rules.lattices:
+            self.row_rules.kept_by(lambda many: draw(many)[0], rows, rng)
 
     # --- the release ------------------------------------------------------------------------------
 
