@@ -76,6 +76,7 @@ def test_nothing_is_spent_before(run, folder):
         ((*LINE, "--out", "rows.csv", "--given", "region"), "write COLUMN=VALUE"),
         ((*LINE, "--out", "rows.csv", "--given", "cost=100", "--rule", "cost <= 9"), "forbid"),
         ((*LINE, "--out", "rows.csv", "--rows", str(2**40)), "--rows"),
+        ((*LINE, "--model", "m", "--certificate", "./m"), "must be different files"),
     ],
 )
 def test_refusals_cost_nothing(run, folder, line, says):

@@ -153,6 +153,8 @@ def synth(
         raise click.UsageError("give --out FILE, --model FILE, or --explain")
     check_targets(table=table, other=kept, option="--model")
     check_targets(table=table, other=certificate)
+    if kept is not None and certificate is not None and kept.resolve() == certificate.resolve():
+        raise click.UsageError("--model and --certificate must be different files")
     if source is not None:
         asked = (
             "name",
