@@ -169,8 +169,13 @@ DOORS: dict[str, Callable[..., Any]] = {
 """By name: a release of rows, for neighbours where they can be chosen."""
 
 WITHOUT_DATA = {
-    "adjust_pvalues", "compare", "cost_of_privacy", "forest_plot", "samples_needed"
-}  # fmt: skip
+    "adjust_pvalues",
+    "clamping_radius",
+    "compare",
+    "cost_of_privacy",
+    "forest_plot",
+    "samples_needed",
+}
 """What reads no rows, and so releases nothing."""
 
 OF_ALL = ("summary", "plot", "loss", "cost", "assumptions", "notes")

@@ -72,6 +72,8 @@ from dither.inference.planning._compare import Comparison as Comparison
 from dither.inference.planning._compare import compare
 from dither.inference.planning._cost import CostOfPrivacy as CostOfPrivacy
 from dither.inference.planning._cost import cost_of_privacy
+from dither.inference.planning._radius import ClampingRadius as ClampingRadius
+from dither.inference.planning._radius import clamping_radius
 from dither.inference.planning._sizes import samples_needed
 from dither.inference.rates._mantel_haenszel import mantel_haenszel
 from dither.inference.rates._rates import RateEstimate as RateEstimate
@@ -96,6 +98,7 @@ from dither.inference.survival._survival import kaplan_meier, logrank_test
 
 __all__ = [
     "adjust_pvalues",
+    "clamping_radius",
     "compare",
     "cost_of_privacy",
     "covariance",
