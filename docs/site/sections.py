@@ -66,6 +66,7 @@ SECTIONS = {
         "learn/deep",
         "learn/running",
         "learn/federated",
+        "learn/secure-sums",
         "learn/votes",
         "learn/search",
         "learn/epsilon",
