@@ -74,6 +74,7 @@ SECTIONS = {
     ],
     "By field": [
         "fields/rare-disease",
+        "fields/fraud",
         "fields/images",
         "series",
         "places",
