@@ -74,6 +74,22 @@ def test_english_is_plain_and_chinese_sentences_are_short(policy: Path) -> None:
     assert max(len(one) for one in re.split(r"[。！？：；\n]", chinese)) <= 45
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_promises_no_more_than_the_limits(policy: Path, language: str) -> None:
+    """Where the limits are weak, too: no certainty, averages, and who reads the data all the same."""
+    policy.write_text(
+        POLICY.format(epsilon=20).replace("epsilon = 4", "epsilon = 40"), encoding="utf-8"
+    )
+    said = sheet(policy, "--language", language).output
+    never = {"en": "nobody can tell", "zh": "谁也无法从这些数字看出"}
+    assert never[language] not in said
+    for held in {
+        "en": ("nobody can be sure", "These are averages", "can read them"),
+        "zh": ("谁也不能肯定", "平均次数", "保管数据的人能看到数据"),
+    }[language]:
+        assert held in said
+
+
 def test_names_stay_text(policy: Path) -> None:
     """Whatever a policy, or who hands it out, is called."""
     hostile = "<script>*x*</script>"
