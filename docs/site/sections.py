@@ -66,7 +66,6 @@ SECTIONS = {
         "learn/deep",
         "learn/running",
         "learn/federated",
-        "learn/secure-sums",
         "learn/votes",
         "learn/search",
         "learn/epsilon",
@@ -79,6 +78,7 @@ SECTIONS = {
         "series",
         "places",
         "fields/recommender",
+        "fields/response-times",
     ],
     "Attacks and audits": [
         "attacks/tour",
