@@ -76,7 +76,7 @@ def test_english_is_plain_and_chinese_sentences_are_short(policy: Path) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_it_promises_no_more_than_the_limits(policy: Path, language: str) -> None:
-    """Where the limits are weak, too: no certainty, averages, and who reads the data all the same."""
+    """Where the limits are weak, too: no certainty, averages, and who reads the data."""
     policy.write_text(
         POLICY.format(epsilon=20).replace("epsilon = 4", "epsilon = 40"), encoding="utf-8"
     )
