@@ -204,7 +204,8 @@ class WEventStream(Printable):
             found = np.array([max(-_MOST, min(_MOST, one)) for one in found.ravel()])
         if found.dtype.kind not in "iu" or found.shape != (self.size,):
             raise ArgumentError(f"counts must be {self.size} whole numbers, and none is missing")
-        return np.clip(found, -_MOST, _MOST).astype(np.int64)
+        clipped: Integers = np.clip(found, -_MOST, _MOST).astype(np.int64)
+        return clipped
 
     def _noisy(self, exact: Integers, share: Fraction) -> Integers:
         noise = DiscreteLaplace.for_loss(share, l1=self.per_time)
