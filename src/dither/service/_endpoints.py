@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from dither.service._hall import Hall
     from dither.service.access._people import Identity
 
-__all__ = ["Asked", "Endpoint", "Field", "NotFoundError", "read_body"]
+__all__ = ["Asked", "Endpoint", "Field", "NotFoundError", "TooManyError", "read_body"]
 
 OWNER, ANALYST, AUDITOR, PUBLIC = Role.OWNER, Role.ANALYST, Role.AUDITOR, Role.PUBLIC
 
 
 class NotFoundError(ArgumentError):
     """There is no such thing for whoever asks, be it there for others or not."""
+
+
+class TooManyError(ArgumentError):
+    """Somebody has as much going on as one person may."""
 
 
 @dataclass(frozen=True, slots=True)

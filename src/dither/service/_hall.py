@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError
 from dither.service._desk import Desk
+from dither.service._endpoints import TooManyError
 from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
 from dither.service.work._pool import IDLE, Pool, sweep
@@ -27,6 +28,10 @@ LOOK = 1.0
 """Seconds between two looks for work that nobody announced."""
 
 BEAT = 5.0
+
+MOST_HEARD = 64
+"""Connections of one person on which they wait for a question, each of which takes a place of the
+thousand that a service has: more than the questions that they may have open."""
 
 WRITTEN = 5.0
 """Seconds to write down how jobs were left, as it ends."""
@@ -70,6 +75,7 @@ class Hall:
         self._runs: set[asyncio.Task[Any]] = set()
         self._leaving = False
         self._listening: dict[str, list[asyncio.Queue[tuple[str, Any]]]] = {}
+        self._heard: dict[tuple[str, str], int] = {}
         self.progress: dict[str, float] = {}
         """By job that runs here: the share that is done."""
         self.unwritten: set[str] = set()
@@ -226,6 +232,38 @@ class Hall:
             self.progress.pop(job, None)
         for queue in self._listening.get(job, ()):
             queue.put_nowait((what, value))
+
+    def check_heard(self, desk: Desk, person: str) -> None:
+        """Refuse whoever waits on as many connections as one person may.
+
+        Raises
+        ------
+        TooManyError
+            Their others go on.
+        """
+        if self._heard.get((desk.name, person), 0) >= MOST_HEARD:
+            raise TooManyError(
+                f"you wait on {MOST_HEARD} connections already: end one, or ask without waiting"
+            )
+
+    @contextmanager
+    def heard(self, desk: Desk, person: str) -> Iterator[None]:
+        """Count a connection on which somebody waits; in the loop.
+
+        Raises
+        ------
+        TooManyError
+            As `check_heard`.
+        """
+        self.check_heard(desk, person)
+        who = desk.name, person
+        self._heard[who] = self._heard.get(who, 0) + 1
+        try:
+            yield
+        finally:
+            self._heard[who] -= 1
+            if not self._heard[who]:
+                del self._heard[who]
 
     async def listen(self, desk: Desk, job: str) -> AsyncIterator[tuple[str, Any]]:
         """What happens to a job, until it has ended."""

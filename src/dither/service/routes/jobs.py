@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -19,6 +20,7 @@ from dither.service._endpoints import (
     Endpoint,
     Field,
     NotFoundError,
+    TooManyError,
     roles,
 )
 from dither.service.access._roles import Role
@@ -64,10 +66,8 @@ async def waited(asked: Asked, job_id: str, seconds: float) -> None:
         async for _ in asked.hall.listen(asked.desk, job_id):
             pass
 
-    try:
+    with asked.hall.heard(asked.desk, asked.who.name), suppress(TimeoutError):
         await asyncio.wait_for(heard(), seconds)
-    except TimeoutError:
-        return
 
 
 async def job(asked: Asked) -> dict[str, Any]:
@@ -93,10 +93,12 @@ def listed(asked: Asked) -> dict[str, Any]:
 def events(asked: Asked) -> Response:
     """How a question goes, as it happens: server-sent events."""
     found = one(asked)
+    asked.hall.check_heard(asked.desk, asked.who.name)
 
     async def lines() -> AsyncIterator[str]:
-        async for what, value in asked.hall.listen(asked.desk, found.id):
-            yield f"event: {what}\ndata: {json.dumps(value)}\n\n"
+        with suppress(TooManyError), asked.hall.heard(asked.desk, asked.who.name):
+            async for what, value in asked.hall.listen(asked.desk, found.id):
+                yield f"event: {what}\ndata: {json.dumps(value)}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from dither import errors
 from dither.service._callers import caller
 from dither.service._desk import Desk
-from dither.service._endpoints import Asked, Endpoint, NotFoundError, read_body
+from dither.service._endpoints import Asked, Endpoint, NotFoundError, TooManyError, read_body
 from dither.service._hall import Hall
 from dither.service.access._entry import NOBODY, identity, proves_its_page
 from dither.service.access._oidc import ProviderError, SignInError
@@ -43,6 +43,7 @@ log = logging.getLogger("dither.service")
 
 STATUS: dict[type[Exception], int] = {
     NotFoundError: 404,
+    TooManyError: 429,
     SignInError: 401,
     ProviderError: 503,
     errors.BudgetError: 409,
