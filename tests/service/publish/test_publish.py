@@ -25,6 +25,7 @@ from dither.service.publish import (
     read_publish,
     verify_published,
 )
+from dither.service.publish._checking import verify_table
 from dither.service.publish._folder import FolderTarget
 from dither.service.publish._forms import made_of
 from dither.service.publish._settings import opened_target
@@ -74,6 +75,9 @@ KINDS: dict[str, Any] = {
     "logistic": lambda s: (
         s.table("people").learn(epsilon=1, delta=1e-6).logistic("ill ~ region").release()
     ),
+    "odds": lambda s: (
+        s.table("people").infer(1, 1e-6).logistic_regression("ill ~ region").release()
+    ),
     "linear": lambda s: s.table("people").learn(epsilon=1).linear("age ~ region").release(),
 }
 COLUMNS = {
@@ -84,6 +88,7 @@ COLUMNS = {
     "hierarchy": {"state", "ill", "count", "count_low", "count_high", "estimate", "estimate_low"},
     "synthetic": {"region", "ill", "synthetic"},
     "logistic": {"term", "coefficient", "coefficient_low", "coefficient_high"},
+    "odds": {"quantity", "estimate", "estimate_low", "estimate_high", "standard_error"},
     "linear": {"term", "coefficient", "coefficient_low", "coefficient_high"},
 }
 
@@ -104,6 +109,39 @@ def test_every_kind_of_release_is_published_and_checked(
         assert not [name for name in table.columns if name.endswith("_low")]
     for name in made.tables:
         assert len(verify_published(place, name, ledger=session.ledger)) == 1
+
+
+def test_linked_tables_are_published_together(tmp_path: Path) -> None:
+    """A table each, drawn anew where it is checked; a value that is changed is seen."""
+    made = {
+        "budget": {"epsilon": 9, "delta": "1e-5", "ledger": str(tmp_path / "l.ledger")},
+        "releases": {"audience": "everybody"},
+        "units": {"home": {"columns": {"homes": "home", "Stays!": "home"}}},
+        "tables": {
+            name: {"max_rows": 2, "max_groups": 1, "max_join_rows": 2, "columns": columns}
+            for name, columns in (("homes", {}), ("Stays!", {"kind": {"values": ["a", "b"]}}))
+        },
+    }
+    sources = {
+        "homes": pl.DataFrame({"home": [1, 2, 3]}),
+        "Stays!": pl.DataFrame({"home": [1, 1, 3], "kind": ["a", "b", "a"]}),
+    }
+    place = tmp_path / "released.duckdb"
+    with dither.open(made, sources=sources) as session:
+        found = session.table("homes").synthesize_linked({"Stays!": {"most": 2}}, 1)
+        assert publish(found, "f", place, rows=4).tables == ("f_1_homes", "f_2_stays")
+        homes = opened_target(place).read("f_1_homes")
+        assert homes.height == 4
+        assert homes["synthetic"].all()
+        for name in ("f_1_homes", "f_2_stays"):
+            (said,) = verify_published(place, name, ledger=session.ledger)
+            assert "the table follows from it" in said
+        (number,) = [e.number for e in session.ledger.entries() if e.kind == "charge"]
+        assert publish_entry(made, number, "e", to=place).tables == ("e_1_homes", "e_2_stays")
+        records = opened_target(place).read("certificates").filter(pl.col("name") == "f_1_homes")
+        changed = homes.with_columns(home=pl.col("home") + 1)
+        with pytest.raises(CertificateError, match="a value of the table is not one"):
+            verify_table(changed, records, "f_1_homes", ledger=session.ledger)
 
 
 @pytest.mark.parametrize("asked", [(0.25, 0.75), (0.2, 0.5, 0.8)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -78,8 +78,9 @@ class PrivateResult(Tabulated, Printable, ABC):
         What a release of a table promises, and where the ledger has it.
     people : bool
         Whether what is counted are people who may have several rows each.
-    released : polars.DataFrame or None
-        The noisy sums of a table that it was read from; its certificate has their hash.
+    released : polars.DataFrame, mapping or None
+        The noisy sums of a table that it was read from, of a logistic regression its noisy scores
+        as plain data; its certificate has their hash.
     """
 
     title: str
@@ -88,7 +89,9 @@ class PrivateResult(Tabulated, Printable, ABC):
     notes: tuple[str, ...]
     certificate: Certificate | None = field(default=None, kw_only=True)
     people: bool = field(default=False, kw_only=True)
-    released: pl.DataFrame | None = field(default=None, kw_only=True, repr=False)
+    released: pl.DataFrame | Mapping[str, Any] | None = field(
+        default=None, kw_only=True, repr=False
+    )
 
     @abstractmethod
     def _lines(self) -> list[str]:

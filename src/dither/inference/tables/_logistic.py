@@ -247,6 +247,7 @@ class LogisticInference(LogisticScores[LogisticEstimate]):
             notes=(*found.notes, *self._notes()),
             certificate=Certificate(answered.content["certificate"]),
             people=self._unit is not None,
+            released={"scores": answered.content["scores"]},
         )
 
 

@@ -114,11 +114,11 @@ def _checked(
     if answer is None:
         return f"{text}; the answer that the table follows from is not kept beside it"
     whole = {**answer, "certificate": certificate}
-    what = "synthetic data" if kind == "synthetic" else None
+    what = _DRAWN.get(kind)
     found = from_content(whole, what) if kind in _ANEW else None
     if found is None:
         return f"{text}; the table was not computed anew from it"
-    made = made_of(found, form["rows"] if kind == "synthetic" else None)
+    made = made_of(found, form["rows"] if kind in _DRAWN else None)
     if not _same(whole_table(made.tables[suffix], row["id"], {}).drop(*OWN), own):
         raise CertificateError("a value of the table is not one that follows from the answer")
     return f"{text}; the table follows from it"
@@ -259,7 +259,7 @@ def _follows(part: pl.DataFrame, content: Mapping[str, Any]) -> str:
     asked = content["certificate"].get("question")
     asked = asked.get("asked") if isinstance(asked, Mapping) else None
     what = asked.get("what") if isinstance(asked, Mapping) else None
-    found = None if what == "synthetic data" else from_content(content, what)
+    found = None if what in _DRAWN.values() else from_content(content, what)
     if found is None:
         return "the table was not computed anew from the ledger's answer"
     own = part.drop(*OWN)
@@ -284,7 +284,8 @@ def _nulled(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(cs.string().replace("", None).cast(pl.String))
 
 
-_ANEW = ("marginals", "comparison", "synthetic", "model")
+_DRAWN = {"synthetic": "synthetic data", "linked": "linked synthetic data"}
+_ANEW = ("marginals", "comparison", "model", *_DRAWN)
 
 
 def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:

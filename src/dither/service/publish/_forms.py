@@ -28,7 +28,7 @@ LOW, HIGH = "_low", "_high"
 
 KINDS = (
     "SQL and Python questions, estimates, tests and descriptions, marginals, hierarchies, ranges, "
-    "comparisons, synthetic data, and linear and logistic regressions"
+    "comparisons, synthetic data, linked tables too, and linear and logistic regressions"
 )
 
 
@@ -58,7 +58,8 @@ def made_of(release: Any, rows: int | None = None) -> MadeTable:
     ----------
     release : what a release gave
     rows : int, optional
-        Of synthetic data: how many; about as many as the table has where left out.
+        Of synthetic data: how many, of linked tables how many units; about as many as the table
+        has where left out.
 
     Raises
     ------
@@ -66,11 +67,11 @@ def made_of(release: Any, rows: int | None = None) -> MadeTable:
         It is nothing that was released, or nothing that is a table.
     """
     kinds = {one.__name__ for one in type(release).__mro__ if _ours(one)}
-    if rows is not None and "SyntheticModel" not in kinds:
+    if rows is not None and not kinds & set(_DRAWN):
         raise ArgumentError("rows is for synthetic data alone: leave it out")
     for name, make in _MAKERS.items():
         if name in kinds:
-            return make(release) if name != "SyntheticModel" else _synthetic(release, rows)
+            return _DRAWN[name](release, rows) if name in _DRAWN else make(release)
     if "UnreleasedQuestion" in kinds:
         raise ArgumentError("release: it was not released yet: publish what .release() gives")
     if any(_ours(one) for one in type(release).__mro__):
@@ -122,6 +123,10 @@ def from_content(content: Mapping[str, Any], what: Any = None) -> Any:
         from dither.synth.model._result import SyntheticModel
 
         return SyntheticModel(content)
+    if what == "linked synthetic data":
+        from dither.synth.linked._model import LinkedModel
+
+        return LinkedModel(content)
     if "formula" in content and "kind" in content:
         raise ArgumentError(
             f"a model of kind {str(content['kind'])[:40]!r} is no table; published are {KINDS}"
@@ -189,6 +194,9 @@ def _inferred(found: Any, columns: Mapping[str, Any]) -> MadeTable:
             "release: this estimate is of a frame and not of a policy's table, so no certificate "
             "says what it promises; ask a session"
         )
+    if isinstance(found.released, Mapping):
+        form = {"kind": "scores", "title": found.title}
+        return MadeTable({"": _frame(columns)}, form, _answer(found))
     sums = {"rows": [{k: plain(v) for k, v in row.items()} for row in found.released.to_dicts()]}
     return MadeTable({"": _frame(columns)}, {"kind": "inference", "title": found.title}, sums)
 
@@ -218,8 +226,7 @@ def _hierarchy(found: Any) -> MadeTable:
             "estimate" + LOW,
             "estimate" + HIGH,
         ]
-        word = re.sub(r"[^a-z0-9]+", "_", level.lower()).strip("_")[:8]
-        tables[f"_{place + 1}_{word}".rstrip("_")] = frame
+        tables[f"_{place + 1}{_word(level)}"] = frame
     return MadeTable(tables, {"kind": "hierarchy"}, _answer(found))
 
 
@@ -245,6 +252,24 @@ def _synthetic(found: Any, rows: int | None) -> MadeTable:
     # One seed, so that whoever checks the table draws the same rows of the model.
     frame = found.sample(rows, seed=0).with_columns(pl.lit(value=True).alias("synthetic"))
     return MadeTable({"": frame}, {"kind": "synthetic", "rows": frame.height}, _answer(found))
+
+
+def _linked(found: Any, units: int | None) -> MadeTable:
+    import polars as pl
+
+    drawn = found.sample(units, seed=0)
+    tables = {
+        f"_{place + 1}{_word(name)}": frame.with_columns(pl.lit(value=True).alias("synthetic"))
+        for place, (name, frame) in enumerate(drawn.items())
+    }
+    first = next(iter(drawn.values())).height
+    return MadeTable(tables, {"kind": "linked", "rows": first}, _answer(found))
+
+
+def _word(name: str) -> str:
+    """What of a name may end that of a table."""
+    word = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:8]
+    return f"_{word}".rstrip("_")
 
 
 def _model(found: Any) -> MadeTable:
@@ -276,8 +301,13 @@ _MAKERS: Mapping[str, Any] = {
     "RangeCounts": _ranges,
     "MeasuredDistances": _distances,
     "SyntheticModel": _synthetic,
+    "LinkedModel": _linked,
     "LearnedModel": _model,
 }
+
+
+_DRAWN: Mapping[str, Any] = {"SyntheticModel": _synthetic, "LinkedModel": _linked}
+"""Of which rows are drawn, as many as are asked for."""
 
 
 def _answer(found: Any) -> dict[str, Any]:
