@@ -149,6 +149,7 @@ def test_the_public_list_alone_is_shown() -> None:
         ({"nodes": "abc"}, "nodes must be a list"),
         ({"nodes": -1}, "nodes must be labels, or a number"),
         ({"nodes": True}, "nodes must be a list"),
+        ({"nodes": np.datetime64("2020")}, "nodes must be a list"),
         ({"edge": ""}, "unit must be"),
         ({"node": 3}, "unit must be"),
     ],

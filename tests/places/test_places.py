@@ -381,6 +381,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("channel", lambda p, g: places.remap(g, [1])),
     ("prior", lambda p, g: places.remap(places.planar_laplace(g, 1), [1, 2])),
     ("prior", lambda p, g: places.remap(places.planar_laplace(g, 1), [0, 0, 0, 0])),
+    ("prior", lambda p, g: places.remap(places.planar_laplace(g, 1), [10**400, 0, 0, 0])),
     ("prior", lambda p, g: places.remap(places.planar_laplace(g, 1), [1, math.nan, 0, 0])),
     ("rng", lambda p, g: places.repeated_places(places.planar_laplace(g, 1), 2, rng=None)),
     ("drawn", lambda p, g: places.compare_paths(p, [[4]], g, max_length=2)),

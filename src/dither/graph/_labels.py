@@ -74,7 +74,7 @@ def read_nodes(nodes: Any) -> dict[bytes, Any]:
             raise ArgumentError(f"nodes must be labels, or a number up to {_MOST_NODES:,}")
         nodes = range(int(nodes))
     try:
-        listed = list(nodes) if isinstance(nodes, range) else array_of(nodes).tolist()
+        listed = list(nodes) if isinstance(nodes, range) else list(array_of(nodes).tolist())
     except (TypeError, ValueError) as error:
         raise ArgumentError("nodes must be a list of labels, or how many there are") from error
     found: dict[bytes, Any] = {}

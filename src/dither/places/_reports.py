@@ -278,7 +278,7 @@ def _prior(channel: GridPrivacy, prior: Any) -> Floats:
     size = len(_checked(channel).domain)
     try:
         known = np.asarray(prior, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise ArgumentError("prior must be numbers") from None
     if known.shape != (size,) or not (np.isfinite(known).all() and known.min() >= 0):
         raise ArgumentError(f"prior must be {size} numbers of at least 0, one for each cell")

@@ -160,6 +160,7 @@ def test_it_is_shown_as_a_table_everywhere() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
+        ({"by": ["arm"]}, "by must be the name"),
         ({"by": "region"}, "levels must name the groups"),
         ({"bounds": {"age": (1, 0)}}, "bounds"),
         ({"bounds": {"weight": (0, 1)}}, "no column 'weight'"),

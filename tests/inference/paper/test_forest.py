@@ -51,5 +51,8 @@ def test_what_is_no_estimate_is_refused() -> None:
     ):
         with pytest.raises(ArgumentError, match=why):
             inference.forest_plot(given)  # type: ignore[arg-type]
+    for name in ("title", "axis"):
+        with pytest.raises(ArgumentError, match=f"{name} must be a text"):
+            inference.forest_plot(estimates(), **{name: 3})  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="null must be above 0"):
         inference.forest_plot(estimates(), log=True)

@@ -114,6 +114,8 @@ def describe(
     }
     if both := sorted(set(ends) & set(listed)):
         raise ArgumentError(f"{both[0]!r} has both bounds and levels: a column has one of them")
+    if by is not None and not isinstance(by, str):
+        raise ArgumentError("by must be the name of a column")
     if by is not None and by not in listed:
         raise ArgumentError(f"levels must name the groups: levels={{{by!r}: [...]}}")
     names = _columns_of(frame)

@@ -77,6 +77,9 @@ def forest_plot(
     at = None if null is None else check.number("null", null)
     if check.flag("log", log) and at is not None and at <= 0:
         raise ArgumentError("null must be above 0 on a scale of logarithms, such as 1; or None")
+    for name, text in (("title", title), ("axis", axis)):
+        if not isinstance(text, str):
+            raise ArgumentError(f"{name} must be a text")
     read = estimates_in(results)
     names, told = [], []
     for name, result in read:
