@@ -121,16 +121,20 @@ def of_dpmm(kind: str) -> Made:
     return made
 
 
-def mst_of_smartnoise(table: Table, domain: dict[str, int], epsilon: float, delta: float) -> Table:
-    """MST of smartnoise-synth; its transformer learns the values of each column of the data."""
-    import pandas as pd
-    from snsynth import Synthesizer
+def of_smartnoise(kind: str) -> Made:
+    """MST or AIM of smartnoise-synth; its transformer learns the values that each column has."""
 
-    model = Synthesizer.create("mst", epsilon=epsilon, delta=delta)
-    made = model.fit_sample(
-        pd.DataFrame(table), categorical_columns=list(domain), preprocessor_eps=0.0
-    )
-    return {name: made[name].to_numpy().astype(int) for name in domain}
+    def made(table: Table, domain: dict[str, int], epsilon: float, delta: float) -> Table:
+        import pandas as pd
+        from snsynth import Synthesizer
+
+        model = Synthesizer.create(kind, epsilon=epsilon, delta=delta)
+        found = model.fit_sample(
+            pd.DataFrame(table), categorical_columns=list(domain), preprocessor_eps=0.0
+        )
+        return {name: found[name].to_numpy().astype(int) for name in domain}
+
+    return made
 
 
 def _rho(epsilon: float, delta: float) -> float:
@@ -149,7 +153,8 @@ SIDES: dict[str, Made] = {
     "mbi-mst": mst_of_mbi,
     "dpmm-mst": of_dpmm("mst"),
     "dpmm-aim": of_dpmm("aim"),
-    "smartnoise-mst": mst_of_smartnoise,
+    "smartnoise-mst": of_smartnoise("mst"),
+    "smartnoise-aim": of_smartnoise("aim"),
 }
 
 

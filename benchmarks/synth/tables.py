@@ -40,6 +40,7 @@ PEERS = {
     "dpmm-mst": "dpmm",
     "smartnoise-mst": "smartnoise-synth",
     "dpmm-aim": "dpmm",
+    "smartnoise-aim": "smartnoise-synth",
 }
 
 
