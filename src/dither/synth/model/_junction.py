@@ -170,16 +170,22 @@ def _neighbours(cliques: Iterable[Clique]) -> dict[int, int]:
 
 
 def _eliminated(cells: _Cells, near: dict[int, int]) -> list[int]:
-    """Maximal cliques of the triangulated graph, each as bits; ``near`` is used up."""
+    """Maximal cliques of the triangulated graph, each as bits; ``near`` is used up.
+
+    What is left of a clique without the attribute that is eliminated lies in the clique of the next
+    one of its own that is. So a clique lies in an earlier one just where it is what such a one left.
+    """
     found: list[int] = []
+    lefts: set[int] = set()
     costs = {v: (cells[mask], v) for v, mask in near.items()}
     while costs:
         v = min(costs.values())[1]
         del costs[v]
         mask = near[v]
-        if not any(mask & other == mask for other in found):
+        if mask not in lefts:
             found.append(mask)
         rest = mask & ~(1 << v)
+        lefts.add(rest)
         for u in _members(rest):
             near[u] = wider = (near[u] | rest) & ~(1 << v)
             costs[u] = (cells[wider], u)
