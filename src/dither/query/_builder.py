@@ -501,7 +501,8 @@ class TableQuery(TableRows):
             MST is a tree of pairs, and quick; "independent" measures each column by itself. "auto"
             is AIM, or each column by itself where these say that rows are too few for pairs.
             "workload" measures the tables of the workload and chooses nothing, for analyses that
-            rest on them.
+            rest on them. AIM and MST count values that are rare beside the noise of their column
+            together in tables of several columns, and tell them apart by that column alone.
         workload : int, list of lists of str, or mapping of tuple of str to int, optional
             The tables to be right: all of so many columns, or those that are named, with weights.
             All triples where left out, of many columns all pairs.

@@ -13,6 +13,9 @@ import pytest
 import dither as dt
 from dither.errors import ArgumentError, BoundsError, BudgetError
 from dither.plan.job import Cells
+from dither.synth._spending import MeasuredTable
+from dither.synth.model._model import FittedModel
+from dither.synth.model._plans import Measurements
 
 COLUMNS = {
     "sex": {"values": ["f", "m"], "nullable": False},
@@ -174,13 +177,22 @@ def test_the_number_of_rows_is_exact_where_it_is_public(tmp_path):
         assert len(model.sample()) == 321
 
 
-def test_so_little_is_spent_that_uniform_is_best(session):
+@pytest.mark.parametrize("method", ["aim", "mst"])
+def test_so_little_is_spent_that_uniform_is_best(session, method):
     """It is said, and rows are uniform."""
-    model = session.table("people").synthesize("1e-6", "1e-6", method="aim")
+    model = session.table("people").synthesize("1e-6", "1e-6", method=method)
     assert model.uniform
     assert "all values are as likely" in str(model)
     rows = model.sample(10_000, seed=1)
     assert abs((rows["sex"] == "f").mean() - 0.5) < 0.01
+
+
+def test_a_uniform_model_takes_no_notice_of_what_is_rare():
+    """Values that were counted together are as likely as all others."""
+    found = Measurements([MeasuredTable((0,), np.array([5, 0, 1]), F(1))], method="mst")
+    found.merged, found.shares = {0: np.array([0, 1, 1])}, {0: np.array([1, 0.9, 0.1])}
+    model = FittedModel.of((3,), found, total=6.0, uniform=True)
+    assert model.marginal((0,)).tolist() == pytest.approx([2, 2, 2])
 
 
 @pytest.mark.parametrize("rows", [0, 1])
@@ -305,6 +317,25 @@ def test_pairs_of_a_model_are_near_those_of_the_table(session):
         counts = [f.group_by(a.alias("a"), b.alias("b")).len().sort("a", "b") for f in (rows, real)]
         both = counts[0].join(counts[1], on=["a", "b"], how="full", coalesce=True).fill_null(0)
         assert (both["len"] - both["len_right"]).abs().sum() / 6000 < 0.05
+
+
+def test_aim_measures_pairs_whose_values_are_mostly_rare(tmp_path):
+    """Two columns of 100 values, of which few occur, are measured together: 25 cells, not 10,000.
+
+    Of all of these the noise adds up to more than any two tables of so many rows are apart.
+    """
+    draw = np.random.default_rng(1)
+    left = draw.integers(0, 4, 5000) * 20
+    right = np.where(draw.random(5000) < 0.9, left, draw.integers(0, 4, 5000) * 20)
+    frame = pl.DataFrame({"left": left, "right": right})
+    listed = {"values": list(range(100)), "nullable": False}
+    budget = {"epsilon": 9, "delta": "1e-5", "ledger": str(tmp_path / "own.ledger")}
+    policy = {"budget": budget, "tables": {"t": {"columns": {"left": listed, "right": listed}}}}
+    with dt.open(policy, sources={"t": frame}) as session:
+        model = session.table("t").synthesize(1, "1e-6", method="aim")
+    assert ("left", "right") in model.measured
+    rows = model.sample(5000, seed=1)
+    assert (rows["left"] == rows["right"]).mean() > 0.7
 
 
 def test_progress_that_raises_ends_no_run(session):

@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.synth._rows import rounded, rows_of
-from dither.synth._spending import MeasuredTable
 from dither.synth.model._conditional import GivenRows
 from dither.synth.model._graph import GraphModel, NoisyMarginal
 from dither.synth.model._junction import Clique
-from dither.synth.model._plans import Measurements, total_of
+from dither.synth.model._plans import Measurements, as_merged, total_of
 
 __all__ = ["FittedModel"]
 
@@ -61,10 +60,13 @@ class FittedModel:
         uniform: bool = False,
     ) -> FittedModel:
         """Fit what was measured; ``uniform`` takes no notice of anything but the total."""
+        if uniform:
+            # Nor of which values are rare.
+            found = Measurements(found.measured, method=found.method)
         merged = found.merged
         cells = tuple(int(merged[v].max()) + 1 if v in merged else n for v, n in enumerate(sizes))
         rows = total if total is not None else total_of(found.measured)[0]
-        parts = [] if uniform else [p for m in found.measured for p in _as_merged(m, found, cells)]
+        parts = [] if uniform else [as_merged(m, found, cells) for m in found.measured]
         parts += known
         public = total, tuple(known), uniform
         graph = GraphModel(cells, [p.clique for p in parts], max(rows, 1.0), forbidden)
@@ -145,21 +147,3 @@ class FittedModel:
                 each = rounded(chances[None, :], np.array([len(at)]), rng)[0]
                 found[rng.permutation(at), v] = np.repeat(values, each)
         return found
-
-
-def _as_merged(
-    m: MeasuredTable, found: Measurements, cells: tuple[int, ...]
-) -> list[NoisyMarginal]:
-    """A measurement over merged cells; of a single column cell by cell, since noise adds up."""
-    if (
-        len(m.clique) > 1
-        or m.clique[0] not in found.merged
-        or m.values.shape == (cells[m.clique[0]],)
-    ):
-        return [m.marginal]
-    (v,) = m.clique
-    places = found.merged[v]
-    values, noise = np.zeros(cells[v]), np.zeros(cells[v])
-    np.add.at(values, places, m.values.astype(np.float64))
-    np.add.at(noise, places, float(m.sigma2))
-    return [NoisyMarginal(m.clique, values, np.sqrt(noise))]

@@ -43,7 +43,7 @@ Integers = npt.NDArray[np.int64]
 METHODS = ("auto", "aim", "mst", "independent", "workload")
 
 CERTAIN = 3.0
-"""MST keeps a value apart whose noisy count is so many deviations above 0."""
+"""Tables of several columns keep a value apart whose noisy count is so many deviations above 0."""
 OF_COLUMNS, OF_CHOICES = Fraction(1, 4), Fraction(1, 8)
 """What MST spends on columns and on choosing pairs; the pairs themselves have the rest."""
 ROUNDS = 4
@@ -55,10 +55,11 @@ STEPS = 25
 ROUGH = 0.1
 """The gap at which such a fit stops, in halves of the measured cells."""
 
-PAIRS_TELL = 0.15
+PAIRS_TELL = 0.08
 """Where noise alone moves a pair of median size by so large a share of rows, pairs are left out.
 
-Chosen on a survey and on census rows: below it AIM has the smaller errors, above it the columns."""
+Chosen on parts of a survey and of visits: below it AIM has the smaller errors, above it the
+columns. Values that are rare count one by one here: where most of them are, columns tell more."""
 
 _MEAN = math.sqrt(2 / math.pi)
 """The mean size of normal noise, in deviations."""
@@ -396,6 +397,9 @@ class MethodRun:
 
         Rounds are many and cheap at first. Where one changed the model by no more than its noise
         would, the next ones cost four times as much. The model may grow with what was spent.
+        Values that are rare beside the noise of the columns are counted together in all that
+        follows, as in MST: a table of many cells that hold next to nothing is mostly noise, and
+        would not be chosen. They come apart as the noisy column says.
         """
         self._columns(self._first(self.spending.rho))
         return self._rounds(workload, max_cells)
@@ -405,7 +409,8 @@ class MethodRun:
         return min(rho * (1 - CHOOSING) / ROUNDS, rho / 2)
 
     def _rounds(self, workload: Mapping[Clique, int], max_cells: int) -> Measurements:
-        """What follows the columns."""
+        """What follows the columns, whose rare values are counted together from now on."""
+        self._merge()
         rho = self.spending.rho
         rounds = ROUNDS * len(self.sizes)
         cost = rho * (1 - CHOOSING) / rounds
@@ -453,10 +458,11 @@ class MethodRun:
         return self.found
 
     def _marginals(self) -> list[NoisyMarginal]:
-        return [*(m.marginal for m in self.found.measured), *self.known]
+        sizes = self._merged_sizes()
+        return [*(as_merged(m, self.found, sizes) for m in self.found.measured), *self.known]
 
     def _model(self, cliques: Iterable[Clique]) -> GraphModel:
-        model = GraphModel(self.sizes, cliques, self.total, self.forbidden)
+        model = GraphModel(self._merged_sizes(), cliques, self.total, self.forbidden)
         return model.fit(self._marginals(), most=5 * STEPS, tolerance=ROUGH)
 
     def _fitting(
@@ -466,15 +472,32 @@ class MethodRun:
         # Two tables of as many rows lie twice their number apart at most; the noise of more cells
         # adds up to more.
         most = 2 * self.total / (_MEAN * sigma)
-        small = [c for c in offers if prod(self.sizes[v] for v in c) <= most]
+        sizes = model.tree.sizes
+        small = [c for c in offers if prod(sizes[v] for v in c) <= most]
         small = small or [c for c in offers if len(c) == 1]
-        cells = cells_beside(self.sizes, model.cliques)
+        cells = cells_beside(sizes, model.cliques)
         return [c for c in small if _held(c, model) or cells(c) <= max_cells]
 
 
 def _held(clique: Clique, model: GraphModel) -> bool:
     """Whether a clique that was measured has these attributes."""
     return any(set(clique) <= set(c) for c in model.cliques)
+
+
+def as_merged(m: MeasuredTable, found: Measurements, cells: tuple[int, ...]) -> NoisyMarginal:
+    """A measurement over merged cells; of a single column cell by cell, since noise adds up."""
+    if (
+        len(m.clique) > 1
+        or m.clique[0] not in found.merged
+        or m.values.shape == (cells[m.clique[0]],)
+    ):
+        return m.marginal
+    (v,) = m.clique
+    places = found.merged[v]
+    values, noise = np.zeros(cells[v]), np.zeros(cells[v])
+    np.add.at(values, places, m.values.astype(np.float64))
+    np.add.at(noise, places, float(m.sigma2))
+    return NoisyMarginal(m.clique, values, np.sqrt(noise))
 
 
 def _shares(values: Integers, total: float) -> Floats:

@@ -234,6 +234,10 @@ class Synthesis(CellQuestion[SyntheticModel]):
         ]
         if self.method in ("auto", "aim"):
             noise.append(("later tables", "less noise, as rounds with much of it tell too little"))
+        if self.method in ("auto", "aim", "mst"):
+            noise.append(
+                ("rare values", "counted together after the columns, as the noisy columns tell")
+            )
         if self.method == "auto":
             noise.append(
                 (
