@@ -64,6 +64,9 @@ def test_rounds_cost_what_was_asked() -> None:
 def test_sums_are_right_where_noise_is_small() -> None:
     """Of tables of any kind; a row with something that is no number is 0."""
     ties = Graph([(0, 1), (1, 2)], nodes=3)
-    given = [[0.5, None], [0.6, 0.8], [0.0, 1.0]]
-    found = neighbour_sums(ties, given, epsilon=400, delta=1e-3).rounds[0]
-    assert found == pytest.approx(np.array([[0.6, 0.8], [0.0, 1.0], [0.6, 0.8]]), abs=0.5)
+    for first in ([0.5, None], None, [object(), 1]):
+        given = [first, [0.6, 0.8], [0.0, 1.0]]
+        found = neighbour_sums(ties, given, epsilon=400, delta=1e-3).rounds[0]
+        assert found == pytest.approx(np.array([[0.6, 0.8], [0.0, 1.0], [0.6, 0.8]]), abs=0.5)
+    nothing = neighbour_sums(ties, [None] * 3, epsilon=1, delta=1e-3, neighbours="node", degree=2)
+    assert nothing.rounds[0].shape == (3, 1)

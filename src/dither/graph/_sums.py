@@ -101,7 +101,8 @@ def neighbour_sums(
         With a public list of nodes.
     features : array, shape (n, m)
         A row of numbers for each node, in the order of the list. Longer rows are scaled to length
-        1; a row with something that is no finite number is all 0.
+        1; a row with something that is no finite number is all 0, and so is one that is None.
+        How many columns there are is public: an array says it even where no row has anything.
     epsilon, delta : number
         What all rounds cost together: above 0, and in (0, 1).
     rounds : int
@@ -180,7 +181,9 @@ def _matrix(features: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         given = array_of(features)
         if given.dtype == object and given.ndim == 1:
-            given = np.array([list(row) for row in given.tolist()], dtype=object)
+            rows = [None if row is None else list(row) for row in given.tolist()]
+            width = next((len(row) for row in rows if row is not None), 1)
+            given = np.array([[None] * width if row is None else row for row in rows], dtype=object)
     except (TypeError, ValueError) as error:
         raise ArgumentError("features must be a table: a row for each node") from error
     return given

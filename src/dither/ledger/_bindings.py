@@ -63,9 +63,9 @@ class BearingAccount:
     rule: str
 
     def __post_init__(self) -> None:
-        from dither.ledger._ledger import Ledger
-
-        if not isinstance(self.ledger, Ledger):
+        # Filters have a `charge` of their own; a ledger's class is not known here, as it stands on
+        # this module.
+        if not (hasattr(self.ledger, "charge") and hasattr(self.ledger, "open_accounts")):
             raise ArgumentError("ledger must be a Ledger, such as Ledger.open('visits.ledger')")
         if not isinstance(self.account, str) or not self.account:
             raise ArgumentError("account must name an account of the ledger")
