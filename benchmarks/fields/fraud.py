@@ -53,7 +53,7 @@ def payments(cards: int, rng: np.random.Generator) -> pl.DataFrame:
 def features(table: pl.DataFrame) -> tuple[Floats, npt.NDArray[np.int64]]:
     """What is said of each card by itself, in 0 to 1, and whether somebody else used it."""
     amount, at = pl.col("amount"), pl.col("category").is_in(["travel", "electronics", "games"])
-    cards = table.group_by("card").agg(
+    cards = table.group_by("card", maintain_order=True).agg(
         (amount.max().log1p() / 9).clip(0, 1),
         ((amount.max() / amount.median()).log1p() / 6).clip(0, 1).alias("odd"),
         ((amount * pl.col("abroad")).max().log1p() / 9).clip(0, 1).alias("abroad"),
@@ -76,8 +76,8 @@ def unicity(
 ) -> float:
     """How often so many receipts (day, shop's category, euros) fit one card alone."""
     facts = table.with_columns(pl.col("amount").round(0).cast(pl.Int64))
-    facts = facts.select("card", "day", "category", "amount").unique()
-    of = facts.group_by("card").len().filter(pl.col("len") >= receipts)["card"].to_numpy()
+    facts = facts.select("card", "day", "category", "amount").unique().sort(pl.all())
+    of = facts.group_by("card").len().filter(pl.col("len") >= receipts)["card"].sort().to_numpy()
     alone = 0
     for card in rng.choice(of, tried, replace=False):
         known = facts.filter(pl.col("card") == card).sample(receipts, seed=int(rng.integers(2**31)))
