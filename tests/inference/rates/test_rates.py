@@ -14,7 +14,8 @@ from dither.errors import ArgumentError
 from dither.inference.engine._inputs import target
 from dither.inference.engine._inverted import InvertedErrors, count_drawn
 from dither.inference.engine._release import seen_at_best
-from dither.inference.rates._sums import RatesRelease, weights_named
+from dither.inference.rates._models import RateModel
+from dither.inference.rates._sums import RatesRelease, RateSums, weights_named
 from dither.lab.audit import Outcome, audit
 from dither.mechanisms import Laplace
 from inference.neighbouring import BOTH
@@ -222,6 +223,49 @@ def test_intervals_hold(kind: str) -> None:
 def test_intervals_hold_often(kind: str) -> None:
     """Three deviations above .05 of 120 runs; below it where noise leaves an end open."""
     assert missed(kind, 120) < 0.11
+
+
+@pytest.mark.parametrize("kind", ["standardised_rate", "standardised_ratio"])
+def test_intervals_of_small_studies_hold(kind: str) -> None:
+    """A hundred people, of whose strata the noise hides much of the person-time.
+
+    Of 300 each is missed 15 times; 31 or more are one chance in thousands.
+    """
+    rng, out = np.random.default_rng(7), 0
+    kept: dict[str, Any] = {"epsilon": 1, "neighbours": "add-remove", "draws": 400, "seed": rng}
+    kept |= {"most_time": 5, "most_events": 4, "weights": {0: 1, 1: 1, 2: 1, 3: 3}}
+    for _ in range(300):
+        band, group, years = rng.integers(0, 4, 100), rng.random(100) < 0.4, rng.uniform(0, 5, 100)
+        falls = rng.poisson(0.12 * (1 + band) * np.where(group, 2, 1) * years)
+        truth = 2.0
+        if kind == "standardised_ratio":
+            found = inference.standardised_ratio(
+                falls, years, band, by=group, levels=[False, True], **kept
+            )
+        else:
+            own = ~group
+            truth = 0.36
+            found = inference.standardised_rate(falls[own], years[own], band[own], **kept)
+        # What an interval at 95 % does not hold is rejected at 5 %: one value, so it is quicker.
+        out += found.test(truth) <= 0.05
+    assert out <= 30
+
+
+def test_rates_under_the_noise_are_not_drawn_to_none() -> None:
+    """Person-time of less than three deviations is a weight no more; it divides nothing."""
+    flat = {"y": np.full(8, 3.0), "t": np.full(8, 12.0)}
+
+    def draw(rng: Any, size: int) -> Any:
+        return {name: rng.laplace(0, 5, (size, 8)) for name in flat}
+
+    sums = RateSums(flat, draw, {"y": 7.0, "t": 7.0})
+    model = RateModel(sums, 8, 1, np.full(8, 1 / 8))
+    np.testing.assert_allclose(model.values, [24 / 96])
+    errors = model.errors(np.random.default_rng(1), 400)
+    lower, upper = errors.interval(0.95)[0]
+    assert lower < 0.25 < upper
+    assert upper > 0.5
+    assert errors.se[0] > errors.se_sampling[0] > 0
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [None] * 9, [INF] * 30, [-INF, NAN, 1e308] * 9])

@@ -4,12 +4,21 @@ Model. Events of a cell are of mean λ·t. "poisson": of Poisson's law. "negativ
 variance is that which the rows show, Q = Σ (y - λ·t)² = Σ y² - 2·λ·Σ y·t + λ²·Σ t², summed over
 the cells of a group and never below Poisson's: what the noise leaves open of Q is drawn as well.
 
-Infer. What is asked is a ratio of two linear forms of events and rates: a standardised rate
-D = Σ w·y/t of one group, or D₁/D₀ of two; a plain rate has one stratum. At each value the rates of
-the strata are those that were released, made to have that value by a factor for each group (of two
-groups the pair of D that is nearest to the released one, by their variances). Events are drawn of
-them, noise is added, and the released D - v, or D₁ - v·D₀, is placed among what that gives
-(`dither.inference.engine._inverted`).
+Infer. What is asked is a standardised rate D = Σ w·λ of one group, or D₁/D₀ of two; a plain rate
+has one stratum. At each value v the rates λ of the strata are those that were released, made to
+have that value by a factor for each group (of two groups the pair of D that is nearest to the
+released one, by their variances). The statistic has no quotient in which noise could move the
+middle (Fieller's test): of the released y and t, with λ at v,
+
+    Σ c·(y - λ·t),    c = w/t,
+
+where t in c is kept above a few deviations of its noise, so that c is a weight and no more; above
+it this is Σ w·y/t - v. One stratum needs no c, and observed over expected events is
+Σ y - v·Σ reference·t. Of two groups it is the second's less v times the first's.
+
+Time that was really watched is not known either: each simulated release has a time that fresh noise
+leaves possible, above 0. Events are drawn of it, noise is added to both, and the released statistic
+is placed among what that gives (`dither.inference.engine._inverted`).
 
 Source. Breslow and Day, "Statistical methods in cancer research II", 1987, chapter 2, for
 standardised rates and ratios; Lawless, Canadian Journal of Statistics 1987, for the variance of
@@ -19,9 +28,10 @@ dispersed events.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +47,15 @@ FAMILIES = ("poisson", "negative-binomial")
 
 _FEW = 3.0
 """Deviations of noise below which person-time divides nothing; it promises nothing."""
+
+_SPARE = 4
+"""Draws of noise for each that has to leave a time possible."""
+
+_PASSES = 4
+"""Until the pair of two groups and its variances agree, nearly."""
+
+_SCARCE = 100
+"""So few that leave one tell little of the law."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +92,29 @@ class ManyErrors(Errors):
 
 
 @dataclass(frozen=True, eq=False)
+class _Drawn:
+    """What simulated releases are made of, shape (B, S, G); ``more`` is of groups, (B, G).
+
+    Parameters
+    ----------
+    z : array of float
+        Normal draws that events are made from.
+    events, time : array of float
+        Noise of both.
+    possible : array of float
+        Time that was really watched.
+    more : array of float
+        Variance over mean less 1.
+    """
+
+    z: Floats
+    events: Floats
+    time: Floats
+    possible: Floats
+    more: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class RateModel:
     """Rates of cells (stratum, group), in this order.
 
@@ -96,14 +138,11 @@ class RateModel:
         return values.reshape(*values.shape[:-1], self.strata, self.groups)
 
     def _over(self, time: Floats) -> Floats:
-        """What events of each cell are multiplied by, for time of shape (..., S, G)."""
+        """c of each cell, for time of shape (..., S, G)."""
+        if self.expected:
+            return np.ones_like(time)
         floor = np.maximum(_FEW * self.sums.deviations["t"], 1e-300)
-        weights = self.weights[:, None]
-        if not self.expected:
-            return np.asarray(weights / np.maximum(time, floor))
-        whole = (weights * time).sum(axis=-2, keepdims=True)
-        least = floor * math.sqrt(float((self.weights**2).sum()))
-        return np.asarray(np.ones_like(weights) / np.maximum(whole, least) + 0 * time)
+        return np.asarray(self.weights[:, None] / np.maximum(time, floor))
 
     @cached_property
     def _events(self) -> Floats:
@@ -117,15 +156,24 @@ class RateModel:
 
     @cached_property
     def values(self) -> Floats:
-        """What is asked, as released, of each group, shape (G,)."""
+        """What is asked, as released, of each group, shape (G,): where the statistic is 0."""
         time = self._cells(self.sums.values["t"])
-        return np.asarray((self._events * self._over(time)).sum(axis=0))
+        events, per = self._weighed(time)
+        floor = _FEW * self.sums.deviations["t"] * np.sqrt((per**2).sum(axis=0))
+        return np.asarray(events / np.maximum((per * time).sum(axis=0), floor))
+
+    def _weighed(self, time: Floats) -> tuple[Floats, Floats]:
+        """Σ c·y of each group, shape (G,), and c·λ of each cell where what is asked is 1."""
+        over = self._over(time)
+        per = self.weights[:, None] * over if self.expected else over * self._rates / self._fitted
+        return (over * self._events).sum(axis=0), np.asarray(per)
 
     @cached_property
     def _rates(self) -> Floats:
         """Of each cell, none 0: the noise leaves a cell's own rate, or that of its group."""
         events, time, noise = self._events, self._time, self.sums.deviations["y"]
-        whole = np.maximum(events.sum(axis=0), 0.5) / time.sum(axis=0)
+        watched = self._cells(self.sums.values["t"]).sum(axis=0)
+        whole = np.maximum(events.sum(axis=0), 0.5) / np.maximum(watched, time.min(axis=0))
         mean = whole * time
         own = events - mean
         excess = (own**2 - mean - noise**2).sum(axis=0) / np.maximum((mean**2).sum(axis=0), 1e-300)
@@ -158,49 +206,62 @@ class RateModel:
 
     def errors(self, rng: np.random.Generator, size: int) -> Errors:
         """Of what is asked of each group, by itself."""
-        z, noise, spread = self._drawn(rng, size)
-        made = [self._of_one(g, z, noise, spread) for g in range(self.groups)]
+        drawn = self._drawn(rng, size)
+        made = [self._of_one(g, drawn) for g in range(self.groups)]
         return made[0] if self.groups == 1 else ManyErrors(made)
 
     def errors_of_ratio(self, rng: np.random.Generator, size: int) -> Errors:
         """Of the second group's over the first's."""
-        z, noise, spread = self._drawn(rng, size)
+        drawn = self._drawn(rng, size)
         first, second = self.values
-        fitted, variance = self._fitted, self._variances(spread)
+        fitted = self._fitted
+        variances = self._variances(drawn.more)
+
+        def pair(value: float) -> tuple[float, float]:
+            near = float(fitted[0])
+            # By the variances of the pair itself: those at what was released would lean to the
+            # group in which chance gave the fewer events.
+            for _ in range(_PASSES):
+                a, b = variances(np.array([near, near * value]))
+                near = (value * second / b + first / a) / (value**2 / b + 1 / a)
+                near = max(near, 1e-3 * float(fitted[0]))
+            return near, near * value
 
         def simulated(value: float, noisy: bool) -> Floats:
-            a, b = float(variance[0]), float(variance[1])
-            near = (value * second / b + first / a) / (value**2 / b + 1 / a)
-            near = max(near, 1e-3 * float(fitted[0]))
-            (y, t), (more, other) = (
-                self._sampled(g, wanted / float(fitted[g]), z, noise, spread, noisy)
-                for g, wanted in enumerate((near, near * value))
-            )
-            return self._apart(value, y, t, more, other)
+            each = [self._sampled(g, v, drawn, noisy) for g, v in enumerate(pair(value))]
+            return self._apart(value, pair(value), each)
 
-        seen = [part.T[:, None] for part in (self._events, self._cells(self.sums.values["t"]))]
-        (y, more), (t, other) = seen
         around = float(fitted[1] / fitted[0])
         return InvertedErrors(
             self.ratio,
-            lambda v: float(self._apart(v, y, t, more, other)[0]),
+            lambda v: float(self._apart(v, pair(v), [self._seen(g) for g in (0, 1)])[0]),
             simulated,
             around=around,
             slope=float(fitted[0] * (self._time.prod() if self.strata == 1 else 1.0)),
         )
 
-    def _apart(self, value: float, y: Floats, t: Floats, more: Floats, other: Floats) -> Floats:
-        """How far two groups are from this ratio, shape (B,): 0 in the middle where it is true.
-
-        Of one stratum without a quotient, so that noise of the time moves no middle.
-        """
+    def _apart(
+        self, value: float, pair: tuple[float, float], each: Sequence[tuple[Floats, Floats]]
+    ) -> Floats:
+        """How far two groups are from this ratio, shape (B,): 0 in the middle where it is true."""
+        (y, t), (more, other) = each
         if self.strata == 1:
             return np.asarray((more * t - value * y * other)[:, 0] * self.weights[0])
-        return self._asked(more, other) - value * self._asked(y, t)
+        first, second = (self._off(g, v, *each[g]) for g, v in enumerate(pair))
+        return second - value * first
 
-    def _asked(self, events: Floats, time: Floats) -> Floats:
-        """What is asked of one group's events and time, of shape (B, S)."""
-        return np.asarray((events * self._over(time[:, :, None])[:, :, 0]).sum(axis=1))
+    def _off(self, group: int, value: float, events: Floats, time: Floats) -> Floats:
+        """Σ c·(y - λ·t) of one group's events and time, of shape (B, S)."""
+        if self.expected:
+            return np.asarray((events - value * self.weights * time).sum(axis=1))
+        rates = self._rates[:, group] * (value / float(self._fitted[group]))
+        over = self._over(time[:, :, None])[:, :, 0] if self.strata > 1 else 1.0
+        return np.asarray((over * (events - rates * time)).sum(axis=1))
+
+    def _seen(self, group: int) -> tuple[Floats, Floats]:
+        """Events and time of a group, as released, shape (1, S)."""
+        time = self._cells(self.sums.values["t"])
+        return self._events[None, :, group], time[None, :, group]
 
     @property
     def ratio(self) -> float:
@@ -210,48 +271,69 @@ class RateModel:
             return 1.0 if first <= 0 else 0.0
         return second / first if first > 0 else math.inf
 
-    def _drawn(
-        self, rng: np.random.Generator, size: int
-    ) -> tuple[Floats, dict[str, Floats], Floats]:
+    def _drawn(self, rng: np.random.Generator, size: int) -> _Drawn:
         z = rng.standard_normal((size, self.strata, self.groups))
         noise = dict(self.sums.draw(rng, size))
-        return z, {k: self._cells(noise[k]) for k in ("y", "t")}, self._dispersions(noise)
+        y, t = (self._cells(noise[k]) for k in ("y", "t"))
+        return _Drawn(z, y, t, self._possible(rng, size), self._dispersions(noise))
 
-    def _variances(self, spread: Floats) -> Floats:
-        """Of what is asked of each group, sampling and noise, shape (G,)."""
-        over = self._over(self._time)
-        mean = self._rates * self._time
-        sampling = (over**2 * mean).sum(axis=0) * (1 + spread.mean(axis=0))
+    def _possible(self, rng: np.random.Generator, size: int) -> Floats:
+        """Time that fresh noise leaves possible, above 0, shape (B, S, G)."""
+        noise = self.sums.draw(rng, _SPARE * size)["t"]
+        left = self.sums.values["t"] - noise
+        held = left > 0
+        count = held.sum(axis=0)
+        # Those that can be come first, over again where they are fewer.
+        place = np.argsort(~held, axis=0, kind="stable")
+        place = np.take_along_axis(place, np.arange(size)[:, None] % np.maximum(count, 1), axis=0)
+        found = np.take_along_axis(left, place, axis=0)
+        # So far below 0 what noise leaves above it is as the noise itself is, in size.
+        return self._cells(np.where(count < _SCARCE, np.abs(noise[:size]), found))
+
+    def _variances(self, more: Floats) -> Callable[[Floats], Floats]:
+        """Of what is asked of each group, sampling and noise, where it is so much, shape (G,)."""
+        time, fitted = self._time, self._fitted
+        _, per = self._weighed(time)
+        over = self._over(time) / np.maximum((per * time).sum(axis=0), 1e-300)
+        sampling = (over**2 * self._rates * time).sum(axis=0) * (1 + more.mean(axis=0))
         noise = self.sums.deviations["y"] ** 2 * (over**2).sum(axis=0)
         by_time = self.sums.deviations["t"] ** 2 * (over**2 * self._rates**2).sum(axis=0)
-        return np.asarray(np.maximum(sampling + noise + by_time, 1e-300))
+
+        def at(value: Floats) -> Floats:
+            part = value / fitted
+            return np.asarray(np.maximum(part * sampling + noise + part**2 * by_time, 1e-300))
+
+        return at
 
     def _sampled(
-        self,
-        group: int,
-        factor: float,
-        z: Floats,
-        noise: Mapping[str, Floats],
-        spread: Floats,
-        noisy: bool,
+        self, group: int, value: float, drawn: _Drawn, noisy: bool
     ) -> tuple[Floats, Floats]:
-        """Events and time as released of a group, at its rates times a factor, shape (B, S)."""
-        time = self._time[:, group]
-        mean = factor * self._rates[:, group] * time
-        more = factor * spread[:, group, None]
-        events = count_drawn(mean, mean * (1 + more), z[:, :, group], 1 + 2 * more)
+        """Events and time as released of a group of which this is true, shape (B, S)."""
+        rates = self._rates[:, group]
+        time = drawn.possible[:, :, group] if noisy else self._time[None, :, group]
+        factor: Any = value / float(self._fitted[group])
+        if self.expected:
+            # So that it is true of the time that was drawn.
+            whole, of_time = (self.weights * time).sum(axis=1), (rates * time).sum(axis=1)
+            factor = (value * whole / of_time)[:, None]
+        mean = factor * rates * time
+        more = factor * drawn.more[:, group, None]
+        z = drawn.z[:, :, group]
+        events = count_drawn(mean, mean * (1 + more), z, 1 + 2 * more)
         if noisy:
-            events = events + noise["y"][:, :, group]
-            time = time + noise["t"][:, :, group]
+            events = events + drawn.events[:, :, group]
+            time = time + drawn.time[:, :, group]
         return np.asarray(events), np.broadcast_to(time, events.shape)
 
-    def _of_one(
-        self, group: int, z: Floats, noise: Mapping[str, Floats], spread: Floats
-    ) -> InvertedErrors:
+    def _of_one(self, group: int, drawn: _Drawn) -> InvertedErrors:
         found, fitted = float(self.values[group]), float(self._fitted[group])
-
-        def simulated(value: float, noisy: bool) -> Floats:
-            drawn = self._sampled(group, value / fitted, z, noise, spread, noisy)
-            return self._asked(*drawn) - value
-
-        return InvertedErrors(max(found, 0.0), lambda v: found - v, simulated, around=fitted)
+        time = self._time[None, :, group]
+        none, per = 0 * time, float(self._off(group, 0.0, 0 * time, time)[0])
+        slope = (per - float(self._off(group, fitted, none, time)[0])) / fitted
+        return InvertedErrors(
+            max(found, 0.0),
+            lambda v: float(self._off(group, v, *self._seen(group))[0]),
+            lambda v, noisy: self._off(group, v, *self._sampled(group, v, drawn, noisy)),
+            around=fitted,
+            slope=slope,
+        )

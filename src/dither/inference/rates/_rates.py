@@ -110,8 +110,8 @@ class RateQuestion:
             )
         if float(np.min(sums.values["t"], initial=np.inf)) < _CLEAR * sums.deviations["t"]:
             notes.append(
-                "the person-time of a cell is little more than its noise: intervals may hold less "
-                "often than they say, 9 times in 10; fewer strata or more rows would help"
+                "the person-time of a cell is little more than its noise, which widens the "
+                "interval: fewer strata or more rows would help"
             )
         law = "Poisson" if not self.dispersed else "of the variance that the rows show"
         held: tuple[str, ...] = (*assumptions, f"events are {law}, given person-time")
