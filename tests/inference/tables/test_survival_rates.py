@@ -243,3 +243,31 @@ def test_whatever_noise_made_of_the_sums_is_read(tmp_path: Any) -> None:
                 some = {key: np.resize(seen, old.size) for key, old in known.values.items()}
                 found = design.read(type(known)(some), laws, question.loss)
                 assert "nan" not in found.summary().lower()
+
+
+def test_columns_may_be_named_as_sums_are_and_conditions_share_a_column(tmp_path: Any) -> None:
+    """What is counted by never has the name of what is counted."""
+    frame = cohort(400).rename({"arm": "y", "age": "n"})
+    columns = {{"arm": "y", "age": "n"}.get(name, name): facts for name, facts in COLUMNS.items()}
+    with session_over(frame, tmp_path, columns=columns) as session:
+        q = session.table("visits").infer(epsilon=10**5)
+        asked = (
+            q.mantel_haenszel("months > 60", "months > 12", "n"),
+            q.mantel_haenszel("ill", "y = 'drug'", "n"),
+            q.rate("falls", "years", "y"),
+            q.rate_ratio("falls", "years", "y", levels=("drug", "placebo")),
+            q.standardised_rate("falls", "years", "n", BANDS, by="y"),
+            q.f_oneway("years", "n"),
+            q.difference("years", by="y"),
+            q.test_independence("months > 60", "months > 12"),
+            q.goodness_of_fit("n"),
+        )
+        for question in asked:
+            assert question.explain()
+        found = asked[2].release()
+        again = inference.rate(
+            frame["falls"], frame["years"], by=frame["y"], levels=["placebo", "drug"],
+            most_events=5, most_time=10, epsilon=10**6,
+        )  # fmt: skip
+        np.testing.assert_allclose(found.estimate, again.estimate, rtol=1e-3)
+        assert asked[0].release().estimate > 0

@@ -347,6 +347,12 @@ def ask(
     found = terms([replace(v, rows=kept) for v in variables])
     outputs = [ag.Output(name, term.aggregate, weight) for name, (term, weight) in found.items()]
     grouped = kept.group_by(*by) if by else kept
+    # Two conditions on one column would have one name, and a column may be named as a sum is.
+    taken = [column for output in outputs for column in output.columns]
+    called = [key.name for key in grouped.keys]
+    if len({*called, *taken}) < len(called) + len(taken):
+        apart = (replace(key, name=f"key_{i}") for i, key in enumerate(grouped.keys, 1))
+        grouped = replace(grouped, keys=tuple(apart))
     if levels is not None:
         (key,) = grouped.keys
         grouped = replace(grouped, keys=(replace(key, values=levels),))
