@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dither as dt
@@ -51,6 +52,60 @@ def test_results_as_json(run, question: str) -> None:
     assert found["certificate"]["loss"]["epsilon"] == "1/5"
     assert json.loads(run(*line).stdout) == found
     assert spent() == Fraction(1, 5)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "kaplan_meier(cost, region = 'north', bins=4)",
+        "kaplan_meier(cost, region = 'north', region, bins=4, censored=end)",
+        "rate(cost, cost, per=100)",
+        "rate(cost > 30, cost, region, family=negative-binomial)",
+        "rate_ratio(cost, cost, region)",
+        "standardised_rate(cost, cost, region, weights='north: 1, south: 2')",
+        "standardised_ratio(cost, cost, region, reference='north: 0.5, south: 1')",
+        "mantel_haenszel(cost > 30, cost > 10, region, measure=risk)",
+        "weighted_mean(cost, cost)",
+        "weighted_proportion(region = 'north', cost)",
+        "weighted_total(cost, cost)",
+        "describe(region)",
+        "describe(region, cost)",
+        "describe()",
+        "logistic_regression(ill ~ cost)",
+    ],
+)
+def test_what_a_cohort_study_asks(run, folder: Path, question: str) -> None:
+    """By the names that they have in Python; numbers, or tables, of one charge each."""
+    text = (folder / "dither.toml").read_text().replace("delta = 1e-6", "delta = 1e-5")
+    (folder / "dither.toml").write_text(text + "ill = { nullable = false }\n")
+    pl.read_parquet("visits.parquet").with_columns(ill=pl.col("cost") > 30).write_parquet(
+        "visits.parquet"
+    )
+    line = ("infer", question, *ANA, "--token", "monday", "--delta", "1e-6")
+    shown = run(*line, "--confidence", "0.9")
+    assert shown.exit_code == 0, shown.output
+    assert "Cost: " in shown.stdout
+    # What is open has no number in JSON.
+    found = json.loads(run(*line, "--json").stdout, parse_constant=pytest.fail)
+    several = found.get("estimates") or found.get("coefficients") or [found]
+    assert all(one["lower"] is None or one["lower"] <= one["estimate"] for one in several)
+    assert run(*line[:4], "--delta", "1e-6", "--epsilon", "0.2", "--explain").exit_code == 0
+    assert spent() == Fraction(1, 5)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "logrank_test(cost, region = 'north', region, bins=4)",
+        "f_oneway(cost, region, equal_var=no)",
+    ],
+)
+def test_tests_of_a_cohort_study(run, question: str) -> None:
+    """A p-value, and what it tests."""
+    found = json.loads(run("infer", question, *ANA, "--json").stdout)
+    assert 0 < found["pvalue"] <= 1
+    assert found["null"]
+    assert run("infer", question, *ANA, "--preview").exit_code == 0
 
 
 def test_a_quantile_at_another_confidence(run) -> None:
@@ -101,6 +156,16 @@ def test_previews_and_plans_are_free(run, folder: Path) -> None:
         (("quantile(cost, most)",), 2, "a number and a share"),
         (("quantile(cost, 2)",), 4, "between 0 and 1"),
         (("mean()",), 2, "takes 1 expression"),
+        (("rate(cost)",), 2, "takes 2 or 3 expressions"),
+        (("describe(region,)",), 2, "describe takes"),
+        (("rate(cost, cost, per=much)",), 2, "per must be a number"),
+        (("rate(cost, cost, per=0)",), 4, "per"),
+        (("f_oneway(cost, region, equal_var=2)",), 2, "equal_var must be yes or no"),
+        (("rate_ratio(cost, cost, region, bins=3)",), 2, "takes family, null, and not bins"),
+        (("proportion(bins = 3)",), 4, "unknown column 'bins'"),
+        (("standardised_rate(cost, cost, region)",), 2, "must have weights="),
+        (("standardised_rate(cost, cost, region, weights=3)",), 2, "'level: number, ...'"),
+        (("standardised_rate(cost, cost, region, weights='north: 1')",), 4, "each stratum"),
         (("difference(cost)",), 2, "takes 2 expressions"),
         (("mean(costs)",), 4, "did you mean 'cost'"),
         (("mean(region)",), 4, "not a number"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -33,28 +32,12 @@ from dither.cli._options import (
 )
 from dither.cli._terminal import say_saved, waiting
 from dither.cli.questions._request import answered, check_free
+from dither.cli.questions._written import read_written
 
 if TYPE_CHECKING:
-    from dither.inference.tables._question import InferencePreview, InferenceQuestion
-    from dither.inference.tables._table import Inference
+    from dither.inference.tables._question import InferencePreview
 
 __all__ = ["infer"]
-
-FORMS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "mean": (1, lambda asked, x: asked.mean(x)),
-    "proportion": (1, lambda asked, x: asked.proportion(x)),
-    "difference": (2, lambda asked, x, by: asked.difference(x, by=by)),
-    "independence": (2, lambda asked, x, y: asked.test_independence(x, y)),
-    "fit": (1, lambda asked, x: asked.goodness_of_fit(x)),
-    "median": (1, lambda asked, x: asked.median(x)),
-    "quantile": (2, lambda asked, x, q: asked.quantile(x, _share(q))),
-}
-"""By name: how many expressions a form has, and what it asks."""
-
-SHAPES = (
-    "mean(x), median(x), quantile(x, 0.9), proportion(condition), difference(x, group), "
-    "independence(x, y), fit(x), or a formula y ~ x"
-)
 
 
 @click.command(
@@ -69,6 +52,9 @@ Examples:
   dither infer "difference(cost, smoker)" --epsilon 0.5 --plot cost.png
   dither infer "independence(region, smoker)" --epsilon 0.5 --json
   dither infer "cost ~ age + C(region)" --epsilon 0.5
+  dither infer "kaplan_meier(years, died, arm, bins=40)" --epsilon 1
+  dither infer "rate(falls, years, arm, per=1000)" --epsilon 0.5
+  dither infer "describe(arm)" --epsilon 2
 """,
 )
 @click.argument("question")
@@ -116,7 +102,12 @@ def infer(
     """Say what the rows tell of the people that they were sampled from.
 
     QUESTION is mean(x), median(x), quantile(x, 0.9), proportion(condition), difference(x, group),
-    independence(x, y), fit(x) or the formula of a linear regression, y ~ x + C(group).
+    independence(x, y), fit(x) or the formula of a linear regression, y ~ x + C(group); of a study
+    kaplan_meier(time, event, arm), logrank_test(time, event, arm), rate(events, time, group),
+    rate_ratio(events, time, group), standardised_rate(events, time, stratum, weights='a: 1, b: 2'),
+    standardised_ratio(...), mantel_haenszel(outcome, exposed, stratum), f_oneway(x, group),
+    weighted_mean(x, weight), weighted_proportion(condition, weight), weighted_total(x, weight),
+    logistic_regression(y ~ x) and describe(group). Options follow as name=value: per=1000.
     Columns and conditions are written as in SQL; bounds and levels come from the policy. The
     ledger is charged once, and intervals count who was sampled as well as the noise.
     """
@@ -134,7 +125,9 @@ def infer(
         dt.open(policy, analyst=analyst, purpose=purpose) as session,
     ):
         rows = session.table(private_table(session, name))
-        asked = _read(question, (rows.filter(where) if where else rows).infer(epsilon, delta))
+        asked = read_written(
+            question, (rows.filter(where) if where else rows).infer(epsilon, delta)
+        )
         found = answered(
             asked,
             session,
@@ -151,7 +144,9 @@ def infer(
     else:
         click.echo(found.summary())
         names = getattr(found, "names", None)
-        if confidence != 0.95 and names is not None:
+        if confidence != 0.95 and hasattr(found, "intervals"):
+            click.echo(f"At {level(confidence)}:\n{_table_text(found.intervals(confidence))}")
+        elif confidence != 0.95 and names is not None:
             click.echo(f"At {level(confidence)}:")
             ends = found.interval(confidence)
             for name, value, pair in zip(names, found.estimate, ends, strict=True):
@@ -162,50 +157,6 @@ def infer(
     for path, write in ((picture, found.plot), (certificate, found.certificate.save)):
         if path is not None:
             _save(path, write)
-
-
-def _read(text: str, asked: Inference) -> InferenceQuestion:
-    """A question by its form."""
-    found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
-    if found is None or found[1] not in FORMS:
-        if "~" in text:
-            return asked.regression(text)
-        raise click.UsageError(f"QUESTION must be {SHAPES}")
-    number, ask = FORMS[found[1]]
-    parts = _apart(found[2])
-    if len(parts) != number or not all(parts):
-        raise click.UsageError(f"{found[1]} takes {number} expression{'s' * (number > 1)}")
-    return ask(asked, *parts)  # type: ignore[no-any-return]
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise click.UsageError("quantile takes a number and a share, quantile(x, 0.9)") from None
-
-
-def _apart(text: str) -> list[str]:
-    """What commas separate, but for those in parentheses and in quotes.
-
-    Examples
-    --------
-    >>> _apart("cost, region IN ('a,b', 'c')")
-    ['cost', "region IN ('a,b', 'c')"]
-    """
-    parts, depth, quote = [""], 0, ""
-    for sign in text:
-        if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign in "()":
-            depth += 1 if sign == "(" else -1
-        elif sign == "," and not depth:
-            parts.append("")
-            continue
-        parts[-1] += sign
-    return [part.strip() for part in parts]
 
 
 def _print_preview(found: InferencePreview, picture: Path | None, as_json: bool) -> None:
@@ -233,19 +184,30 @@ def _print_preview(found: InferencePreview, picture: Path | None, as_json: bool)
 
 def _result_json(found: Any, confidence: float) -> dict[str, Any]:
     body: dict[str, Any] = {"question": found.title}
-    pvalue = found.pvalue
-    if getattr(found, "names", None) is not None:
+    pvalue = getattr(found, "pvalue", None)
+    if hasattr(found, "intervals"):
+        rows = found.intervals(confidence).to_dicts()
+        body |= {
+            "estimates": [
+                {k: _plain(v) if isinstance(v, float) else v for k, v in one.items()}
+                for one in rows
+            ],
+            "confidence": confidence,
+        }
+    elif getattr(found, "names", None) is not None:
         numbers = zip(
             found.names,
             *(v.tolist() for v in (found.estimate, found.se, found.se_sampling, pvalue)),
             found.interval(confidence).tolist(),
             strict=True,
         )
+        linear = hasattr(found, "rsquared")
+        several = hasattr(found, "params") or linear
         body |= {
-            "coefficients": [
+            "coefficients" if several else "estimates": [
                 {
                     "name": name,
-                    "estimate": value,
+                    "estimate": _plain(value),
                     "se": _plain(se),
                     "se_sampling": _plain(sampling),
                     "lower": _plain(lower),
@@ -255,16 +217,17 @@ def _result_json(found: Any, confidence: float) -> dict[str, Any]:
                 for name, value, se, sampling, p, (lower, upper) in numbers
             ],
             "confidence": confidence,
-            "rsquared": found.rsquared,
             "rows": found.rows,
             "null": found.null,
         }
+        if linear:
+            body["rsquared"] = found.rsquared
         pvalue = None
     elif hasattr(found, "interval"):
         lower, upper = found.interval(confidence)
         body |= {
-            "estimate": found.estimate,
-            "se": found.se,
+            "estimate": _plain(found.estimate),
+            "se": _plain(found.se),
             "se_sampling": _plain(found.se_sampling),
             "confidence": confidence,
             "lower": _plain(lower),
@@ -276,7 +239,7 @@ def _result_json(found: Any, confidence: float) -> dict[str, Any]:
         body |= {
             "null": found.null,
             "statistic": found.statistic,
-            "noise_share": found.noise_share,
+            "noise_share": _plain(found.noise_share),
         }
     if pvalue is not None:
         body["pvalue"] = pvalue
@@ -285,6 +248,17 @@ def _result_json(found: Any, confidence: float) -> dict[str, Any]:
         "notes": list(found.notes),
         "certificate": found.certificate.to_dict(),
     }
+
+
+def _table_text(frame: Any) -> str:
+    """Every number of a description with its ends, a line each."""
+    from dither.inference.engine._result import interval_shown
+
+    lines = []
+    for column, of, measure, group, *ends in frame.iter_rows():
+        what = ", ".join(part for part in (column, of, measure, group) if part)
+        lines.append(f"  {what}: {interval_shown(*ends)}")
+    return "\n".join(lines)
 
 
 def _plain(value: float) -> float | None:

@@ -136,11 +136,18 @@ class RateQuestion:
 def weights_of(name: str, given: Any, strata: Sequence[Any], *, shares: bool) -> Floats:
     """A number for each stratum; scaled to add up to 1 where they are shares.
 
+    Strata may be written as text, as a terminal and files of numbers by names do.
+
     Examples
     --------
     >>> weights_of("weights", {"young": 3, "old": 1}, ["young", "old"], shares=True).tolist()
     [0.75, 0.25]
+    >>> weights_of("weights", {"0": 3, "1": 1}, [0, 1], shares=True).tolist()
+    [0.75, 0.25]
     """
+    if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
+        named = {str(s).lower() if isinstance(s, bool) else str(s): s for s in strata}
+        given = {named.get(key, key): value for key, value in given.items()}
     if not isinstance(given, Mapping) or set(given) != set(strata):
         wanted = ", ".join(map(repr, strata))
         raise ArgumentError(f"{name} must be one number above 0 for each stratum: {wanted}")
