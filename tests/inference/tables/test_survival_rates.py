@@ -271,3 +271,22 @@ def test_columns_may_be_named_as_sums_are_and_conditions_share_a_column(tmp_path
         )  # fmt: skip
         np.testing.assert_allclose(found.estimate, again.estimate, rtol=1e-3)
         assert asked[0].release().estimate > 0
+
+
+def test_all_that_has_a_preview_is_compared(tmp_path: Any) -> None:
+    """What each would reach, before anything is spent."""
+    with session_over(cohort(50), tmp_path, columns=COLUMNS) as session:
+        q = session.table("visits").infer(epsilon=1, delta=1e-6)
+        found = q.compare(
+            {
+                "curve": q.kaplan_meier("years", "died"),
+                "log-rank": q.logrank_test("years", "died", "arm"),
+                "rate": q.rate("falls", "years"),
+                "odds": q.mantel_haenszel("ill", "died", "age"),
+                "table 1": q.describe("arm"),
+            }
+        )
+        assert (found.frame["reaches"] > 0).all()
+        with pytest.raises(DitherError, match="its own preview"):
+            q.compare({"slope": q.logistic_regression("ill ~ years")})
+        assert session.balance()[0].spent.epsilon == 0

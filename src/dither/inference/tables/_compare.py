@@ -10,6 +10,7 @@ from dither._display import table
 from dither._format import Printable, cost_text, display_text, level, number_text, percent, wrapped
 from dither.errors import ArgumentError
 from dither.inference.engine._tabulated import Tabulated
+from dither.inference.tables._described import DescriptionQuestion
 from dither.inference.tables._question import InferencePreview, InferenceQuestion
 from dither.numeric import float_up
 
@@ -81,10 +82,13 @@ def compared(ways: Any, people: int, confidence: float) -> QuestionComparison:
     if not isinstance(ways, Mapping) or not ways:
         raise ArgumentError("ways must be a mapping from names to questions, with at least one")
     for name, way in ways.items():
-        if not isinstance(name, str) or not isinstance(way, InferenceQuestion):
+        if not isinstance(name, str) or not isinstance(
+            way, InferenceQuestion | DescriptionQuestion
+        ):
             raise ArgumentError(
                 "ways must be a mapping from names (texts) to questions that are not released yet, "
-                "such as those of .regression(formula)"
+                "such as those of .mean(x), .kaplan_meier(time, event) or .describe(); what "
+                ".logistic_regression(formula) reaches is in its own preview"
             )
     return QuestionComparison(
         {name: way.preview([people], confidence=confidence) for name, way in ways.items()}
