@@ -121,7 +121,12 @@ def test_abstaining_helps():
         (lambda c, g: audit_one_run(c, 2 * g), "1, -1 or 0"),
         (lambda c, g: audit_one_run(c, g, epsilon=-1), "epsilon must be"),
         (lambda c, g: audit_one_run(c, g, confidence=1), "confidence"),
-        (lambda c, g: audit_one_run(c, g * (np.arange(40) < 9), 2.0), "at least 37 are needed"),
+        (lambda c, g: audit_one_run(c, g * (np.arange(40) < 9), 2.0), "at least 68 are needed"),
+        (lambda c, g: audit_one_run(c), "one of both"),
+        (lambda c, g: audit_one_run(c, g, scores=g), "one of both"),
+        (lambda c, g: audit_one_run(c, scores=g[1:]), "one number for each"),
+        (lambda c, g: audit_one_run(c, scores=np.where(c, math.nan, 0)), "one number for each"),
+        (lambda c, g: audit_one_run(c, scores=g, epsilon=2.0), "canaries are too few"),
         (lambda c, g: guess_by_score(np.ones(3), 2, 2), "at most all canaries"),
         (lambda c, g: guess_by_score([math.nan], 1, 0), "flat array of numbers"),
     ],
@@ -146,3 +151,58 @@ def test_coins_that_are_not_fair_are_refused():
     """Canaries that are all in would make every guess of "in" right, whatever the mechanism."""
     with pytest.raises(ArgumentError, match="fair coins"):
         audit_one_run(np.ones(200, dtype=bool), np.ones(200, dtype=int))
+
+
+def told(rng, coins, rate):
+    """Scores of noise, of which those of some canaries that were in give them away."""
+    return rng.normal(size=coins.size) + np.where(coins & (rng.random(coins.size) < rate), 9, 0)
+
+
+def test_scores_show_a_leak_of_few_canaries():
+    """One canary in 200 is given away: no number of guesses was named, and it is seen."""
+    rng = np.random.default_rng(11)
+    coins = rng.random(20_000) < 0.5
+    scores = told(rng, coins, 1 / 200)
+    found = audit_one_run(coins, scores=scores, epsilon=1)
+    assert found.verdict == "violated"
+    assert found.correct == found.guesses < 100
+    named = audit_one_run(coins, guess_by_score(scores, 5000, 5000), epsilon=1)
+    assert named.lower == 0
+
+
+def test_scores_show_a_leak_of_all_canaries():
+    """The same ladder certifies nearly what the best number of guesses does."""
+    rng = np.random.default_rng(12)
+    coins = rng.random(20_000) < 0.5
+    scores = np.where(coins, 1.0, -1.0) + 1.2 * rng.normal(size=coins.size)
+    found = audit_one_run(coins, scores=scores, epsilon=1, delta=1e-6)
+    best = max(
+        audit_one_run(coins, guess_by_score(scores, n, n), epsilon=1, delta=1e-6).lower
+        for n in (300, 1000, 3000)
+    )
+    assert 0.8 * best < found.lower < best + 0.5
+    assert found.verdict == "violated"
+
+
+def test_true_claims_are_accused_by_scores_as_rarely_as_stated():
+    """Coins reported at epsilon = 1: of 40 runs none is accused, and few certify too much."""
+    rng = np.random.default_rng(13)
+    above = 0
+    for _ in range(40):
+        coins = rng.random(600) < 0.5
+        right = rng.random(600) < math.e / (1 + math.e)
+        scores = np.where(right, coins, ~coins) + 0.1 * rng.random(600)
+        found = audit_one_run(coins, scores=scores, epsilon=1, confidence=0.9)
+        assert found.verdict == "not refuted"
+        above += found.lower > 1
+    assert above <= 10
+
+
+def test_a_verdict_is_surer_than_the_bound():
+    """Certified above the claim, but not so surely: no verdict, and the summary says why."""
+    coins = np.arange(1000) % 2 == 0
+    right = np.where(np.arange(1000) < 772, 1, -1)
+    found = audit_one_run(coins, np.where(coins, 1, -1) * right, epsilon=1)
+    assert found.verdict == "not refuted"
+    assert found.lower > 1
+    assert "99.98 %" in found.summary()

@@ -334,7 +334,7 @@ def test_one_run_of_the_trained_model_certifies_less_than_was_claimed() -> None:
         CANARIES, 3, noise_multiplier=1, rate=Fraction(1, 4), steps=6, population=CANARIES
     )
     claimed = float(run.loss.epsilon(1e-5).upper)
-    guesses = guess_by_score(seen.sum(axis=0), 400, 400)
+    guesses = guess_by_score(seen.sum(axis=0), 600, 600)
     found = audit_one_run(coins, guesses, epsilon=claimed, delta=1e-5)
     assert found.verdict is Outcome.NOT_REFUTED
     assert 0 < found.lower < claimed

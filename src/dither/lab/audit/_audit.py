@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -26,7 +25,7 @@ from dither.lab.audit._claims import (
     certifying,
     check_samples,
 )
-from dither.lab.audit._coins import flip_coins
+from dither.lab.audit._coins import flip_coins, own_words
 from dither.lab.audit._events import Event, certify, choose_events
 from dither.lab.audit._flattening import Parts, Raised, flatten
 from dither.lab.audit._given import given_score
@@ -184,7 +183,7 @@ def audit(
     )
     drawn = len(draws.here)
     check_samples(drawn, group, confidence, share)
-    words = _own(words or SimulatedWords(0))
+    words = own_words(words or SimulatedWords(0))
     parts = _split(drawn, words, share)
     coins = flip_coins(certifying(drawn, share), words)
     second = np.repeat([False, True], drawn)
@@ -228,15 +227,6 @@ def audit(
             *_notes(outcomes, outputs, draws, samples, independent),
         ),
     )
-
-
-def _own(words: SimulatedWords) -> SimulatedWords:
-    """A stream of the audit's own: of the given one a mechanism's noise may be drawn, too.
-
-    Were outcomes split by the words that made them, those that certify would be others in law.
-    """
-    seed = hashlib.sha256(b"audit" + words.words(4).tobytes()).digest()
-    return SimulatedWords(int.from_bytes(seed[:16], "big"))
 
 
 def _split(drawn: int, words: SimulatedWords, share: float) -> tuple[Mask, Mask, Mask]:

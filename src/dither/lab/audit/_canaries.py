@@ -6,7 +6,9 @@ run gives thousands of independent ones, to the strongest adversary there is.
 
 *Without assumptions.* With p and q the rates of alarms of members and of others above a threshold,
 a loss of (epsilon, delta) has ``p <= e^epsilon·q + delta`` and ``1 - q <= e^epsilon·(1 - p) +
-delta``. Few plays see no small q, so this stays far below what is true.
+delta``. Few plays see no small q, so this stays far below what is true. Thresholds are events of
+one number, and are chosen and certified as `audit` does, with the odds of guesses: a run that gives
+one canary in a few hundred away is seen so.
 
 *Within a family.* Where the mechanism is known to be of a family with one unknown amount of noise,
 such as so many steps of the sampled Gaussian, every member's trade-off curve bounds p by q. The
@@ -15,7 +17,7 @@ lower bound of the true epsilon, wherever on the curve the threshold lies.
 
 Thresholds are chosen on one half of the plays, and Clopper and Pearson's bounds are of the other:
 each bound holds with its share of the confidence, and no claim that is true is said to be violated
-with more than ``1 - confidence``.
+with more than a fiftieth of ``1 - confidence``.
 
 Source. Nasr, Hayes, Steinke, Balle, Tramèr, Jagielski, Carlini and Terzis, "Tight auditing of
 differentially private machine learning", 2023; Jagielski, Ullman and Oprea, 2020.
@@ -41,6 +43,11 @@ from dither._search import bisect
 from dither._stats import lower_bound, upper_bound
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome
+from dither.lab.audit._claims import Claim
+from dither.lab.audit._coins import flip_coins, own_words
+from dither.lab.audit._events import certify, choose_events
+from dither.lab.audit._scores import EventScore
+from dither.numeric import SimulatedWords
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -52,6 +59,8 @@ Floats = npt.NDArray[np.float64]
 
 _TRIED = 60
 _LEAST_NOISE, _MOST_NOISE = 0.25, 8.0
+_OF_VERDICTS = 0.02
+"""The share of the level at which a claim is refuted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class CanaryAudit(Printable):
     plays : int
         Of members and others together.
     confidence : float
+        The probability that no bound is wrong. A true claim is *violated* with probability at most
+        a fiftieth of the rest.
     """
 
     verdict: Outcome
@@ -84,12 +95,19 @@ class CanaryAudit(Printable):
     confidence: float
 
     def summary(self) -> str:
-        """The result in two sentences."""
+        """The result in two sentences, or three."""
+        above = max(self.lower, self.within or 0.0) > self.claimed
+        more = (
+            "\nWhat is certified is above the claim; a verdict is given at "
+            f"{level(1 - _OF_VERDICTS * (1 - self.confidence))} confidence: play more."
+            if above and self.verdict is Outcome.NOT_REFUTED
+            else ""
+        )
         family = "" if self.within is None else f", ε >= {at_least(self.within)} within the family"
         return (
             f"{self.verdict.upper()}: claimed ε = {at_most(self.claimed)} at δ = {self.delta:g}; "
             f"certified ε >= {at_least(self.lower)}{family}, at {level(self.confidence)} "
-            f"confidence.\n{count_text(self.plays, 'play')} of canaries."
+            f"confidence.\n{count_text(self.plays, 'play')} of canaries.{more}"
         )
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -125,7 +143,7 @@ def audit_canaries(
     delta : float
         Above 0.
     confidence : float
-        In (0, 1).
+        In (0, 1): the probability that no bound is wrong. A verdict is surer.
 
     Raises
     ------
@@ -148,28 +166,46 @@ def audit_canaries(
         raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
     delta = number("delta", delta, above=0, below=1)
     confidence = check_confidence(confidence)
-    # Thresholds are chosen twice, for alarms and for their absence, each with two bounds.
-    each = (1.0 - confidence) / 8.0
-    rates = _Rates(inside, outside, each)
-    lower = 0.0
-    for p, q in rates.at(lambda p, q: (p - delta) / q if p > delta and q > 0 else 0.0):
-        lower = max(lower, math.log((p - delta) / q)) if p - delta > q > 0 else lower
+    claimed = float(loss.epsilon(delta).upper)
+    # A half of the level is of events of epsilon, the other of points of the curve: thresholds are
+    # chosen twice there, for alarms and for their absence, each with two bounds.
+    half = (1.0 - confidence) / 2
+    lower, refuted_once = _by_events(inside, outside, Claim(claimed, delta), half)
+    rates = _Rates(inside, outside)
     normal = NormalDist()
     apart = lambda p, q: normal.inv_cdf(p) - normal.inv_cdf(q) if p > 0 and q < 1 else 0.0  # noqa: E731
-    pairs = rates.at(apart)
+    pairs, strict = (
+        rates.at(apart, half / 4, level) for level in (half / 4, _OF_VERDICTS * half / 4)
+    )
 
-    def refuted(of: Loss) -> bool:
-        return any(p > q and p > float(of.tpr(q).upper) for p, q in pairs)
+    def refuted(of: Loss, by: list[tuple[float, float]]) -> bool:
+        return any(p > q and p > float(of.tpr(q).upper) for p, q in by)
 
-    claimed = float(loss.epsilon(delta).upper)
-    violated = lower > claimed or refuted(loss)
+    violated = refuted_once or refuted(loss, strict)
     within = None
     if family is not None:
-        within = within_family(family, refuted, delta)
+        within = within_family(family, lambda of: refuted(of, pairs), delta)
     return CanaryAudit(
         Outcome.VIOLATED if violated else Outcome.NOT_REFUTED, lower, within, claimed, delta,
         len(inside) + len(outside), confidence,
     )  # fmt: skip
+
+
+def _by_events(inside: Floats, outside: Floats, claim: Claim, level: float) -> tuple[float, bool]:
+    """The epsilon that thresholds certify, and whether one refutes the claim."""
+    words = own_words(SimulatedWords(0))
+    second = np.repeat([False, True], [len(outside), len(inside)])
+    choosing = np.zeros(second.size, dtype=np.bool_)
+    for side in (False, True):
+        rows = np.flatnonzero(second == side)
+        order = np.argsort(words.words(rows.size), kind="stable")
+        choosing[rows[order[: rows.size // 2]]] = True
+    score = EventScore("the score", "column", np.concatenate([outside, inside]))
+    parts = np.zeros(second.size, dtype=np.bool_), choosing, ~choosing
+    coins = flip_coins(min(int((~choosing & (second == side)).sum()) for side in (0, 1)), words)
+    chosen = choose_events([score], second, parts, claim=claim, level=level)
+    events = certify(chosen, second, ~choosing, claim=claim, level=level, coins=coins)
+    return max((e.epsilon for e in events), default=0.0), any(e.refutes for e in events)
 
 
 def within_family(
@@ -194,28 +230,40 @@ def _ratio(log: float) -> Fraction:
 class _Rates:
     """Bounds of the rates of alarms at thresholds that the other half of the plays chose."""
 
-    def __init__(self, inside: Floats, outside: Floats, each: float) -> None:
-        self.each = each
+    def __init__(self, inside: Floats, outside: Floats) -> None:
         self.chosen = inside[::2], outside[::2]
         self.held = inside[1::2], outside[1::2]
         both = np.concatenate(self.chosen)
-        # Scores of both signs: whoever is not accused is cleared, by the same threshold.
-        self.cuts = np.unique(np.quantile(both, np.linspace(0.005, 0.995, _TRIED)))
+        # Dense at both ends, where what is rare is. Scores of both signs: whoever is not accused
+        # is cleared, by the same threshold.
+        tail = np.geomspace(min(0.004, 5.0 / both.size), 0.004, _TRIED // 5)
+        shares = np.concatenate([tail, np.linspace(0.005, 0.995, _TRIED), 1.0 - tail])
+        self.cuts = np.unique(np.quantile(both, shares))
 
-    def at(self, worth: Callable[[float, float], float]) -> list[tuple[float, float]]:
-        """Of members at least p and of others at most q, for alarms and for their absence."""
+    def at(
+        self, worth: Callable[[float, float], float], chosen_at: float, level: float
+    ) -> list[tuple[float, float]]:
+        """Of members at least p and of others at most q, for alarms and for their absence.
+
+        Thresholds are chosen by bounds at one level, and bounded at another each.
+        """
         found = []
         for cleared in (False, True):
-            best = max(self.cuts, key=lambda cut: worth(*self._bounds(self.chosen, cut, cleared)))
-            found.append(self._bounds(self.held, float(best), cleared))
+            best = max(
+                self.cuts,
+                key=lambda cut: worth(*self._bounds(self.chosen, cut, cleared, chosen_at)),
+            )
+            found.append(self._bounds(self.held, float(best), cleared, level))
         return found
 
-    def _bounds(self, of: tuple[Floats, Floats], cut: float, cleared: bool) -> tuple[float, float]:
+    def _bounds(
+        self, of: tuple[Floats, Floats], cut: float, cleared: bool, level: float
+    ) -> tuple[float, float]:
         ins, outs = int((of[0] >= cut).sum()), int((of[1] >= cut).sum())
         n, m = len(of[0]), len(of[1])
         if cleared:
             ins, outs, n, m = m - outs, n - ins, m, n
-        return lower_bound(ins, n, self.each), upper_bound(outs, m, self.each)
+        return lower_bound(ins, n, level), upper_bound(outs, m, level)
 
 
 def _scores(name: str, given: npt.ArrayLike) -> Floats:

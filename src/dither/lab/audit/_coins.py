@@ -26,6 +26,7 @@ and Wilenski's, Biometrika 1940.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ from dither._search import least_integer
 from dither._stats import binomial_tail_above, upper_bound
 from dither.numeric import SimulatedWords
 
-__all__ = ["PlayedCoins", "flip_coins", "odds_of", "trials_of"]
+__all__ = ["PlayedCoins", "flip_coins", "odds_of", "own_words", "trials_of"]
 
 _FOR_DELTA = 0.2
 """The share of a level that bounds what delta may have added."""
@@ -73,6 +74,15 @@ def trials_of(n: int) -> int:
     """
     # Three deviations of the coins, of sqrt(2n)/2 each, are left of each dataset.
     return max(0, 2 * n - math.ceil(3.0 * math.sqrt(2 * n)))
+
+
+def own_words(words: SimulatedWords) -> SimulatedWords:
+    """A stream of the audit's own: of the given one a mechanism's noise may be drawn, too.
+
+    Were outcomes split by the words that made them, those that certify would be others in law.
+    """
+    seed = hashlib.sha256(b"audit" + words.words(4).tobytes()).digest()
+    return SimulatedWords(int.from_bytes(seed[:16], "big"))
 
 
 def flip_coins(n: int, words: SimulatedWords) -> PlayedCoins:

@@ -60,6 +60,9 @@ __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"
 _STEP = 0.02
 # No number of guesses that can be made shows that fewer than one in e^60 is wrong.
 _MOST = 60.0
+_OF_VERDICTS = 0.02
+"""The share of the level at which a claim is refuted: of a thousand true ones none shall be."""
+
 _UNFAIR = 5e-10
 """A chance below which coins are not taken for fair ones."""
 
@@ -76,8 +79,10 @@ class OneRunAudit(Printable):
         The certified lower bound of epsilon, at the claimed delta.
     claimed : Claim
     canaries, guesses, correct : int
-        m, r and v.
+        m, r and v; of scores, of the guesses that certify most.
     confidence : float
+        The probability that the bound is not too high. A true claim is *violated* with probability
+        at most a fiftieth of the rest.
 
     Examples
     --------
@@ -95,21 +100,28 @@ class OneRunAudit(Printable):
     confidence: float
 
     def summary(self) -> str:
-        """The result in two sentences."""
+        """The result in two sentences, or three."""
         return (
             f"{self.verdict.upper()}: claimed {self.claimed}; certified ε >= "
             f"{at_least(self.lower)} at {level(self.confidence)} confidence.\n"
             f"{self.correct:,} of {self.guesses:,} guesses about {self.canaries:,} canaries were "
             "right, in one run."
+        ) + (
+            "\nWhat is certified is above the claim; a verdict is given at "
+            f"{level(1 - _OF_VERDICTS * (1 - self.confidence))} confidence: plant more canaries."
+            if self.verdict is Outcome.NOT_REFUTED and self.lower > self.claimed.epsilon
+            else ""
         )
 
 
 def audit_one_run(
     included: npt.ArrayLike,
-    guesses: npt.ArrayLike,
+    guesses: npt.ArrayLike | None = None,
     epsilon: float = 1.0,
     delta: float = 0.0,
     confidence: float = 0.99,
+    *,
+    scores: npt.ArrayLike | None = None,
 ) -> OneRunAudit:
     """Certify a lower bound of epsilon from guesses about canaries after one run.
 
@@ -123,13 +135,25 @@ def audit_one_run(
     epsilon, delta : float
         The claim, for adding or removing one canary.
     confidence : float
-        In (0, 1).
+        In (0, 1): the probability that the bound is not too high. A verdict is surer.
+    scores : array of float, shape (m,), optional
+        In the place of guesses: one for each canary, higher where it seems to have been in. The
+        canaries at either end and at both are guessed, from as few as could refute the claim to
+        all of them, doubled each time, and the level is shared by all of these. A leak of a few
+        canaries is seen so, and one that all have, and nobody has to say beforehand which it is.
+        Scores may know nothing of the coins but what the run's result tells.
 
     Raises
     ------
     ArgumentError
         The arrays do not fit, an argument is out of range, or so few guesses could not refute the
         claim if all were right; says how many could.
+
+    Notes
+    -----
+    Guarantee. If coins are fair and independent and the run satisfies the claim for adding or
+    removing one canary, the bound is too high with probability at most 1 - confidence, and the
+    verdict is *violated* with at most a fiftieth of that.
 
     Examples
     --------
@@ -138,36 +162,93 @@ def audit_one_run(
     >>> found = audit_one_run(coins, np.where(coins, 1, -1) * (np.arange(1000) < 200))
     >>> found.verdict.value, round(found.lower, 2), found.correct
     ('violated', 3.76, 200)
+
+    Of 20,000 canaries one in 200 is given away, where it was in:
+
+    >>> rng = np.random.default_rng(1)
+    >>> coins = rng.random(20_000) < 0.5
+    >>> told = rng.normal(size=20_000) + np.where(coins & (rng.random(20_000) < 1 / 200), 9, 0)
+    >>> found = audit_one_run(coins, scores=told, epsilon=1)
+    >>> found.verdict.value, found.lower > 1.4, found.guesses
+    ('violated', True, 39)
     """
-    coins, answers = np.asarray(included), np.asarray(guesses)
+    coins = np.asarray(included)
     if coins.ndim != 1 or coins.dtype != np.bool_:
         raise ArgumentError("included must be a flat array of bool, one for each canary")
-    if answers.shape != coins.shape or not np.all(np.isin(answers, (-1, 0, 1))):
-        raise ArgumentError("guesses must hold 1, -1 or 0 for each canary")
+    if (guesses is None) == (scores is None):
+        raise ArgumentError("give guesses, or scores that they are made by: one of both")
     if not (0 <= epsilon < _MOST and 0 <= delta < 1):
         raise ArgumentError(f"epsilon must be in [0, {_MOST:g}) and delta in [0, 1)")
     confidence = check_confidence(confidence)
-    m, r = coins.size, int(np.count_nonzero(answers))
+    m, level = coins.size, 1 - confidence
     heads = int(np.count_nonzero(coins))
     if binomial_tail(m, max(heads, m - heads), 0.5) < _UNFAIR:
         raise ArgumentError(
             f"included must be fair coins: {heads:,} of {m:,} heads come of fair ones less than "
             "once in a thousand million times"
         )
-    v = int(np.count_nonzero(answers == np.where(coins, 1, -1)))
-    level = 1 - confidence
-    if chance_of_guesses(m, r, r, epsilon, delta) > level:
+    if scores is None:
+        answers = np.asarray(guesses)
+        if answers.shape != coins.shape or not np.all(np.isin(answers, (-1, 0, 1))):
+            raise ArgumentError("guesses must hold 1, -1 or 0 for each canary")
+        every = [answers]
+    else:
+        known = np.asarray(scores, dtype=np.float64)
+        if known.shape != coins.shape or np.isnan(known).any():
+            raise ArgumentError("scores must hold one number for each canary")
+        every = [guess_by_score(known, *ends) for ends in _ends(m, epsilon, delta, level)]
+    level /= max(1, len(every))
+    counts = [int(np.count_nonzero(answers)) for answers in every]
+    strict = _OF_VERDICTS * level
+    if all(chance_of_guesses(m, r, r, epsilon, delta) > strict for r in counts):
         # All r guesses are right with the chance (e^epsilon/(1 + e^epsilon))^r.
-        right = math.log1p(math.exp(-epsilon))
-        least = math.ceil(-math.log(level) / right)
+        least = _least_guesses(epsilon, strict)
+        what = "guesses are" if scores is None else "canaries are"
         raise ArgumentError(
-            f"guesses are too few for any verdict: {r:,} guesses, all of them right, would not "
-            f"refute epsilon = {epsilon:g}; at least {least:,} are needed"
+            f"{what} too few for any verdict: {max(counts, default=m):,} guesses, all of them "
+            f"right, would not refute epsilon = {epsilon:g}; at least {least:,} are needed"
             + (", more with so large a delta and so many canaries" if delta else "")
+            + (", or guesses, which share no level" if delta and scores is not None else "")
         )
-    lower = _first_likely(m, r, v, delta, level)
-    verdict = Outcome.VIOLATED if lower > epsilon else Outcome.NOT_REFUTED
-    return OneRunAudit(verdict, lower, Claim(epsilon, delta), m, r, v, confidence)
+    truth = np.where(coins, 1, -1)
+    right = [int(np.count_nonzero(answers == truth)) for answers in every]
+    lower = [
+        _first_likely(m, r, v, delta, level) for r, v in zip(counts, right, strict=True)
+    ]  # fmt: skip
+    best = int(np.argmax(lower))
+    violated = any(
+        chance_of_guesses(m, r, v, epsilon, delta) <= strict
+        for r, v in zip(counts, right, strict=True)
+    )
+    return OneRunAudit(
+        Outcome.VIOLATED if violated else Outcome.NOT_REFUTED,
+        lower[best],
+        Claim(epsilon, delta),
+        m,
+        counts[best],
+        right[best],
+        confidence,
+    )
+
+
+def _least_guesses(epsilon: float, level: float) -> int:
+    """How many guesses, all of them right, refute an epsilon at a level."""
+    return math.ceil(-math.log(level) / math.log1p(math.exp(-epsilon)))
+
+
+def _ends(m: int, epsilon: float, delta: float, level: float) -> list[tuple[int, int]]:
+    """How many of the highest and of the lowest scores are guessed: fixed before they are seen.
+
+    No level below delta refutes anything: so with delta it is shared by fewer.
+    """
+    # As many as refute where there are 30 such pairs, or two more than there are.
+    count = _least_guesses(epsilon, _OF_VERDICTS * level / 30)
+    found: list[tuple[int, int]] = []
+    while count <= m:
+        found += [(count, 0), (count - count // 2, count // 2)]
+        found += [] if delta > 0 else [(0, count)]
+        count *= 4 if delta > 0 else 2
+    return found or [(m - m // 2, m // 2)]
 
 
 def chance_of_guesses(m: int, r: int, v: int, epsilon: float, delta: float = 0.0) -> float:
