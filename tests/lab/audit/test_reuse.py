@@ -1,7 +1,7 @@
 """Noise that is used twice is named, and fresh noise never is (each test errs below 1e-8)."""
 
 from fractions import Fraction
-from itertools import cycle
+from itertools import count, cycle
 
 import numpy as np
 import pytest
@@ -136,3 +136,66 @@ def test_fresh_noise_is_not_accused(kind):
     found = audit(draw, 0, 1, samples=5_000, confidence=1 - 1e-8)
     assert found.reuse is None
     assert found.verdict is not Outcome.VIOLATED
+
+
+def response(rng, data):
+    """Randomised response with epsilon = 1, of one bit."""
+    return int(data) ^ int(rng.random() > np.e / (1 + np.e))
+
+
+def with_a_serial_number(rng):
+    """The number of the call beside a response."""
+    calls = count()
+    return lambda data: (response(rng, data), next(calls))
+
+
+def after_a_serial_number(rng):
+    """The same, the number first."""
+    calls = count()
+    return lambda data: (next(calls), response(rng, data))
+
+
+def with_a_turn(rng):
+    """Every other output is marked."""
+    calls = count()
+    return lambda data: (response(rng, data), ("odd", "even")[next(calls) % 2])
+
+
+def with_long_turns(rng):
+    """The mark changes after 500 calls."""
+    calls = count()
+    return lambda data: (response(rng, data), "xy"[next(calls) // 500 % 2])
+
+
+def with_batches(rng):
+    """A sampler that numbers its calls."""
+    calls = count()
+
+    def mechanism(data, size):
+        bits = [response(rng, data) for _ in range(size)]
+        return np.column_stack([bits, np.full(size, next(calls))])
+
+    return mechanism
+
+
+@pytest.mark.parametrize(
+    "made",
+    [with_a_serial_number, after_a_serial_number, with_a_turn, with_long_turns, with_batches],
+)
+def test_what_tells_the_call_accuses_nobody(made):
+    """A clock, a serial number or a turn says which call it was, and nothing of the data."""
+    for seed in range(3):
+        found = audit(made(np.random.default_rng(seed)), 0, 1, epsilon=1, samples=2_000)
+        assert found.verdict is not Outcome.VIOLATED
+        assert found.reuse is None
+        assert found.lower <= 1
+
+
+def test_a_serial_number_hides_no_leak():
+    """Calls are in random order, so that a leak beside the number is still certified."""
+    calls = count()
+    found = audit(lambda data: (next(calls), data), 0, 1, epsilon=1, samples=2_000)
+    assert found.verdict is Outcome.VIOLATED
+    calls = count()
+    found = audit(lambda data: next(calls) + data / 2, 0, 1, epsilon=1, samples=2_000)
+    assert found.verdict is Outcome.VIOLATED

@@ -27,7 +27,7 @@ from dither.lab.audit._claims import (
 )
 from dither.lab.audit._coins import flip_coins, own_words
 from dither.lab.audit._events import Event, certify, choose_events
-from dither.lab.audit._flattening import Parts, Raised, flatten
+from dither.lab.audit._flattening import Raised, read
 from dither.lab.audit._given import given_score
 from dither.lab.audit._outcomes import Outcomes, describe_outcomes, varies
 from dither.lab.audit._result import Audit
@@ -178,21 +178,22 @@ def audit(
     check_samples(samples, group, confidence, share)
     start = time.perf_counter()
     many = is_vectorised(mechanism, vectorised)
+    words = own_words(words or SimulatedWords(0))
     draws = draw_both(
-        mechanism, d0, d1, samples, vectorised=many, time_limit=time_limit, progress=progress
-    )
+        mechanism, d0, d1, samples, vectorised=many, time_limit=time_limit, progress=progress,
+        words=words,
+    )  # fmt: skip
     drawn = len(draws.here)
     check_samples(drawn, group, confidence, share)
-    words = own_words(words or SimulatedWords(0))
     parts = _split(drawn, words, share)
     coins = flip_coins(certifying(drawn, share), words)
     second = np.repeat([False, True], drawn)
     outputs = joined([draws.here, draws.there])
     outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned)
-    reused, independent = _reuse(outcomes, draws)
+    reused, dependent = _reuse(outcomes, draws)
     events: list[Event] = []
     given = None if score is None else given_score(score, draws, vectorised=many)
-    if independent:
+    if dependent is None:
         scores = every_score(outcomes, second, parts[0]) if given is None else [given]
         total = 1 - confidence
         chosen = choose_events(scores, second, parts, claim=group, level=total)
@@ -205,7 +206,7 @@ def audit(
     ]
     refuting = [e for e in over if e.refutes]
     violated = bool(refuting) or reused is not None
-    idle = () if violated else _idle(outcomes, outputs, d0, d1, given)
+    idle = () if violated else _idle(outcomes, outputs, d0, d1, given, dependent)
     unrefuted = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
     return Audit(
         verdict=Outcome.VIOLATED if violated else unrefuted,
@@ -224,7 +225,7 @@ def audit(
         notes=(
             *idle,
             *_unsure(over, violated, SharedLevels(1 - confidence, group)),
-            *_notes(outcomes, outputs, draws, samples, independent),
+            *_notes(outcomes, outputs, draws, samples, dependent is None),
         ),
     )
 
@@ -243,8 +244,8 @@ def _split(drawn: int, words: SimulatedWords, share: float) -> tuple[Mask, Mask,
     return masks[0], masks[1], masks[2]
 
 
-def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
-    """How noise is reused, if it is, and whether each dataset's draws still look independent."""
+def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, str | None]:
+    """How noise is reused, if it is, and how draws depend on each other, if they do."""
     codes = outcomes.atoms[0].codes
     n = len(draws.here)
     here, there = codes[:n], codes[n:]
@@ -255,11 +256,25 @@ def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
         found = reuse.same_again(twice[: len(twice) // 2], twice[len(twice) // 2 :])
     if found is None:
         found = reuse.same_difference(outcomes.raw[:n], outcomes.raw[n:])
-    late = reuse.repeats_in_time(here) or reuse.repeats_in_time(there)
-    if late is None and outcomes.raw.shape[1]:
-        first = outcomes.raw[:, 0]
-        late = reuse.alike_in_time(first[:n]) or reuse.alike_in_time(first[n:])
-    return found or late, late is None
+    # In the order of all calls, and in those of each dataset.
+    orders: list[Any] = [slice(0, n), slice(n, None)]
+    if draws.times is not None:
+        orders.append(np.argsort(draws.times))
+    late = [said for order in orders if (said := reuse.repeats_in_time(codes[order]))]
+    columns = outcomes.raw.T if draws.times is None else outcomes.raw.T[:1]
+    for place, values in enumerate(columns):
+        alike = [seen for order in orders if (seen := reuse.alike_in_time(values[order]))]
+        if not alike:
+            continue
+        if reuse.is_clock(values[orders[-1]] if draws.times is not None else values[:n]):
+            # Of calls in random order a clock says nothing.
+            late += [(reuse.CLOCK, False)] if draws.times is None else []
+        else:
+            late += [(alike[0], place == 0)]
+    sure = [words for words, is_sure in late if is_sure]
+    if sure:
+        return found or sure[0], sure[0]
+    return found, late[0][0] if late else None
 
 
 def _within(family: Callable[[Fraction], Loss], events: list[Event], claim: Claim) -> float:
@@ -299,7 +314,12 @@ def _unsure(over: list[Event], violated: bool, levels: SharedLevels) -> tuple[st
 
 
 def _idle(
-    outcomes: Outcomes, outputs: Any, d0: Any, d1: Any, given: EventScore | None
+    outcomes: Outcomes,
+    outputs: Any,
+    d0: Any,
+    d1: Any,
+    given: EventScore | None,
+    dependent: str | None,
 ) -> tuple[str, ...]:
     """Why nothing could have been refuted."""
     if _same(d0, d1):
@@ -310,7 +330,7 @@ def _idle(
         return ("no difference was seen between outcomes, of either dataset",)
     if given is not None and not varies(given.values):
         return ("the score is the same for every output",)
-    return ()
+    return () if dependent is None else (dependent,)
 
 
 def _same(d0: Any, d1: Any) -> bool:
@@ -319,10 +339,9 @@ def _same(d0: Any, d1: Any) -> bool:
         return True
     if type(d0) is not type(d1) or _differ(d0, d1):
         return False
-    parts = Parts(), Parts()
-    one, two = (flatten(data, held) for data, held in zip((d0, d1), parts, strict=True))
-    seen = not parts[0].blind and not parts[1].blind
-    return seen and one[0] == two[0] and parts[0].orders == parts[1].orders
+    (one, _, held), (two, _, other) = read(d0), read(d1)
+    seen = not held.blind and not other.blind
+    return seen and one == two and held.orders == other.orders
 
 
 def _differ(d0: Any, d1: Any) -> bool:

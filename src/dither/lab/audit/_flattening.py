@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from dither.lab._calls import attempted
 from dither.lab.audit._contents import OpaqueContents, held, inside, sealed, written
 
-__all__ = ["Parts", "Raised", "flatten", "raised"]
+__all__ = ["Parts", "Raised", "flatten", "raised", "read"]
 
 _DEEPEST = 8
 _OBJECTS = 2_000
@@ -83,23 +84,38 @@ class Raised:
 def raised(error: BaseException, depth: int = 0) -> Raised:
     """An exception as an outcome; addresses in memory are left out of its text."""
     text = written(error, str)
-    found: list[Any] = [a for a in error.args if not (isinstance(a, str) and a in text)]
+    found: list[Any] = [a for a in _own(error, "args") if not (type(a) is str and a in text)]
     attributes = {k: v for k, v in held(error).items() if not isinstance(v, BaseException)}
     if attributes:
         found.append(attributes)
-    cause = error.__cause__ or error.__context__
+    cause = _own(error, "__cause__") or _own(error, "__context__")
     if cause is not None and depth < _CAUSES:
         found.append(raised(cause, depth + 1))
     return Raised(type(error).__name__, text, tuple(found), _trace(error))
 
 
+def _own(error: BaseException, name: str) -> Any:
+    """What an exception has by that name, whatever its type says."""
+    return vars(BaseException)[name].__get__(error)
+
+
 def _trace(error: BaseException) -> tuple[tuple[str, int], ...]:
     """Where it was raised, by names and lines."""
-    calls, step = [], error.__traceback__
+    calls, step = [], _own(error, "__traceback__")
     while step is not None:
         calls.append((step.tb_frame.f_code.co_name, step.tb_lineno))
         step = step.tb_next
     return tuple(calls[-_CALLS:])
+
+
+def read(value: Any) -> tuple[Hashable, Hashable, Parts]:
+    """Both keys of an outcome and its parts; of one that cannot be read at all, its type."""
+    parts = Parts()
+    found, error = attempted(flatten, value, parts)
+    if error is None:
+        return (*found, parts)
+    name = type(value).__name__
+    return name, name, Parts(blind={name})
 
 
 def flatten(value: Any, parts: Parts, depth: int = 0) -> tuple[Hashable, Hashable]:
@@ -141,15 +157,30 @@ def _plain(value: Any, parts: Parts, depth: int) -> tuple[Hashable, Hashable]:
     if isinstance(value, str):
         return _text(str.__str__(value), parts)
     if isinstance(value, bytes | bytearray):
-        found = _bytes(bytes(value), parts)
+        kept = bytes.__add__(value, b"") if isinstance(value, bytes) else bytearray.copy(value)
+        found = _bytes(bytes(kept), parts)
         return (name, found[0]), (name, found[1])
     if isinstance(value, numbers.Number):
         return _number(value, parts)
-    if isinstance(value, Mapping):
-        return _compound(value, name, _items(value, parts), parts, depth)
+    if isinstance(value, dict):
+        items, error = attempted(_items, value, parts)
+        if error is not None:  # of its own making
+            items = _items(dict(dict.items(value)), parts)
+        return _compound(value, name, items, parts, depth)
+    inner = _members(value)
     if isinstance(value, set | frozenset):
-        return _compound(value, name, _ordered(list(value), parts), parts, depth)
-    return _compound(value, name, value, parts, depth)
+        inner = _ordered(inner, parts)
+    return _compound(value, name, inner, parts, depth)
+
+
+def _members(value: Any) -> list[Any]:
+    """What a list, tuple or set holds; and what it gives, where it does so in a way of its own."""
+    kind = next(k for k in (list, tuple, set, frozenset) if isinstance(value, k))
+    inner = list(kind.__iter__(value))
+    if type(value).__iter__ is not kind.__iter__:
+        given, _ = attempted(lambda: list(islice(value, _OBJECTS)))
+        inner += given or []
+    return inner
 
 
 def _with_attributes(
@@ -221,8 +252,8 @@ def _bytes(value: bytes, parts: Parts) -> tuple[Hashable, Hashable]:
 def _moment(value: Any, parts: Parts) -> tuple[Hashable, Hashable]:
     """A date, a time or a span as a number of days or microseconds."""
     if isinstance(value, dt.datetime):
-        span = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
-        parts.numbers.append(span / dt.timedelta(microseconds=1))
+        span, error = attempted(lambda: value.replace(tzinfo=None) - dt.datetime(1970, 1, 1))
+        parts.numbers.append(span / dt.timedelta(microseconds=1) if error is None else np.nan)
     elif isinstance(value, dt.date):
         parts.numbers.append(float(value.toordinal()))
     elif isinstance(value, dt.time):
@@ -256,7 +287,8 @@ def _scalar(value: np.generic, parts: Parts, depth: int) -> tuple[Hashable, Hash
 def _number(value: Any, parts: Parts) -> tuple[Hashable, Hashable]:
     kind = type(value).__name__
     if isinstance(value, complex):
-        pair = [_number(float(part), parts) for part in (value.real, value.imag)]
+        sides: list[Any] = [complex.real, complex.imag]  # whatever a type that extends it says
+        pair = [_number(side.__get__(value), parts) for side in sides]
         return (kind, pair[0][0], pair[1][0]), (kind, pair[0][1], pair[1][1])
     if isinstance(value, float):
         number = float.__float__(value)
@@ -271,8 +303,12 @@ def _number(value: Any, parts: Parts) -> tuple[Hashable, Hashable]:
     parts.numbers.append(number)
     if isinstance(value, Decimal):
         # 1.0 and 1.00 are equal.
-        return (kind, str(value)), (kind, value.as_tuple().exponent)
-    return (kind, value if isinstance(value, int | Fraction) else written(value)), kind
+        exact = Decimal.__str__(value)
+        return (kind, exact), (kind, Decimal.as_tuple(value).exponent)
+    if isinstance(value, int):
+        # Equality and hash of a type that extends it are its own.
+        return (kind, int.__add__(value, 0)), kind
+    return (kind, value if type(value) is Fraction else written(value)), kind
 
 
 def _items(value: Mapping[Any, Any], parts: Parts) -> list[Any]:

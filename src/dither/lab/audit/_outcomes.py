@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.lab.audit._flattening import Parts, Raised, flatten
+from dither.lab.audit._flattening import Raised, read
 
 __all__ = ["Atoms", "Feature", "Outcomes", "describe_outcomes", "varies"]
 
@@ -234,8 +234,7 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     orders: list[Hashable] = []
     blind: set[str] = set()
     for output in outputs:
-        parts = Parts()
-        key, frame = flatten(output, parts)
+        key, frame, parts = read(output)
         found.append(parts.numbers)
         orders.append(tuple(parts.orders))
         blind |= parts.blind

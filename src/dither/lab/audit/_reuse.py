@@ -3,6 +3,11 @@
 An audit counts independent draws. A mechanism whose draws are not independent is named here, and
 is not the mechanism of the claim: of two releases, an observer subtracts one from the other. Each
 test asks for evidence that independent draws give with probability at most ``RARE``.
+
+Draws may depend on each other without a noise that is reused: an output may tell which call it is
+of, by a clock, a serial number or a turn of few kinds. That is no fault, and no probability can be
+certified either. So reuse is named where outputs come again that seldom do, or where numbers are
+alike that do not only rise or fall.
 """
 
 from __future__ import annotations
@@ -16,9 +21,11 @@ from dither._stats import lower_bound, upper_bound
 from dither.lab.audit._outcomes import Codes, Floats
 
 __all__ = [
+    "CLOCK",
     "RARE",
     "alike_in_time",
     "fixed_output",
+    "is_clock",
     "repeats_in_time",
     "same_again",
     "same_difference",
@@ -28,6 +35,10 @@ RARE = 1e-9
 """Of each test, the probability to name a mechanism whose draws are independent."""
 
 _LEAST_PAIRS = 50
+_SELDOM = 0.02
+"""How often two outputs may be equal where one of them comes again by reuse, and not by turns."""
+
+CLOCK = "its numbers only rise or fall from call to call, as of a clock or a serial number"
 
 
 def fixed_output(here: Codes, there: Codes) -> str | None:
@@ -83,8 +94,16 @@ def same_difference(here: Floats, there: Floats) -> str | None:
     return "outputs on d0 and d1 differ by a constant, call by call: both have the same noise"
 
 
-def repeats_in_time(codes: Codes) -> str | None:
+def is_clock(values: Floats) -> bool:
+    """Whether numbers only rise, or only fall, in the order of their calls."""
+    steps = np.diff(values[~np.isnan(values)])
+    return bool(steps.size and (np.all(steps >= 0) or np.all(steps <= 0)))
+
+
+def repeats_in_time(codes: Codes) -> tuple[str, bool] | None:
     """Whether outcomes come again after a fixed number of calls more often than by chance.
+
+    And whether that is noise that is reused, and not a turn of few kinds.
 
     The first half of the calls names the lag. In the second half, pairs at that lag are counted,
     and pairs of outcomes far apart in time; if draws are independent, both have the same chance.
@@ -95,7 +114,10 @@ def repeats_in_time(codes: Codes) -> str | None:
     for lag in sorted(lags):
         if _nearer(late, lag, RARE / (2 * len(lags))):
             after = "at the next call" if lag == 1 else f"after {lag:,} calls"
-            return f"outputs come again {after} more often than by chance: its noise is reused"
+            said = f"outputs come again {after} more often than by chance"
+            share = np.bincount(codes) / len(codes)
+            seldom = float((share**2).sum()) <= _SELDOM
+            return said + (": its noise is reused" if seldom else ""), seldom
     return None
 
 

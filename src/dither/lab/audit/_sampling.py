@@ -1,4 +1,7 @@
-"""Calling a mechanism many times on two datasets in turn.
+"""Calling a mechanism many times on two datasets.
+
+Single calls are in random order: what tells only when a call was made, such as a serial number or a
+clock, then tells nothing of the dataset. A vectorised sampler is called on both in turn.
 
 An exception is an outcome too, and so are the warnings of a call. Batches of a vectorised sampler
 have no warnings of their own outcomes; whether one dataset alone gives some is kept.
@@ -22,14 +25,16 @@ from dither.errors import ArgumentError
 from dither.lab._calls import attempted
 from dither.lab.audit._contents import written
 from dither.lab.audit._flattening import raised
+from dither.numeric import SimulatedWords
 
-__all__ = ["Draws", "draw_both", "is_vectorised", "joined"]
+__all__ = ["Draws", "draw_both", "draw_mixed", "is_vectorised", "joined"]
 
 Outputs = Sequence[Any] | npt.NDArray[Any]
 Progress = Callable[[int, int], None]
+Called = tuple[Any, tuple[tuple[str, str], ...]]
 
 _CALLS = 500
-"""Single calls on one dataset before the other has its turn."""
+"""Single calls on each dataset that are shuffled together."""
 
 _BATCHES = 8
 _LONGEST = 10_000
@@ -42,6 +47,7 @@ _TWICE = 256
 class Draws:
     """As many outcomes of each dataset, in the order of the calls.
 
+    ``times`` are the places of single calls among all, of both datasets one after the other.
     ``warned`` are the warnings of each call, of both datasets one after the other, empty for a
     vectorised sampler; ``warns`` says of each dataset which kinds of warnings were seen. ``again``
     are the outcomes of two equal calls of a vectorised sampler, if there was one; ``stopped`` says
@@ -54,6 +60,7 @@ class Draws:
     stopped: bool = False
     warned: tuple[Hashable, ...] = ()
     warns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    times: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +91,7 @@ class _Side:
     parts: list[Outputs] = field(default_factory=list)
     warned: list[Hashable] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
+    times: list[int] = field(default_factory=list)
 
 
 def is_vectorised(mechanism: Callable[..., Any], stated: bool | None) -> bool:
@@ -108,11 +116,14 @@ def draw_both(
     vectorised: bool,
     time_limit: float | None,
     progress: Progress | None = None,
+    words: SimulatedWords | None = None,
 ) -> Draws:
-    """Draw outcomes of both datasets, a stretch of each in turn.
+    """Draw outcomes of both datasets, a batch of each in turn, or by single calls in random order.
 
-    Where time runs out or the user interrupts, what was drawn so far is returned.
+    Where time runs out or the user interrupts, what was drawn so far is returned. ``words`` shuffle
+    the calls; no noise may be drawn from them.
     """
+    words = words or SimulatedWords(0)
     clock = _Clock(time_limit)
     usual = max(1, -(-samples // _BATCHES)) if vectorised else _CALLS
     sides = (_Side(d0), _Side(d1))
@@ -124,12 +135,13 @@ def draw_both(
             again = (_batch(mechanism, d0, size), _batch(mechanism, d0, size))
         while done < samples and not stopped:
             size = min(clock.step(done, usual, _TWICE if vectorised else 1), samples - done)
-            pair = [_stretch(mechanism, side.data, size, vectorised, clock) for side in sides]
-            size = min(len(outputs) for outputs, *_ in pair)
-            for side, (outputs, warned, kinds) in zip(sides, pair, strict=True):
-                side.parts.append(outputs[:size])
-                side.warned += warned[:size]
-                side.kinds |= kinds
+            if vectorised:
+                for side in sides:
+                    batch, kinds = _stretch(mechanism, side.data, size)
+                    side.parts.append(batch)
+                    side.kinds |= kinds
+            else:
+                size = _singles(mechanism, sides, size, words, clock)
             done += size
             if progress is not None:
                 progress(done, samples)
@@ -146,34 +158,114 @@ def draw_both(
         stopped,
         (*sides[0].warned[:done], *sides[1].warned[:done]),
         (frozenset(sides[0].kinds), frozenset(sides[1].kinds)),
+        None
+        if vectorised
+        else np.array([t for s in sides for t in s.times[:done]], dtype=np.int64),
     )
 
 
-def _stretch(
-    mechanism: Callable[..., Any], data: Any, size: int, vectorised: bool, clock: _Clock
-) -> tuple[Outputs, list[Hashable], set[str]]:
-    """Outcomes, the warnings of each call, and their kinds."""
+def _singles(
+    mechanism: Callable[..., Any],
+    sides: tuple[_Side, _Side],
+    size: int,
+    words: SimulatedWords,
+    clock: _Clock,
+) -> int:
+    """So many single calls of each dataset, shuffled together; how many of each were made."""
+    order = np.argsort(words.words(2 * size), kind="stable") < size
+    found: tuple[list[Any], list[Any]] = ([], [])
+    start = sum(len(side.times) for side in sides)
+    places = np.where(order, 0, 1).tolist()
+    calls = _each(mechanism, (sides[place].data for place in places), clock)
+    for turn, (place, (output, warned)) in enumerate(zip(places, calls, strict=False)):
+        side = sides[place]
+        found[place].append(output)
+        side.warned.append(warned)
+        side.kinds.update(kind for kind, _ in warned)
+        side.times.append(start + turn)
+    made = min(len(outputs) for outputs in found)
+    for side, outputs in zip(sides, found, strict=True):
+        over = len(outputs) - made
+        side.parts.append(outputs[:made])
+        if over:
+            del side.warned[-over:], side.times[-over:]
+    return made
+
+
+def draw_mixed(
+    mechanism: Callable[..., Any],
+    datasets: Sequence[Any],
+    order: npt.NDArray[np.int64],
+    first: int,
+    *,
+    vectorised: bool,
+) -> Outputs:
+    """An outcome of each dataset that ``order`` names, in that order; warnings are not kept.
+
+    A vectorised sampler is called in rounds, once for each dataset in each round, so that all of
+    them have outcomes of all times; the first so many are of rounds of their own.
+    """
+    if not vectorised:
+        calls = _each(mechanism, (datasets[place] for place in order.tolist()), _Clock(None))
+        return [output for output, _ in calls]
+    out: npt.NDArray[Any] | list[Any] | None = None
+    for start, end in ((0, first), (first, order.size)):
+        for some in np.array_split(np.arange(start, end), _BATCHES):
+            # By their first place, which is by chance.
+            named, where = np.unique(order[some], return_index=True)
+            for place in named[np.argsort(where)].tolist():
+                at = some[order[some] == place]
+                batch, _ = _stretch(mechanism, datasets[place], at.size)
+                out = _placed(out, batch, at, order.size)
+    return [] if out is None else out
+
+
+def _placed(
+    out: npt.NDArray[Any] | list[Any] | None, batch: Outputs, at: npt.NDArray[np.int64], size: int
+) -> npt.NDArray[Any] | list[Any]:
+    """Outcomes put where they belong, in an array for as long as all batches are alike."""
+    if out is None:
+        if isinstance(batch, np.ndarray):
+            out = np.empty((size, *batch.shape[1:]), dtype=batch.dtype)
+        else:
+            out = [None] * size
+    if isinstance(out, np.ndarray):
+        alike = isinstance(batch, np.ndarray) and batch.dtype == out.dtype
+        if alike and batch.shape[1:] == out.shape[1:]:  # type: ignore[union-attr]
+            out[at] = batch
+            return out
+        out = list(out)
+    for place, one in zip(at.tolist(), batch, strict=True):
+        out[place] = one
+    return out
+
+
+def _stretch(mechanism: Callable[..., Any], data: Any, size: int) -> tuple[Outputs, set[str]]:
+    """Outcomes of one call of a vectorised sampler, and the kinds of its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         # Whatever filters say: who looks at the process sees them all.
         warnings.simplefilter("always")
-        if vectorised:
-            batch = _batch(mechanism, data, size)
-            return batch, [], {w.category.__name__ for w in caught}
-        found: list[Any] = []
-        warned: list[Hashable] = []
-        kinds: set[str] = set()
-        for _ in range(size):
+        return _batch(mechanism, data, size), {w.category.__name__ for w in caught}
+
+
+def _each(mechanism: Callable[[Any], Any], datasets: Iterable[Any], clock: _Clock) -> list[Called]:
+    """Of one call for each dataset in turn: the outcome, and the kinds and texts of its warnings.
+
+    No call is begun once time has run out.
+    """
+    found: list[Called] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for data in datasets:
             output, error = attempted(_called, mechanism, data)
-            # Failing may depend on the data, and so may an exit: both are outcomes.
-            found.append(output if error is None else raised(error))
             said = tuple((w.category.__name__, written(w.message, str)) for w in caught)
             if said:
-                kinds.update(kind for kind, _ in said)
                 caught.clear()
-            warned.append(said)
+            # Failing may depend on the data, and so may an exit: both are outcomes.
+            found.append((output if error is None else raised(error), said))
             if clock.over:
                 break
-    return found, warned, kinds
+    return found
 
 
 def _called(mechanism: Callable[[Any], Any], data: Any) -> Any:
