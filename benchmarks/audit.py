@@ -4,6 +4,7 @@ Run with ``python -m benchmarks.audit [--runs 300]``; some minutes. A false alar
 a claim that holds; the auditor promises at most 1 % of them at 99 % confidence. The mechanisms are
 those whose claim is met with equality by an event, or nearly, where false alarms are likeliest.
 
+``--channels RUNS`` audits local channels over all of their inputs, true ones and wrong ones.
 ``--rare RUNS`` prints how often rare and small faults are caught instead, and ``--true RUNS``
 audits each of nine true and tight claims that often, from seed ``--first`` on, and fails where any
 is accused: it prints how often, how often more is certified than is claimed, and the most.
@@ -24,7 +25,7 @@ import numpy as np
 from dither import mechanisms, privacy
 from dither._subjects import declared
 from dither.examples.planted import planted_bugs
-from dither.lab.audit import Outcome, audit, grid_score
+from dither.lab.audit import Outcome, audit, audit_channel, grid_score
 from dither.numeric import SimulatedWords
 
 QUICK = (
@@ -251,6 +252,87 @@ TRUE = (
 )  # fmt: skip
 
 
+def response(k: int, more: float = 0.0, loose: int = -1) -> Callable[..., Any]:
+    """Randomised response of k values with ε = 1; at some rate the truth besides."""
+    right = np.e / (np.e + k - 1)
+
+    def make(rng: np.random.Generator) -> Callable[[Any, int], Any]:
+        def report(value: int, size: int) -> Any:
+            told = rng.random(size) < right
+            told |= rng.random(size) < (0.1 if value == loose else more)
+            return np.where(told, value, (value + rng.integers(1, k, size)) % k)
+
+        return report
+
+    return make
+
+
+def unary(
+    k: int = 64, own: float = 0.5, others: float = 1 / (1 + np.e), more: float = 0.0, bit: int = -1
+) -> Callable[..., Any]:
+    """Unary encoding; ``bit`` is one that others set with a chance of a fifth."""
+    chances = np.full(k, others)
+    if bit >= 0:
+        chances[bit] = 0.2
+
+    def make(rng: np.random.Generator) -> Callable[[Any, int], Any]:
+        def report(value: int, size: int) -> Any:
+            out = rng.random((size, k)) < chances
+            out[:, value] = rng.random(size) < own
+            bare = rng.random(size) < more
+            out[bare] = False
+            out[bare, value] = True
+            return out.astype(np.int8)
+
+        return report
+
+    return make
+
+
+CHANNELS = (
+    Case("4 values", response(4), 1, d1=4),
+    Case("64 values", response(64), 1, d1=64),
+    Case("1,024 values", response(1024), 1, d1=1024),
+    Case("64 bits", unary(), 1, d1=64),
+    Case("64 values, the truth 1 time in 2,000", response(64, 1 / 2000), 1.0126, 1_000_000, d1=64),
+    Case("the same", response(64, 1 / 2000), 1.0126, 10_000_000, d1=64),
+    Case("1,024 values, the truth 1 time in 2,000", response(1024, 1 / 2000), 1.173, 400_000,
+         d1=1024),
+    Case("the same", response(1024, 1 / 2000), 1.173, 1_000_000, d1=1024),
+    Case("64 values, one of them told 1 time in 10", response(64, 0.0, 17), 2.22, d1=64),
+    Case("64 bits, the bare value 1 time in 2,000", unary(more=1 / 2000), INF, d1=64),
+    Case("64 bits, one of them set with 0.20 for 0.27", unary(bit=17), 1.39, d1=64),
+    Case("64 bits, set with 0.25 for 0.27", unary(others=0.25), 1.099, d1=64),
+    Case("64 bits, own set with 0.52 for 0.50", unary(own=0.52), 1.08, d1=64),
+)  # fmt: skip
+
+
+def channels(runs: int, first: int, only: str) -> int:
+    """Print how often channels are accused; return how many true ones are."""
+    print("| channel, claims ε = 1 | has | outputs | accused | certified ε |")
+    print("| --- |" + " --- |" * 4)
+    bad = 0
+    for case in CHANNELS:
+        if only not in case.name:
+            continue
+        found = [
+            audit_channel(
+                case.make(np.random.default_rng([first + run, 2])), range(case.d1), 1,
+                samples=case.samples, words=SimulatedWords(first + run),
+            )
+            for run in range(runs)
+        ]  # fmt: skip
+        accused = sum(f.verdict is Outcome.VIOLATED for f in found)
+        bad += accused if case.truth == 1 else 0
+        lower = statistics.median(f.lower for f in found)
+        print(
+            f"| {case.name} | {case.truth:.4g} | {case.samples:,} | {accused} of {runs} | "
+            f"{lower:.4g} |",
+            flush=True,
+        )
+    return bad
+
+
 def once(case: Case, seed: int) -> Any:
     """One audit of a case."""
     mechanism = case.make(np.random.default_rng([seed, 1]))
@@ -306,9 +388,12 @@ def main() -> int:
     parser.add_argument("--caught", type=int, default=10, help="runs of each bug and size")
     parser.add_argument("--rare", type=int, metavar="RUNS", help="of each rare or small fault")
     parser.add_argument("--only", default="", help="of those, whose name has this in it")
+    parser.add_argument("--channels", type=int, metavar="RUNS", help="of each local channel")
     parser.add_argument("--true", type=int, metavar="RUNS", help="of true and tight claims")
     parser.add_argument("--first", type=int, default=0, help="of their seeds")
     options = parser.parse_args()
+    if options.channels:
+        return min(1, channels(options.channels, options.first, options.only))
     if options.rare or options.true:
         accused = true(options.true, options.first) if options.true else 0
         return min(1, accused + (rare(options.rare, options.only) if options.rare else 0))

@@ -21,12 +21,13 @@ from dither.errors import nearest
 
 if TYPE_CHECKING:
     from dither._subjects import Subject
-    from dither.lab.audit import Audit
+    from dither.lab.audit import Audit, ChannelAudit
 
 __all__ = ["audit"]
 
 _OF_ALL = 20_000
 _OF_ONE = 100_000
+_OF_INPUTS = 200_000
 
 
 @click.command(
@@ -39,6 +40,7 @@ Examples:
   dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:fewer
   dither audit mine:total --epsilon 0.1 --d0 "[]" --d1 mine:ten --distance 10
   dither audit mine:vector --d0 mine:a --d1 mine:b --score mine:suspicion
+  dither audit mine:response --epsilon 1 --inputs "[0, 1, 2, 3]"
 """,
 )
 @click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
@@ -51,14 +53,18 @@ Examples:
 @click.option("--mu", type=float, help="The claimed mu of Gaussian privacy, in place of both.")
 @click.option("--d0", metavar="JSON|MODULE:NAME", help="One dataset.")
 @click.option("--d1", metavar="JSON|MODULE:NAME", help="Its neighbour.")
+@click.option("--inputs", metavar="JSON|MODULE:NAME",
+              help="All inputs of a local channel, in place of two datasets.")  # fmt: skip
 @click.option("--distance", type=click.IntRange(1), default=1, show_default=True,
               help="How many neighbours apart the two are; with no --delta.")  # fmt: skip
 @click.option("--score", metavar="MODULE:FUNCTION",
-              help="What to look at: a number of each output.")  # fmt: skip
+              help="What to look at: a number of each output; with --inputs, of an output and an "
+              "input.")  # fmt: skip
 @click.option(
     "--samples",
     type=click.IntRange(1),
-    help="Outputs to draw from each dataset.  [default: 100000; 20000 with --all]",
+    help="Outputs to draw from each dataset, or of all --inputs together.  [default: 100000; "
+    "20000 with --all; 200000 with --inputs]",
 )
 @confidence_of(0.99, "The chance that no certified bound is wrong; verdicts are surer.")
 @click.option(
@@ -79,6 +85,7 @@ def audit(
     mu: float | None,
     d0: str | None,
     d1: str | None,
+    inputs: str | None,
     distance: int,
     score: str | None,
     samples: int | None,
@@ -88,6 +95,8 @@ def audit(
     picture: Path | None,
 ) -> None:
     """Call a mechanism on two neighbouring datasets, and look for an event that refutes its claim.
+
+    Of a local channel any two inputs are neighbours: with --inputs all are tried at once.
 
     Half of the outputs choose a few events, the other half bounds their probabilities. With
     --score, which takes one output, or all of them where FUNCTION takes size, a fifth chooses. The
@@ -104,7 +113,18 @@ def audit(
     options = {"confidence": confidence, "time_limit": time_limit}
     if target is None:
         refuse_given(
-            ("epsilon", "delta", "mu", "d0", "d1", "distance", "score", "vectorised", "picture"),
+            (
+                "epsilon",
+                "delta",
+                "mu",
+                "d0",
+                "d1",
+                "inputs",
+                "distance",
+                "score",
+                "vectorised",
+                "picture",
+            ),
             "MODULE:FUNCTION",
         )
         _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
@@ -112,6 +132,14 @@ def audit(
     if mu is not None:
         refuse_given(("epsilon", "delta"), "a claim of epsilon and delta, not with --mu")
     check_targets(picture=picture)
+    if inputs is not None:
+        refuse_given(
+            ("mu", "d0", "d1", "distance", "time_limit", "picture"), "two datasets, not --inputs"
+        )
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "vectorised": vectorised}
+        given |= {"samples": samples or _OF_INPUTS, "confidence": confidence}
+        guarded(lambda: _channel(target, inputs, score, **given), target)
+        return
     if d0 is None or d1 is None:
         raise click.UsageError("give both --d0 and --d1, as JSON or as MODULE:NAME")
     claim = {"epsilon": epsilon, "delta": delta, "mu": mu, "vectorised": vectorised}
@@ -123,21 +151,50 @@ def _one(
     target: str, d0: str, d1: str, score: str | None, picture: Path | None, **options: Any
 ) -> None:
     """Audit a function of others, print what was found, and leave with the exit code."""
-    from dither.lab.audit import Outcome
     from dither.lab.audit import audit as run
 
-    mechanism, here, there = _named(target), _data("--d0", d0), _data("--d1", d1)
-    if not callable(mechanism):
-        raise click.UsageError(f"{target} is not a function")
-    if score is not None and not callable(given := _named(score)):
-        raise click.UsageError(f"--score {score} is not a function")
-    options["score"] = None if score is None else given
+    mechanism, here, there = _function(target), _data("--d0", d0), _data("--d1", d1)
+    options["score"] = _scorer(score)
     with waiting("sampling and certifying"):
         found = run(mechanism, here, there, **options)
     click.echo(found.summary())
     if picture is not None:
         found.plot(picture)
         click.echo(f"picture: {picture}")
+    _leave(found)
+
+
+def _channel(target: str, inputs: str, score: str | None, **options: Any) -> None:
+    """The same for a local channel, over all of its inputs."""
+    from dither.lab.audit import audit_channel
+
+    channel, known = _function(target), _data("--inputs", inputs)
+    options["score"] = _scorer(score)
+    with waiting("sampling and certifying"):
+        found = audit_channel(channel, known, **options)
+    click.echo(found.summary())
+    _leave(found)
+
+
+def _function(target: str) -> Any:
+    found = _named(target)
+    if not callable(found):
+        raise click.UsageError(f"{target} is not a function")
+    return found
+
+
+def _scorer(score: str | None) -> Any:
+    if score is None:
+        return None
+    found = _named(score)
+    if not callable(found):
+        raise click.UsageError(f"--score {score} is not a function")
+    return found
+
+
+def _leave(found: Audit | ChannelAudit) -> None:
+    from dither.lab.audit import Outcome
+
     if found.verdict is Outcome.VIOLATED:
         sys.exit(VIOLATED)
     if found.verdict is Outcome.INCONCLUSIVE:

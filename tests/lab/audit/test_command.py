@@ -36,6 +36,13 @@ def total(rows, size):
 
 def between(outputs):
     return outputs.clip(0, 100)
+
+def response(value, size):
+    told = WORDS.words(size) % 10 < 8
+    return [value if one else (value + 1) % 4 for one in told]
+
+def itself(outputs, value):
+    return [1.0 * (one == value) for one in outputs]
 """
 
 
@@ -291,3 +298,16 @@ def test_an_interrupt_reaches_the_function(tmp_path):
     found = as_process(tmp_path, "interrupted")
     assert found.returncode == 0, found.stderr
     assert "sampling was stopped before 400,000" in " ".join(found.stdout.lower().split())
+
+
+def test_a_channel_over_all_of_its_inputs(run):
+    """A false claim leaves with 1; two datasets go with no inputs, and a weak claim is refused."""
+    common = ("audited_by_test:response", "--inputs", "[0, 1, 2, 3]", "--samples", "6000")
+    for more in ((), ("--score", "audited_by_test:itself")):
+        wrong = run(*common, *more)
+        assert wrong.exit_code == 1, wrong.output
+        assert "VIOLATED: claimed ε = 1, of any two inputs" in wrong.output
+    assert run(*common, "--d0", "1").exit_code == 2
+    few = run(*common, "--epsilon", "8.5")
+    assert few.exit_code == 4
+    assert "too few for any verdict" in few.output

@@ -16,9 +16,13 @@ from dither.lab.audit._one_run import OneRunAudit as OneRunAudit
 from dither.lab.audit._one_run import audit_one_run, guess_by_score
 from dither.lab.audit._one_run import chance_of_guesses as chance_of_guesses
 from dither.lab.audit._result import Audit as Audit
+from dither.lab.audit.channels._channels import ChannelAudit as ChannelAudit
+from dither.lab.audit.channels._channels import audit_channel
+from dither.lab.audit.channels._games import GuessEvent as GuessEvent
 
 __all__ = [
     "audit",
+    "audit_channel",
     "audit_one_run",
     "guess_by_score",
     "samples_needed",

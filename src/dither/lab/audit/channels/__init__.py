@@ -1,0 +1,1 @@
+"""Audits of local channels, over all of their inputs at once."""
