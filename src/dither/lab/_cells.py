@@ -184,7 +184,7 @@ def _coded(name: str, parts: Sequence[pl.Series], bins: Any) -> CodedColumn:
     own = values[: len(parts[0])]
     own = own[np.isfinite(own)]
     own = known if not len(own) else own
-    first = -(-np.arange(1, bins) * len(own) // bins)
+    first = np.minimum(-(-np.arange(1, bins) * len(own) // bins), len(own) - 1)
     cuts = np.unique(np.sort(own)[first])
     return _cut(name, values, missing, cuts, place)
 

@@ -287,6 +287,26 @@ def test_hostile_data_raise_nothing(rows: tuple[int, int, int]) -> None:
         assert assess(table, _odd(r).select(x=other, y="big"), control=held).criteria
 
 
+def test_a_small_table_beside_a_large_release() -> None:
+    """Fewer people than numbers are cut into, and more numbers in the release: no failure."""
+    rng = np.random.default_rng(4)
+    small, held, release = (
+        pl.DataFrame({"pay": rng.lognormal(size=n), "age": rng.integers(18, 90, n)})
+        for n in (5, 5, 400)
+    )
+    found = assess(small, release, control=held)
+    assert set(found.said.values()) == {Said.CANNOT_SAY}
+
+
+def test_a_release_of_nothing_says_why() -> None:
+    """All columns are there and empty: nothing could be tried, and the page says what it takes."""
+    table, held = (pl.DataFrame({"a": range(n, n + 50), "b": range(50)}) for n in (0, 50))
+    empty = table.with_columns(pl.lit(None).alias(name) for name in table.columns)
+    found = assess(table, empty, control=held)
+    assert set(found.said.values()) == {Said.CANNOT_SAY}
+    assert "hold values in both" in " ".join(str(found).split())
+
+
 def test_bad_arguments_are_refused_by_name(drawn: Drawn) -> None:
     """Each names the argument; nothing of the data is shown."""
     table = drawn(20)

@@ -76,6 +76,13 @@ def test_a_table_is_as_near_to_itself_as_can_be() -> None:
     assert compare(real, pl.concat([real, real, real])).tables["distance"].max() == 0.0
 
 
+def test_a_small_table_is_compared_with_a_large_one() -> None:
+    """Fewer rows than numbers are cut into: the cuts are those rows, and nothing fails."""
+    rng = np.random.default_rng(3)
+    small, large = (pl.DataFrame({"x": rng.normal(size=n)}) for n in (6, 300))
+    assert (compare(small, large).rows, compare(small, large).synthetic_rows) == (6, 300)
+
+
 def test_means_and_worst_are_of_the_tables() -> None:
     """By order: how many, the mean, and which is worst."""
     real = people(500)
