@@ -4,7 +4,8 @@ Run with ``python -m benchmarks.audit [--runs 300]``; some minutes. A false alar
 a claim that holds; the auditor promises at most 1 % of them at 99 % confidence. The mechanisms are
 those whose claim is met with equality by an event, or nearly, where false alarms are likeliest.
 
-``--channels RUNS`` audits local channels over all of their inputs, true ones and wrong ones.
+``--channels RUNS`` audits local channels over all of their inputs, right and wrong ones, and fails
+where a right one is accused (``--only right`` for these alone).
 ``--rare RUNS`` prints how often rare and small faults are caught instead, and ``--true RUNS``
 audits each of nine true and tight claims that often, from seed ``--first`` on, and fails where any
 is accused: it prints how often, how often more is certified than is claimed, and the most.
@@ -214,10 +215,13 @@ RARE = (
     Case("the raw value, 1 call in 2,000", sometimes(1 / 2000, raw), INF),
     Case("the same", sometimes(1 / 2000, raw), INF, 200_000),
     Case("NaN on one dataset, 1 call in 2,000", sometimes(1 / 2000, missing), INF, 200_000),
+    Case("the same, NaN", sometimes(1 / 2000, missing), INF, 400_000),
     Case("sensitivity 99 for 100", of_integers(99), 100 / 99),
     Case("the same, score", of_integers(99), 100 / 99, 1_500_000,
          options={"score": between(1)}),
     Case("the same, score, distance 2", of_integers(99), 100 / 99, 800_000, d1=2,
+         options={"score": between(2), "distance": 2}),
+    Case("the same, a million", of_integers(99), 100 / 99, 1_000_000, d1=2,
          options={"score": between(2), "distance": 2}),
     Case("64 coordinates, Laplace, ε = 8 of 2", coordinates(8), 8, epsilon=2),
     Case("64 coordinates, Laplace, ε = 2", coordinates(32), 2, epsilon=2,
@@ -252,9 +256,11 @@ TRUE = (
 )  # fmt: skip
 
 
-def response(k: int, more: float = 0.0, loose: int = -1) -> Callable[..., Any]:
-    """Randomised response of k values with ε = 1; at some rate the truth besides."""
-    right = np.e / (np.e + k - 1)
+def response(
+    k: int, more: float = 0.0, loose: int = -1, epsilon: float = 1.0
+) -> Callable[..., Any]:
+    """Randomised response of k values; at some rate the truth besides."""
+    right = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
 
     def make(rng: np.random.Generator) -> Callable[[Any, int], Any]:
         def report(value: int, size: int) -> Any:
@@ -290,10 +296,10 @@ def unary(
 
 
 CHANNELS = (
-    Case("4 values", response(4), 1, d1=4),
-    Case("64 values", response(64), 1, d1=64),
-    Case("1,024 values", response(1024), 1, d1=1024),
-    Case("64 bits", unary(), 1, d1=64),
+    Case("right: 4 values", response(4), 1, 20_000, d1=4),
+    Case("right: 64 values", response(64), 1, 20_000, d1=64),
+    Case("right: 8 bits", unary(8), 1, 20_000, d1=8),
+    Case("right: 4 values, ε = 3", response(4, epsilon=3.0), 3, 20_000, epsilon=3.0, d1=4),
     Case("64 values, the truth 1 time in 2,000", response(64, 1 / 2000), 1.0126, 1_000_000, d1=64),
     Case("the same", response(64, 1 / 2000), 1.0126, 10_000_000, d1=64),
     Case("1,024 values, the truth 1 time in 2,000", response(1024, 1 / 2000), 1.173, 400_000,
@@ -309,25 +315,26 @@ CHANNELS = (
 
 def channels(runs: int, first: int, only: str) -> int:
     """Print how often channels are accused; return how many true ones are."""
-    print("| channel, claims ε = 1 | has | outputs | accused | certified ε |")
-    print("| --- |" + " --- |" * 4)
+    print("| channel | claims | has | outputs | accused | above | certified ε |")
+    print("| --- |" + " --- |" * 6)
     bad = 0
     for case in CHANNELS:
         if only not in case.name:
             continue
         found = [
             audit_channel(
-                case.make(np.random.default_rng([first + run, 2])), range(case.d1), 1,
-                samples=case.samples, words=SimulatedWords(first + run),
+                case.make(np.random.default_rng([first + run, 2])), range(case.d1),
+                case.epsilon, samples=case.samples, words=SimulatedWords(first + run),
             )
             for run in range(runs)
         ]  # fmt: skip
         accused = sum(f.verdict is Outcome.VIOLATED for f in found)
-        bad += accused if case.truth == 1 else 0
+        bad += accused if case.truth <= case.epsilon else 0
         lower = statistics.median(f.lower for f in found)
+        above = sum(f.lower > case.epsilon for f in found)
         print(
-            f"| {case.name} | {case.truth:.4g} | {case.samples:,} | {accused} of {runs} | "
-            f"{lower:.4g} |",
+            f"| {case.name} | {case.epsilon:g} | {case.truth:.4g} | {case.samples:,} | "
+            f"{accused} of {runs:,} | {above} | {lower:.4g} |",
             flush=True,
         )
     return bad

@@ -1,6 +1,7 @@
 """Audits of local channels over all of their inputs: true ones, and faults of one or of all."""
 
 import math
+from itertools import count
 
 import numpy as np
 import pytest
@@ -174,6 +175,28 @@ def test_a_seed_that_is_fixed_is_named():
     assert found.verdict is Outcome.VIOLATED
     assert "fixed seed" in found.summary()
     assert found.guesses == ()
+
+
+def test_dependent_draws_certify_nothing():
+    """A sampler that numbers its calls: no bound is given, and none is refuted."""
+    calls = count()
+    of = response(np.random.default_rng(10), 4)
+    found = audit_channel(
+        lambda value, size: np.column_stack([of(value, size), np.full(size, next(calls))]),
+        range(4), 1, samples=10_000,
+    )  # fmt: skip
+    assert found.verdict is Outcome.INCONCLUSIVE
+    assert (found.lower, found.guesses) == (0, ())
+
+
+def test_single_calls_may_be_numbered():
+    """Their inputs come in random order, so that a serial number tells nothing."""
+    calls = count()
+    of = response(np.random.default_rng(11), 4)
+    found = audit_channel(lambda value: (int(of(value, 1)[0]), next(calls)), range(4), 1,
+                          samples=4_000)  # fmt: skip
+    assert found.verdict is Outcome.NOT_REFUTED
+    assert 0 < found.lower <= 1
 
 
 @pytest.mark.parametrize(

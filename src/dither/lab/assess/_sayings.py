@@ -50,9 +50,9 @@ def answered(tried: tuple[TriedAttack, ...], with_control: bool) -> tuple[Said, 
         return Said.NOT_SEEN, text
     if not tried:
         return Said.CANNOT_SAY, (
-            "No attack of this kind could be tried: it takes columns that the release and the table "
-            "share and that hold values in both, two of them to link or to guess; and a column "
-            "that is guessed must have values in the release, not labels."
+            "No attack of this kind could be tried: it takes columns that the release and the "
+            "table share and that hold values in both, two of them to link or to guess; and a "
+            "column that is guessed must have values in the release, not labels."
         )
     if not with_control:
         text = (

@@ -222,6 +222,7 @@ def audit(
         distance=distance,
         within=None if family is None else _within(family, events, claim),
         reuse=reused,
+        independent=dependent is None,
         notes=(
             *idle,
             *_unsure(over, violated, SharedLevels(1 - confidence, group)),

@@ -53,6 +53,8 @@ class Audit(Printable):
         The certified lower bound of epsilon if the mechanism is of the family that was given.
     reuse : str or None
         How the mechanism's noise is not fresh, where that was seen.
+    independent : bool
+        Whether draws looked independent; where they did not, nothing is certified.
     notes : tuple of str
         What else should be known.
 
@@ -77,6 +79,7 @@ class Audit(Printable):
     distance: int = 1
     within: float | None = None
     reuse: str | None = None
+    independent: bool = True
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:

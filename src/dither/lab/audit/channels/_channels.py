@@ -237,13 +237,12 @@ def audit_channel(
         channel, known[places[0]], known[places[1]], epsilon, delta, _of_pair(samples), 1 - half,
         vectorised=many, words=words, score=_of_two(score, known, places, many),
     )  # fmt: skip
-    independent = pair.reuse is None
     guesses = (
         certify_guesses(
             rules, truth, ~scan, epsilon=claim.epsilon, delta=claim.delta, level=each,
             verdict=verdict,
         )
-        if independent
+        if pair.independent and pair.reuse is None
         else []
     )  # fmt: skip
     lower = max((pair.lower, *(g.epsilon for g in guesses)))
@@ -265,7 +264,7 @@ def audit_channel(
 
 def _unrefuted(pair: Audit, varies: bool) -> Outcome:
     """Guesses of all inputs could refute a claim where the two give no difference."""
-    idle = pair.verdict is Outcome.INCONCLUSIVE and not varies
+    idle = pair.verdict is Outcome.INCONCLUSIVE and not (varies and pair.independent)
     return Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
 
 
