@@ -173,7 +173,7 @@ def _eliminated(cells: _Cells, near: dict[int, int]) -> list[int]:
     """Maximal cliques of the triangulated graph, each as bits; ``near`` is used up.
 
     What is left of a clique without the attribute that is eliminated lies in the clique of the next
-    one of its own that is. So a clique lies in an earlier one just where it is what such a one left.
+    one of its own that is. So a clique lies in an earlier one just where it is what that one left.
     """
     found: list[int] = []
     lefts: set[int] = set()
