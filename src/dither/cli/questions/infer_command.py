@@ -197,7 +197,7 @@ def _result_json(found: Any, confidence: float) -> dict[str, Any]:
     elif getattr(found, "names", None) is not None:
         numbers = zip(
             found.names,
-            *(v.tolist() for v in (found.estimate, found.se, found.se_sampling, pvalue)),
+            *(v.tolist() for v in (found.estimate, found.se, found.se_sampling, found.pvalue)),
             found.interval(confidence).tolist(),
             strict=True,
         )

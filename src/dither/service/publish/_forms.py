@@ -71,7 +71,8 @@ def made_of(release: Any, rows: int | None = None) -> MadeTable:
         raise ArgumentError("rows is for synthetic data alone: leave it out")
     for name, make in _MAKERS.items():
         if name in kinds:
-            return _DRAWN[name](release, rows) if name in _DRAWN else make(release)
+            table: MadeTable = _DRAWN[name](release, rows) if name in _DRAWN else make(release)
+            return table
     if "UnreleasedQuestion" in kinds:
         raise ArgumentError("release: it was not released yet: publish what .release() gives")
     if any(_ours(one) for one in type(release).__mro__):
