@@ -42,6 +42,18 @@ def test_so_is_a_row_of_a_ball(d: int, off: float) -> None:
     assert -math.expm1(200 * math.log1p(-beyond)) == pytest.approx(0.02, rel=1e-5)
 
 
+@pytest.mark.parametrize("beta", [0.05, 0.999])
+@pytest.mark.parametrize("off", [0.5, 20.0])
+def test_smaller_deviations_are_within_more_often(beta: float, off: float) -> None:
+    """Of one number, and of rows of alike ones in a ball, where the mean is far off, too."""
+    one, ball = radius(2, beta=beta, off=off), radius(2, beta=beta, off=off, d=4, within="ball")
+    for spread in (1.0, 0.7, 0.2, 0.01):
+        beyond = stats.norm.sf(one.radius, off, spread) + stats.norm.cdf(-one.radius, off, spread)
+        assert 1 - (1 - beyond) ** 2 <= beta * (1 + 1e-9)
+        away = stats.ncx2.sf((ball.radius / spread) ** 2, 4, (off / spread) ** 2)
+        assert 1 - (1 - away) ** 2 <= beta * (1 + 1e-6)
+
+
 def test_simulated_rows_are_within() -> None:
     """2,000 tables of normal numbers: clamped as often as beta says, ± 4 deviations."""
     rng = np.random.default_rng(3)

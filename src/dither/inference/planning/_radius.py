@@ -7,8 +7,9 @@ in a row, and each gets q/d: numbers of a row may depend on each other in any wa
 Normal numbers, with a mean up to ``off`` from the centre, in deviations: one is beyond R with
 probability Φ(off - R) + Φ(-off - R). That rises with ``off`` and, as long as off <= R, with the
 deviation; so the worst that is allowed decides. In a ball of d > 1 the squared distance is a
-noncentral χ² of d degrees, a Poisson mixture (mean off²/2) of χ² of d + 2j degrees. Of rows whose
-covariance is below σ²I it is true at off = 0 (Anderson's inequality), and not shown beyond.
+noncentral χ² of d degrees, a Poisson mixture (mean off²/2) of χ² of d + 2j degrees. Numbers of one
+smaller deviation stay within more often, off <= R again: the ball is star-shaped about their mean.
+Of other covariances below σ²I that is so at off = 0 (Anderson's inequality), and not shown beyond.
 
 Sub-Gaussian rows: E exp⟨v, x - μ⟩ <= exp(|v|²σ²/2). A number is beyond R on one side with at most
 exp(-(R - off)²/2), a row at d + 2√(dt) + 2t in squared distance from its mean with at most exp(-t).
@@ -153,9 +154,10 @@ def clamping_radius(
 
     Notes
     -----
-    For one normal number the radius is exact; so it is for a ball of independent normal numbers of
-    this deviation. Others are bounds from above. A radius must not be chosen by looking at the
-    rows.
+    For one normal number of this deviation the radius is exact; so it is for a ball of independent
+    ones. Others, and smaller deviations, are within at least as often; but in a ball with ``off``
+    above 0 normal numbers have to be independent and of one deviation. A radius must not be chosen
+    by looking at the rows.
 
     Examples
     --------
@@ -264,7 +266,7 @@ def _ball(q: float, off: float, d: int) -> tuple[float, float]:
         def over(r: float) -> float:
             return float(weight @ special.gammaincc(d / 2 + j, r * r / 2)) / q - 1
 
-        found = inner = _root(over, off + at_zero)
+        found = inner = max(off, _root(over, off + at_zero))
     half = d / 2 + j
     mean = math.sqrt(2) * np.exp(special.gammaln(half + 0.5) - special.gammaln(half))
     square = inner * inner / 2
