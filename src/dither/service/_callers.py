@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-__all__ = ["caller"]
+__all__ = ["caller", "is_near"]
 
 
 def caller(address: str) -> str:
@@ -29,3 +29,17 @@ def caller(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.IPv6Network((int(found), 64), strict=False))
+
+
+def is_near(address: str) -> bool:
+    """Whether an address is of this machine itself.
+
+    Examples
+    --------
+    >>> is_near("127.0.0.1"), is_near("::1"), is_near("192.0.2.7"), is_near("")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -58,6 +58,50 @@ def test_a_connection_that_says_nothing_whole_is_ended(monkeypatch: pytest.Monke
     assert asyncio.run(said(WHOLE[:20], WHOLE[20:])).endswith(b"well")
 
 
+class Peer(asyncio.Transport):
+    """A connection from an address, of which nobody reads anything."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__({"peername": (host, 7), "sockname": ("192.0.2.1", 8443)})
+        self.ended = False
+
+    def abort(self) -> None:
+        """End it."""
+        self.ended = True
+
+    def close(self) -> None:
+        """It is gone already."""
+
+
+def test_no_address_has_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slowly it reads; another is let in, and so is it once one of its own is gone."""
+    monkeypatch.setattr(_patience, "MOST_OF_ONE", 2)
+
+    async def tried() -> None:
+        config = uvicorn.Config(Starlette(), http=PatientProtocol, ws="none", log_config=None)
+        config.load()
+
+        def come(host: str) -> tuple[PatientProtocol, bool]:
+            found = PatientProtocol(config=config, server_state=ServerState(), app_state={})
+            peer = Peer(host)
+            found.connection_made(peer)
+            return found, not peer.ended
+
+        of_one = [come(f"2001:db8::{i}") for i in range(3)]
+        assert [in_ for _, in_ in of_one] == [True, True, False]
+        others = [come(host) for host in ("2001:db8:0:1::1", "192.0.2.7", *["127.0.0.1"] * 4)]
+        assert all(in_ for _, in_ in others)
+        for one, _ in (of_one[2], of_one[0]):
+            one.connection_lost(None)
+        again, in_ = come("2001:db8::9")
+        assert in_
+        for one, _ in (of_one[1], *others, (again, in_)):
+            one.connection_lost(None)
+        assert not PatientProtocol._held
+
+    asyncio.run(tried())
+
+
 def test_one_service_has_a_policys_files(tmp_path: Path) -> None:
     """Another would take up its jobs as those of one that is gone."""
     desk = Desk(written(tmp_path))

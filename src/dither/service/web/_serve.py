@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import ipaddress
 import logging
 import signal
 import socket
@@ -18,6 +17,7 @@ from types import FrameType
 from dither._extras import check_library
 from dither._files import looked_at
 from dither.errors import ArgumentError, LedgerError
+from dither.service._callers import is_near
 from dither.service._desk import Desk
 from dither.service._hall import Hall
 from dither.service.web._app import application
@@ -117,12 +117,7 @@ def _check_pair(certificate: Path, key: Path) -> None:
 
 
 def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost" or is_near(host)
 
 
 def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -> None:
