@@ -32,17 +32,18 @@ delta is a sum over a lattice.
 *Several releases*, k of them, of vectors that may each be chosen after the answers before it. Where
 n = |a|² of one is below 4 all its entries are 1, so that nothing is to be chosen: they are one
 release of a longer vector. Else whoever chooses may do better than any one vector, by choosing the
-g that is worst for what is left: (2) or (1, 1, 1, 1). Then the bound of *any a* is taken. With
-g(t) = e^{t(t+1)·n/(2·sigma²)}, let D_j be how far the transform of the last j releases may be from
-g(t)^j, whatever came before. The transform of all is that of the first, averaged over its answers
-with weights that sum to at most g(c) in absolute value, so that ::
+g that is worst for what is left: (2) or (1, 1, 1, 1). Then the bound of *any a* is taken, release
+by release from the last one on. Let the last i be of continuous noise, whose loss hangs on n alone,
+and let a be the vector of the one before them, which the answers so far have fixed. To make that
+one continuous, too, moves delta, at an epsilon x that they have left, by at most ::
 
-    D_{j+1} <= g(c)·D_j + |g(t)|^j·sup_a |M_a(t) - g(t)|,
-    D_k <= g(c)^k·(sup_a |M_a(t) - g(t)|/g(c))·Σ_{i<k} e^{-i·u²·n/(2·sigma²)}
+    e^{-c·x}·g(c)^i·∫ |M_a(t) - g(t)|·e^{-i·u²·n/(2·sigma²)}/(2·pi·|t(1 + t)|) du
 
-The middle factor is what *any a* bounds for one release. Where |v| <= pi/2 the sum is at most k,
-and k·5·n·e^{-pi²·sigma²} is of all entries together; elsewhere u²·n >= (pi·sigma²/2)², and the sum
-is at most 1 + 1/(e^{pi²·sigma²/8} - 1).
+with g(t) = e^{t(t+1)·n/(2·sigma²)}. Over the releases before, e^{c·loss} averages to a power of
+g(c) at most, so that the k steps move delta by g(c)^k·e^{-c·epsilon} = e^{c(c+1)·mu²/2 - c·epsilon}
+times the sum over i of what *any a* bounds, with the factor e^{-i·u²·n/(2·sigma²)} in it. Where
+|v| <= pi/2 that adds up to k·5·n·e^{-pi²·sigma²}, as of all entries together; elsewhere u²·n >=
+(pi·sigma²/2)², and it is at most 1 + 1/(e^{pi²·sigma²/8} - 1) times what it is of one release.
 """
 
 from __future__ import annotations
