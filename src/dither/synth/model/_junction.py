@@ -172,8 +172,9 @@ def _neighbours(cliques: Iterable[Clique]) -> dict[int, int]:
 def _eliminated(cells: _Cells, near: dict[int, int]) -> list[int]:
     """Maximal cliques of the triangulated graph, each as bits; ``near`` is used up.
 
-    What is left of a clique without the attribute that is eliminated lies in the clique of the next
-    one of its own that is. So a clique lies in an earlier one just where it is what that one left.
+    What a clique leaves, without the attribute that is eliminated, lies in the clique of the next
+    of its attributes that is. So a clique lies in an earlier one where it is what one left, and
+    nowhere else.
     """
     found: list[int] = []
     lefts: set[int] = set()
