@@ -206,6 +206,21 @@ def test_bad_rules_are_refused_by_name(rows, given, words):
         rows.synthesis(1, "1e-6", rules=given, cells=6)
 
 
+def test_rules_that_few_cells_can_keep_are_not_said_to_be_false():
+    """Of a thousand values each hardly a row that is drawn has the sum; of bins every one has."""
+    values = tuple(range(1000))
+    listed = [Attribute(name, Kind.INTEGER, values=values, missing=False) for name in "abcdef"]
+    rule = "a + b + c = d + e + f"
+    with pytest.raises(
+        ArgumentError, match=r"of 500 rows that were drawn none keeps .* fewer cells"
+    ):
+        row_rules([rule, "a <= b <= c"], CellDomain(tuple(listed)), 2**17)
+    with pytest.raises(ArgumentError, match="contradict one another"):
+        row_rules([rule, "d > a", "e > b", "f > c"], CellDomain(tuple(listed)), 2**17)
+    binned = [whole(name, 0, 999, range(100, 1000, 100)) for name in "abcdef"]
+    assert row_rules([rule, "a <= b <= c"], CellDomain(tuple(binned)), 2**17).names
+
+
 def test_rules_beside_zeros_that_leave_nothing(rows):
     """The message names both."""
     with pytest.raises(ArgumentError, match="zeros and rules: they leave no row"):

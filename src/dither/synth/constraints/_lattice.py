@@ -195,6 +195,14 @@ class RuleLattice:
 
     # --- numbers ----------------------------------------------------------------------------------
 
+    def solved(self, rng: np.random.Generator) -> bool:
+        """Whether numbers anywhere in their columns were found that keep all rules."""
+        if not all(len(s.low) for s in self._spans):
+            return False
+        low = np.array([[s.low.min() for s in self._spans]], dtype=np.int64)
+        high = np.array([[s.high.max() for s in self._spans]], dtype=np.int64)
+        return bool(self.drawn(low, high, np.zeros(low.shape, dtype=bool), rng)[1].all())
+
     def drawn(
         self,
         low: Integers,

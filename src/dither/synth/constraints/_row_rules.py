@@ -293,21 +293,34 @@ def _together(read: Sequence[_Rule], domain: CellDomain, max_cells: int) -> RowR
         return found
     rng = SimulatedTrials.generator()
     _, good = found.numbers(rows_of(model, TRIED, rng), rng)
+    if not good.any() and all(lattice.solved(rng) for lattice in lattices):
+        # Somebody could keep them, and so few of the cells do that rows would be nobody's.
+        raise ArgumentError(
+            f"rules: of {TRIED} rows that were drawn none keeps {_listed(found.names)}: cut their "
+            "columns into fewer cells (cells), inside of which numbers are drawn to keep them"
+        )
     return found if good.any() else None
 
 
 def _contradiction(read: Sequence[_Rule], domain: CellDomain, max_cells: int) -> str:
     """Which rules contradict the domain or one another: as few as there are."""
+
+    def impossible(some: Sequence[_Rule]) -> bool:
+        try:
+            return _together(some, domain, max_cells) is None
+        except ArgumentError:  # too few rows keep these, which is no contradiction
+            return False
+
     for rule in read:
-        if _together([rule], domain, max_cells) is None:
+        if impossible([rule]):
             return f"rules: {rule.name} is true of no row of the public domain"
     for pair in combinations(read, 2):
-        if pair[0].columns & pair[1].columns and _together(pair, domain, max_cells) is None:
+        if pair[0].columns & pair[1].columns and impossible(pair):
             return f"rules: {_listed([r.name for r in pair])} contradict one another"
     few = list(read)
     for rule in read:
         fewer = [other for other in few if other is not rule]
-        if fewer and _together(fewer, domain, max_cells) is None:
+        if fewer and impossible(fewer):
             few = fewer
     return f"rules: {_listed([r.name for r in few])} contradict one another"
 
