@@ -287,6 +287,6 @@ def test_all_that_has_a_preview_is_compared(tmp_path: Any) -> None:
             }
         )
         assert (found.frame["reaches"] > 0).all()
-        with pytest.raises(DitherError, match="its own preview"):
+        with pytest.raises(DitherError, match="preview it by itself"):
             q.compare({"slope": q.logistic_regression("ill ~ years")})
         assert session.balance()[0].spent.epsilon == 0

@@ -13,6 +13,7 @@ from dither.inference.engine._tabulated import Tabulated
 from dither.inference.tables._described import DescriptionQuestion
 from dither.inference.tables._question import InferencePreview, InferenceQuestion
 from dither.numeric import float_up
+from dither.query.tables._question import CellQuestion
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,13 +83,16 @@ def compared(ways: Any, people: int, confidence: float) -> QuestionComparison:
     if not isinstance(ways, Mapping) or not ways:
         raise ArgumentError("ways must be a mapping from names to questions, with at least one")
     for name, way in ways.items():
-        if not isinstance(name, str) or not isinstance(
-            way, InferenceQuestion | DescriptionQuestion
-        ):
+        described = isinstance(way, DescriptionQuestion)
+        if isinstance(name, str) and isinstance(way, CellQuestion) and not described:
+            raise ArgumentError(
+                f"ways: the preview of {name!r}, a {way._noun}, is not a width to set beside "
+                "others; preview it by itself"
+            )
+        if not isinstance(name, str) or not (described or isinstance(way, InferenceQuestion)):
             raise ArgumentError(
                 "ways must be a mapping from names (texts) to questions that are not released yet, "
-                "such as those of .mean(x), .kaplan_meier(time, event) or .describe(); what "
-                ".logistic_regression(formula) reaches is in its own preview"
+                "such as those of .mean(x), .kaplan_meier(time, event) or .describe()"
             )
     return QuestionComparison(
         {name: way.preview([people], confidence=confidence) for name, way in ways.items()}
