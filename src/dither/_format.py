@@ -298,12 +298,15 @@ def interval(
     lower: float | None,
     upper: float | None,
     possible: Sequence[float] | None = None,
+    *,
+    ends: bool = False,
 ) -> str:
     """A value with its interval, in the digits that the interval leaves meaningful.
 
     The value is moved into the interval, whose ends know what is impossible. Its ends are rounded
     outwards, and a half-width up, so that what is shown holds all that was found. Rounded so, a
-    half-width may reach beyond what is ``possible``: then the ends are shown.
+    half-width may reach beyond what is ``possible``: then the ends are shown. With ``ends`` they
+    always are, as in a table where intervals stand one below the other.
 
     Examples
     --------
@@ -315,22 +318,27 @@ def interval(
     ('22.50 ± 0.25', '1,000 ± 950', '0.12 [0.00, 0.25]')
     >>> interval(37.6, 15.0, 60.0), interval(37.6, 15.0, 60.0, (15, 60))
     ('38 ± 23', '38 [15, 60]')
+    >>> interval(39.87654, 38.6, 41.2512, ends=True), interval(5, 4, 6, ends=True)
+    ('39.9 [38.6, 41.3]', '5 [4, 6]')
+    >>> interval(83.0, 83.0, 83.0, ends=True), interval(0.5, -math.inf, 2.0, ends=True)
+    ('83 [83, 83]', '0.5 [-∞, 2]')
     """
     if value is None or lower is None or upper is None or math.isnan(value):
         return "unknown"
     if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
         shown = min(max(value, lower), upper)
-        if shown - lower == upper - shown:
+        if shown - lower == upper - shown and not ends:
             return f"{shown:,} ± {upper - shown:,}"
         return f"{shown:,} [{lower:,}, {upper:,}]"
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        ends = (remaining(lower, 2), loss_text(upper, 2))
-        return f"{number_text(min(max(value, lower), upper), 2)} [{ends[0]}, {ends[1]}]"
+        first, last = remaining(lower, 2), loss_text(upper, 2)
+        return f"{number_text(min(max(value, lower), upper), 2)} [{first}, {last}]"
     low, high = _exact(lower), _exact(upper)
     at = min(max(_exact(value), low), high)
     half = (high - low) / 2
     if not half:
-        return f"{_plain(_decimal(at, 12))} ± 0"
+        alone = _plain(_decimal(at, 12))
+        return f"{alone} [{alone}, {alone}]" if ends else f"{alone} ± 0"
     quantum = Fraction(10) ** (_exponent(half) - 1)
     shown_at = min(max(round(at / quantum) * quantum, low), high)
     # Where the interval cuts the rounded value off, it is shown as it is cut.
@@ -340,7 +348,7 @@ def interval(
     across = rounded - reach < 0 <= low or high <= 0 < rounded + reach
     if possible is not None:
         across |= rounded - reach < possible[0] or rounded + reach > possible[1]
-    if not across and abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
+    if not ends and not across and abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
         return f"{_fixed(rounded, quantum)} ± {_fixed(reach, quantum)}"
     bottom, top = _end(low, quantum, math.floor), _end(high, quantum, math.ceil)
     # A value that an end cuts off may lose more digits than that end: then it is shown as the end.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dither._format import number_text
-from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, tidy
+from dither._format import interval
+from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_forest"]
@@ -66,6 +68,8 @@ def draw_forest(
         pad = 0.05 * (high - low) or 1.0
         edges = (low - pad, high + pad)
     axes.set_xlim(edges)
+    if log:
+        _round_ticks(axes, edges)
     if null is not None:
         axes.axvline(null, color=MUTED, linewidth=0.8, linestyle="--")
     lengths = np.clip(ends, *edges)
@@ -80,7 +84,7 @@ def draw_forest(
         size = 4 + 5 * float(np.sqrt(least / spans[j])) if spans[j] > 0 else 9
         if edges[0] <= values[j] <= edges[1]:
             axes.plot([values[j]], [j], "s", color=INK, markersize=size)
-        text = f"{number_text(told[j][0], 3)} [{_end(ends[j, 0])}, {_end(ends[j, 1])}]"
+        text = interval(*map(float, told[j]), ends=True).replace("-", "\N{MINUS SIGN}")
         axes.annotate(
             text,
             (1.02, j),
@@ -100,10 +104,22 @@ def draw_forest(
     return finish(figure, title=title, foot=foot, path=path)
 
 
-def _end(value: float) -> str:
-    if np.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return number_text(value, 3)
+def _round_ticks(axes: Axes, edges: tuple[float, float]) -> None:
+    """At most seven round ratios, written out: 0.5, 1, 2."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = (math.floor(math.log10(edges[0])), math.ceil(math.log10(edges[1])))
+    tens = max(1, -(-(high - low) // 6))
+    made: list[float] = []
+    for parts in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1,)):
+        step = tens if parts == (1,) else 1
+        made = [m * 10.0**k for k in range(low, high + 1, step) for m in parts]
+        made = [tick for tick in made if edges[0] <= tick <= edges[1]]
+        if len(made) <= 7:
+            break
+    axes.xaxis.set_major_locator(FixedLocator(made))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
 def _plain(text: str) -> str:

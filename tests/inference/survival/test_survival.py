@@ -257,3 +257,17 @@ def test_arguments_are_checked() -> None:
             inference.kaplan_meier([0.5], [True], **given)
     with pytest.raises(ArgumentError, match="by and levels"):
         inference.logrank_test([0.5], [True], None, levels=["a", "b"], bounds=(0, 1), epsilon=1)
+
+
+def test_a_table_of_a_curve_has_its_band() -> None:
+    """And no p-value at each time, of a survival that nobody asked about."""
+    time, event = followed(300, 2)
+    found = inference.kaplan_meier(time, event, bounds=(0, 10), bins=4, epsilon=1, draws=200)
+    heads, rows, _ = found._printed(0.9)
+    assert heads == ["arm", "time", "survival", "90 % interval", "90 % band"]
+    assert [row[1] for row in rows] == ["2.5", "5", "7.5", "10"]
+    band = found.band(0.9)[0]
+    for row, (low, high) in zip(rows, band, strict=True):
+        first, last = map(float, row[4].split(" to "))
+        assert first <= low <= high <= last
+    assert "arm & time & survival" in found.to_latex(0.9)

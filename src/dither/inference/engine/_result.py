@@ -26,6 +26,7 @@ from dither._format import (
     loss_text,
     number_text,
     percent,
+    remaining,
 )
 from dither._format import interval as interval_text
 from dither.errors import ArgumentError
@@ -298,10 +299,12 @@ class PrivateEstimate(PrivateResult):
     def _printed(self, confidence: float) -> PrintedTable:
         frame = self._framed(confidence)
         draws = None if self.errors.exact else self.draws
-        heads = ["", "estimate", f"{level(confidence)} interval", "standard error", "p"]
+        against = f"p against {number_text(self.null)}"
+        heads = ["", "estimate", f"{level(confidence)} interval", "standard error", against]
         rows = []
         for name, at, low, high, se, *_, p in frame.iter_rows():
-            ends = f"{cell_text(low)} to {cell_text(high)}"
+            # Outwards, so that what is printed holds all that was found.
+            ends = f"{remaining(low)} to {loss_text(high)}"
             told = p_text(p, draws).removeprefix("= ")
             rows.append([name, cell_text(at), ends, cell_text(se), told])
         return heads, rows, 1

@@ -13,14 +13,13 @@ import numpy as np
 
 from dither import _checks as check
 from dither._display import table as lines_of
-from dither._format import display_text, level, number_text, percent
+from dither._format import display_text, interval, level, number_text, percent
 from dither._notebook import html_lines
 from dither.errors import ArgumentError
 from dither.inference.engine._errors import DRAWS
 from dither.inference.engine._inputs import Floats
 from dither.inference.engine._release import spread_of
-from dither.inference.engine._result import PrivateResult, interval_shown, too_few_rows
-from dither.inference.engine._tabulated import cell_text
+from dither.inference.engine._result import PrivateResult, too_few_rows
 from dither.inference.paper._readings import (
     QUARTILES,
     CategoryReading,
@@ -293,7 +292,7 @@ class PrivateDescription(PrivateResult):
 
         def cell(held: Mapping[str, Any], measure: str, group: str) -> str:
             at = held.get(f"{measure} {group}")
-            return "" if at is None else told(*at)
+            return "" if at is None else interval(*at, ends=True)
 
         rows = []
         if self.known is not None:
@@ -318,7 +317,8 @@ class PrivateDescription(PrivateResult):
                 for g in groups:
                     at, low, high = held[f"share {g}"]
                     count = round(held[f"count {g}"][0])
-                    cells.append(f"{count:,} ({percent(at)}, {percent(low)} to {percent(high)})")
+                    ends = f"{percent(low, turn=math.floor)} to {percent(high, turn=math.ceil)}"
+                    cells.append(f"{count:,} ({percent(at)}, {ends})")
                 apart = [cell(held, "difference", g) for g in others]
                 rows.append([f"{name} = {display_text(of)}", *cells, *apart])
         return heads, rows, 1
@@ -366,26 +366,9 @@ class PrivateDescription(PrivateResult):
         return None if self.certificate is None else {"values": [float(v) for v in self.values]}
 
 
-def told(at: float, low: float, high: float) -> str:
-    """A number with its interval, to two digits of its half-width.
-
-    Examples
-    --------
-    >>> told(39.87654, 38.6, 41.25), told(83.0, 83.0, 83.0), told(0.5, -math.inf, 2.0)
-    ('39.9 [38.6, 41.2]', '83.0 [83.0, 83.0]', '0.5 [−∞, 2]')
-    """
-    half = (high - low) / 2
-    if not math.isfinite(half):
-        return f"{cell_text(at)} [{cell_text(low)}, {cell_text(high)}]"
-    places = 1 if half <= 0 else min(max(0, 1 - math.floor(math.log10(half))), 12)
-    # Adding 0 makes no zero negative.
-    shown = (f"{round(value, places) + 0.0:,.{places}f}" for value in (at, low, high))
-    return "{} [{}, {}]".format(*shown)
-
-
 def _counted(held: Mapping[str, tuple[float, float, float]], measure: str, group: str) -> str:
-    at, low, high = (round(v) for v in held[f"{measure} {group}"])
-    return interval_shown(at, low, high)
+    at, low, high = held[f"{measure} {group}"]
+    return interval(round(at), math.floor(low), math.ceil(high), ends=True)
 
 
 def _scaled(law: Any, times: float) -> Any:

@@ -32,11 +32,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
+from dither._format import level, loss_text, number_text, remaining
 from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.inference.engine._errors import Alternative, Errors, monte_carlo
 from dither.inference.engine._inputs import Floats
 from dither.inference.engine._result import PrivateEstimate
+from dither.inference.engine._tabulated import PrintedTable
 from dither.inference.survival._counts import SurvivalCounts
 from dither.privacy import Loss
 
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["SurvivalEstimate", "curves_of"]
+
+_OUTWARDS = (remaining, loss_text, remaining, loss_text)
+"""How ends are rounded: what is printed holds all that was found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +187,23 @@ class SurvivalEstimate(PrivateEstimate):
     @property
     def frame(self) -> pl.DataFrame:
         """A Polars frame: arm, time, survival, lower, upper, band_lower, band_upper; at 95 %."""
+        return self._curves(0.95)
+
+    def _printed(self, confidence: float) -> PrintedTable:
+        """Survival with its interval and its band; tests of one survival at all times are none."""
+        at = level(confidence)
+        rows = []
+        for arm, time, survival, *ends in self._curves(confidence).iter_rows():
+            low, high, first, last = (f(v, 3) for f, v in zip(_OUTWARDS, ends, strict=True))
+            known = [number_text(time), number_text(survival, 3)]
+            rows.append([arm, *known, f"{low} to {high}", f"{first} to {last}"])
+        return ["arm", "time", "survival", f"{at} interval", f"{at} band"], rows, 1
+
+    def _curves(self, confidence: float) -> pl.DataFrame:
         import polars as pl
 
-        ends, band = self.errors.interval(0.95), self.band(0.95).reshape(-1, 2)
+        inside = check.confidence(confidence)
+        ends, band = self.errors.interval(inside), self.band(inside).reshape(-1, 2)
         arms, bins = self._shape
         return pl.DataFrame(
             {
