@@ -49,6 +49,15 @@ def _cells(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
     return x, np.where(rng.random(n) < 0.5 + 0.15 * (1 - 2 * x), 0, 1)
 
 
+def _arms(rng: np.random.Generator, n: int, asked: dict[str, Any]) -> Any:
+    arm = np.arange(n) % 2
+    # Half have died by 10, at hazards of which one is twice the other.
+    time = rng.exponential(10 / math.log(2) * np.where(arm, 0.5**0.5, 2**0.5))
+    return inference.logrank_test(
+        np.minimum(time, 10), time <= 10, arm, levels=[0, 1], bounds=(0, 10), **asked
+    )
+
+
 TESTS: dict[str, tuple[dict[str, Any], Once]] = {
     "sign_test": (
         {"distance": 0.5},
@@ -108,6 +117,7 @@ TESTS: dict[str, tuple[dict[str, Any], Once]] = {
             *_cells(rng, n), x_categories=range(2), y_categories=range(2), **a
         ),
     ),
+    "logrank_test": ({"distance": math.log(2)}, lambda rng, n, a: _arms(rng, n, a)),
 }
 
 
@@ -135,6 +145,12 @@ def test_sizes_of_many_rows_are_near_the_open_ones() -> None:
     three = samples_needed("kruskal", distance=0.02, draws=2500, seed=2)
     # Of three groups the noncentrality is n·d²/6, and 9.63 has power .8; ranks see 3/π of it.
     assert 0.95 < three / (9.63 * 6 / 0.02**2 * math.pi / 3) < 1.15
+
+
+def test_sizes_of_the_log_rank_test_without_noise_are_schoenfelds() -> None:
+    """Four events for each squared deviation of power and level over the squared logarithm."""
+    found = samples_needed("logrank_test", epsilon=10**5, distance=math.log(2), draws=2000, seed=3)
+    assert found == pytest.approx(4 * (1.96 + 0.8416) ** 2 / math.log(2) ** 2 / 0.5, rel=0.1)
 
 
 def test_bad_arguments_are_named() -> None:

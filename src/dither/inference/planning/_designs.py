@@ -2,9 +2,10 @@
 
 Rows are normal of deviation 1, off by a distance under the alternative; pairs of columns have it as
 their correlation; groups are equally large, and their means run from the distance to 0; cells of a
-table are equally likely, and off by a Cohen's w. Up to `_MANY` rows they are simulated one by one;
-above, statistics that are sums over pairs are taken as normal with their exact mean and the null's
-spread, which is a little more than the alternative's.
+table are equally likely, and off by a Cohen's w; times to an event are exponential in two arms,
+whose hazards have a ratio of which the distance is the logarithm. Up to `_MANY` rows they are
+simulated one by one; above, statistics that are sums over pairs are taken as normal with their
+exact mean and the null's spread, which is a little more than the alternative's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from dither.inference.engine._inputs import Bounds, Floats, Target
 from dither.inference.engine._simulation import batches
 from dither.inference.engine._statistic import StatisticRelease
 from dither.inference.estimates._free_means import FreeMeans
+from dither.inference.estimates._quantiles import noise_drawn
 from dither.inference.hypothesis._contingency import TableRelease, pearson
 from dither.inference.hypothesis._kolmogorov import null_of_sup, null_of_two_sups
 from dither.inference.hypothesis._means import several
@@ -31,6 +34,9 @@ from dither.inference.hypothesis._one_sample import null_of_signed_ranks
 from dither.inference.hypothesis._ranks import GroupRanks, length_of, null_of_ranks
 from dither.inference.hypothesis._t_tests import score_width
 from dither.inference.hypothesis._ties import part_of_ties, rest_of
+from dither.inference.survival._counts import SurvivalCounts, SurvivalRelease
+from dither.inference.survival._logrank import scores_of
+from dither.inference.survival._survival import BINS
 from dither.numeric import sqrt_upper
 
 __all__ = ["ALL", "MEANS", "SimulatedDesign"]
@@ -178,6 +184,8 @@ class SimulatedDesign:
         """Statistics of n rows with their noise; two-sided ones by their amount."""
         if self.test in TABLES:
             return self._table(rng, n, size, distance)
+        if self.test == "logrank_test":
+            return self._logrank(rng, n, size, distance)
         alone, moved, asked = self._alone(rng, n, size, distance)
         noise = StatisticRelease(moved, asked).draw(rng, size)
         # The amount of a signed statistic and its noise: noise is as likely to add as to take away.
@@ -240,6 +248,20 @@ class SimulatedDesign:
             found.append(2.0 * (1.0 + tails) / (_FRESH + 1.0))
         return np.concatenate(found)
 
+    def _logrank(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
+        """The score of one of two arms, which half of the people would leave by the event."""
+        cells = 2 * (2 * BINS + 1)
+        design = SurvivalRelease(Bounds(Fraction(0), Fraction(cells)), cells, self.asked)
+        draw = partial(noise_drawn, design.noise)
+        counts = SurvivalCounts(design.tree, draw, np.zeros(cells + 1), 2, BINS, True)
+        # About one hazard, so that the null is that of both arms together.
+        apart = np.exp(np.array([[-distance / 2], [distance / 2]]))
+        hazard = apart * np.full((2, BINS), math.log(2) / BINS)
+        sizes = np.array([n - n // 2, n // 2], dtype=float)
+        tables = counts.sampled(rng, size, sizes, hazard, np.zeros_like(hazard))
+        tables = tables + counts.drawn(rng, size)
+        return np.abs(scores_of(counts, tables, np.ones(BINS))[:, 0])
+
     def _table(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
         """χ² of noisy tables, or the length of noisy counts."""
         k = self.categories
@@ -279,5 +301,6 @@ ALL = (
     "ztest",
     "mannwhitneyu",
     "kruskal",
+    "logrank_test",
 )
 """All that sizes are told of, but the test of identity."""

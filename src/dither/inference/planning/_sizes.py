@@ -64,9 +64,10 @@ def samples_needed(
         "ttest_rel", "ztest", "sign_test", "wilcoxon" and "ks_1samp" of normal rows; "ttest_ind",
         "mannwhitneyu", "ks_2samp", "kruskal" and "f_oneway" of normal rows in groups of one size (n
         in all); "kendalltau" and "pearsonr" of normal pairs; "goodness_of_fit", "uniformity_test"
-        and "independence_test" of categories. A callable ``(n, alternative, rng, size)`` gives
-        ``size`` simulated statistics of n rows, under the null or the alternative; large ones speak
-        against the null. It brings its own epsilon, and may be any mechanism.
+        and "independence_test" of categories; "logrank_test" of two equal arms, of whom half have
+        the event while they are watched, in 20 bins. A callable ``(n, alternative, rng, size)``
+        gives ``size`` simulated statistics of n rows, under the null or the alternative; large ones
+        speak against the null. It brings its own epsilon, and may be any mechanism.
     epsilon, delta : number
         What the test may cost, for neighbours that replace a row.
     dimension : int
@@ -81,7 +82,7 @@ def samples_needed(
         In (0, √dimension]: the Euclidean norm of the expected row under the alternative, whose
         coordinates are alike and independent. Of the other tests: the shift in standard deviations
         (of several groups from the first to the last, the others evenly between), the correlation,
-        or Cohen's w of categories.
+        Cohen's w of categories, or the logarithm of the ratio of two hazards.
     method : {"norm", "pairs", "lipschitz", "efficient", "non-private"}
         As of `identity_test`. "efficient" needs a delta, and rejects at its own public
         threshold n(n - 1)·distance²/4 rather than at a quantile.

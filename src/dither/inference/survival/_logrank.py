@@ -24,10 +24,10 @@ from dither.inference.engine._result import PrivateTest, share_of_noise, too_few
 from dither.inference.survival._counts import SurvivalCounts
 from dither.privacy import Loss
 
-__all__ = ["logrank_of", "smallest_ratio"]
+__all__ = ["logrank_of", "scores_of", "smallest_ratio"]
 
 
-def _scores(counts: SurvivalCounts, tables: Floats, used: Any) -> Floats:
+def scores_of(counts: SurvivalCounts, tables: Floats, used: Any) -> Floats:
     """U of each arm but the first, for tables of shape (..., arms, 2, K)."""
     # Fewer than one at risk are none: their part of the whole is next to nothing.
     watched = np.maximum(counts.watched(tables), 1e-9)
@@ -58,8 +58,8 @@ def logrank_of(
     noise = counts.drawn(rng, draws)
     sizes = fitted.sum(axis=(1, 2))
     sampled = counts.sampled(rng, draws, sizes, hazard, counts.loss_hazards(fitted))
-    alone = _scores(counts, sampled, used)
-    drawn = _scores(counts, sampled + noise, used)
+    alone = scores_of(counts, sampled, used)
+    drawn = scores_of(counts, sampled + noise, used)
     middle = drawn.mean(axis=0)
     spread = np.atleast_2d(np.cov(drawn, rowvar=False))
     inverse = np.linalg.pinv(spread, hermitian=True)
@@ -68,7 +68,7 @@ def logrank_of(
         off = scores - middle
         return np.asarray(np.einsum("...i,ij,...j->...", off, inverse, off))
 
-    found = float(statistic(_scores(counts, counts.released, used)))
+    found = float(statistic(scores_of(counts, counts.released, used)))
     simulated = statistic(drawn)
     whole, part = (float(np.sqrt(np.var(v, axis=0).sum())) for v in (drawn, alone))
     share = share_of_noise(max(whole**2 - part**2, 0.0) ** 0.5, min(part, whole))
@@ -102,8 +102,8 @@ def smallest_ratio(counts: SurvivalCounts, rng: np.random.Generator, draws: int 
     sizes, lost = fitted.sum(axis=(1, 2)), counts.loss_hazards(fitted)
     sampled = counts.sampled(rng, draws, sizes, hazard, lost)
     used = np.ones(counts.bins)
-    alone = float(_scores(counts, sampled, used)[:, 0].var())
-    whole = float(_scores(counts, sampled + counts.drawn(rng, draws), used)[:, 0].std())
+    alone = float(scores_of(counts, sampled, used)[:, 0].var())
+    whole = float(scores_of(counts, sampled + counts.drawn(rng, draws), used)[:, 0].std())
     # What passes 1.96 deviations with the power 0.8 lies 0.84 further.
     off = (1.959964 + 0.841621) * whole / alone if alone > 0 else math.inf
     return math.exp(off) if off < 50 else math.inf
