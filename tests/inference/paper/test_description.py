@@ -260,6 +260,21 @@ def test_a_table_is_described_as_its_rows_are(tmp_path: Path) -> None:
         made_of(alone)
 
 
+@pytest.mark.parametrize("name", ["age", "cost", "real"])
+def test_a_cell_stands_for_its_middle_exactly(name: str, tmp_path: Path) -> None:
+    """Cut off towards the middle of the bounds, every mean would be a cell too near to it."""
+    with session_over(visits(), tmp_path, columns=COLUMNS) as session:
+        asked = session.table("visits").infer(epsilon=1).describe(columns=[name])
+        (attribute,) = asked._numbers
+        low, high = attribute.bounds
+        for place in {0, 1, attribute.inner // 3, attribute.inner - 1}:
+            counts = np.zeros(attribute.inner, dtype=np.int64)
+            counts[place] = 3
+            centre = sum(attribute.edges[place : place + 2]) / 2
+            t = min(max((2 * centre - low - high) / (high - low), -1), 1)
+            assert asked._powers(attribute, counts) == tuple(3 * t**power for power in range(5))
+
+
 def test_of_a_person_with_several_rows_one_counts(tmp_path: Path) -> None:
     """So n is people; and the charge is that which was asked for."""
     with session_over(visits(), tmp_path, columns=COLUMNS, unit=True) as session:

@@ -270,11 +270,13 @@ class DescriptionQuestion(CellQuestion[PrivateDescription]):
         """n to Σ t⁴ of the middles of cells: each at most 1 from the middle of all."""
         middle, half = self._range(attribute)
         assert attribute.edges is not None
-        whole, sums = math.lcm(*((2 * e / half).denominator for e in attribute.edges)), [0] * 5
-        whole *= (middle / half).denominator
+        # In parts of half a range that all middles are whole multiples of, as cells are equal.
+        first, width = attribute.edges[0], attribute.edges[1] - attribute.edges[0]
+        of_first = (first + width / 2 - middle) / half
+        whole = math.lcm(of_first.denominator, (width / half).denominator)
+        sums = [0] * 5
         for place in np.flatnonzero(counts):
             centre = (attribute.edges[place] + attribute.edges[place + 1]) / 2
-            # In parts of a number that all middles are whole multiples of.
             t = int(min(max((centre - middle) / half, Fraction(-1)), Fraction(1)) * whole)
             part = int(counts[place])
             for power in range(5):
