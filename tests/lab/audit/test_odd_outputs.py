@@ -160,3 +160,35 @@ def test_what_cannot_be_read_is_named():
     found = audit(Lying, 0, 1, samples=2_000)
     assert found.verdict is Outcome.INCONCLUSIVE
     assert "cannot be looked into" in found.summary()
+
+
+def test_a_leak_far_down_a_wide_output_is_seen():
+    """One of 600 coordinates has hardly any noise; without it nothing is accused."""
+    rng = np.random.default_rng(5)
+
+    def release(leak):
+        def mechanism(data, size):
+            out = rng.laplace(0, 1, (size, 600))
+            out[:, 0] += data
+            if leak:
+                out[:, 577] = data + rng.laplace(0, 0.1, size)
+            return np.round(out * 2.0**20) / 2.0**20
+
+        return mechanism
+
+    leaking, clean = (audit(release(leak), 0, 1, 1, samples=500) for leak in (True, False))
+    assert leaking.verdict is Outcome.VIOLATED
+    assert clean.verdict is Outcome.NOT_REFUTED
+    assert 0 < clean.lower <= 1
+
+
+def test_a_leak_far_down_a_text_is_seen():
+    """The fortieth of sixty numbers in a text has hardly any noise."""
+    rng = np.random.default_rng(6)
+
+    def release(data):
+        numbers = rng.laplace(0, 1, 60)
+        numbers[40] = data + rng.laplace(0, 0.1)
+        return " ".join(f"{number:.3f}" for number in numbers)
+
+    assert audit(release, 0, 1, 1, samples=1_000).verdict is Outcome.VIOLATED

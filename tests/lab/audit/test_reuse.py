@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dither.lab.audit import Outcome, audit
+from dither.lab.audit._reuse import tells_the_last
 from dither.noise import below, discrete_laplace
 from dither.numeric import SimulatedWords
 
@@ -199,3 +200,30 @@ def test_a_serial_number_hides_no_leak():
     calls = count()
     found = audit(lambda data: next(calls) + data / 2, 0, 1, epsilon=1, samples=2_000)
     assert found.verdict is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_what_an_earlier_call_left_is_seen(rate):
+    """A mechanism that gives away the data of the call before is not called clean."""
+    rng, kept = np.random.default_rng(6), [0]
+
+    def mechanism(data):
+        shown = kept[0] if rng.random() < rate else int(rng.integers(2))
+        kept[0] = data
+        return response(rng, data), shown
+
+    found = audit(mechanism, 0, 1, epsilon=1, samples=2_000)
+    if rate:
+        assert found.verdict is Outcome.INCONCLUSIVE
+        assert "the call before" in found.summary()
+    else:
+        assert found.verdict is Outcome.NOT_REFUTED
+        assert found.independent
+
+
+def test_calls_that_were_left_out_fail_nothing():
+    """Where time runs out amid a shuffled stretch, the last places have no outcome."""
+    rng = np.random.default_rng(7)
+    times = np.concatenate([rng.permutation(400)[:150], np.arange(400, 550)])
+    codes = rng.integers(0, 3, 300)
+    assert not tells_the_last(codes, codes[:, None].astype(np.float64), times)

@@ -189,7 +189,7 @@ def audit(
     coins = flip_coins(certifying(drawn, share), words)
     second = np.repeat([False, True], drawn)
     outputs = joined([draws.here, draws.there])
-    outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned)
+    outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned, second, parts[0])
     reused, dependent = _reuse(outcomes, draws)
     events: list[Event] = []
     given = None if score is None else given_score(score, draws, vectorised=many)
@@ -262,6 +262,8 @@ def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, str | None]:
     if draws.times is not None:
         orders.append(np.argsort(draws.times))
     late = [said for order in orders if (said := reuse.repeats_in_time(codes[order]))]
+    if draws.times is not None and reuse.tells_the_last(codes, outcomes.raw, draws.times):
+        late.append((reuse.KEEPS, False))
     columns = outcomes.raw.T if draws.times is None else outcomes.raw.T[:1]
     for place, values in enumerate(columns):
         alike = [seen for order in orders if (seen := reuse.alike_in_time(values[order]))]

@@ -30,7 +30,8 @@ _PACKED = 64
 
 _PACKINGS = ("<f8", ">f8", "<i8", ">i8", "<f4", "<i4")
 _NUMERAL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_NUMERALS = 16
+_NUMERALS, _READ = 256, 16_384
+"""Numbers that are read in a text, and characters."""
 _CAUSES = 4
 _CALLS = 16
 """Of a trace, the innermost calls that are looked at."""
@@ -231,7 +232,7 @@ def _compound(
 def _text(value: str, parts: Parts) -> tuple[Hashable, Hashable]:
     """A text by its length, itself, and the numbers that are written in it."""
     parts.numbers.append(float(len(value)))
-    found = _NUMERAL.findall(value[:4096])[:_NUMERALS]
+    found = _NUMERAL.findall(value[:_READ])[:_NUMERALS]
     parts.numbers += [float(numeral) for numeral in found]
     return value, ("text", _NUMERAL.sub("0", value) if found else value)
 
@@ -317,6 +318,8 @@ def _items(value: Mapping[Any, Any], parts: Parts) -> list[Any]:
 
 def _ordered(given: list[Any], parts: Parts) -> list[Any]:
     """Keys in a fixed order; in which one they were given is an outcome too."""
-    places = sorted(range(len(given)), key=lambda i: written(given[i]))
+    plain = all(type(key) is str for key in given)  # which are quick to compare
+    order: Any = given.__getitem__ if plain else lambda i: written(given[i])
+    places = sorted(range(len(given)), key=order)
     parts.orders.append(tuple(places))
     return [given[i] for i in places]

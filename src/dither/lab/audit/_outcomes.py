@@ -10,8 +10,9 @@ its attributes or its hash, or an exception. It becomes
 Bytes count one by one and as packed numbers, dates as days or microseconds, texts by the numbers in
 them too. What is printed, written elsewhere, or shown by how long a call takes is not seen.
 
-Nothing of this looks at which dataset an outcome is of. What the columns are is decided by those
-outcomes that may choose events; the others are only put into them.
+What the columns are is decided by those outcomes that may choose events; the others are only put
+into them. Only of very many coordinates, those are looked at one by one that tell the datasets of
+the outcomes apart that fit scores; nothing else of this looks at which dataset an outcome is of.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _EXACT = 2**53
 """Whole numbers below this are doubles."""
 
 _AT_ONCE = 4_000_000
+_SCREENED = 2_000
+"""Outcomes of each dataset that say which of very many coordinates are looked at."""
+
+Labels = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None
 
 _BITS_OF = {np.dtype(f"f{size}"): np.dtype(f"u{size}") for size in (2, 4, 8)}
 
@@ -105,27 +110,66 @@ def describe_outcomes(
     outputs: Sequence[Any] | npt.NDArray[Any],
     seen: npt.NDArray[np.bool_],
     warned: Sequence[Hashable] = (),
+    second: npt.NDArray[np.bool_] | None = None,
+    fit: npt.NDArray[np.bool_] | None = None,
 ) -> Outcomes:
     """Columns and atoms of outcomes: one an entry, or a row of an array of two dimensions.
 
     Those ``seen`` may say which columns there are; the others are only put into them. ``warned``
-    are the warnings of each outcome's call.
+    are the warnings of each outcome's call. Of very many coordinates those are looked at that tell
+    the datasets apart in the part ``fit``, where ``second`` says which is the second's; by default
+    the first ones.
     """
-    found = _described(outputs, seen)
+    labels = None if second is None or fit is None else (second, fit)
+    found = _described(outputs, seen, labels)
     if any(w for w, one in zip(warned, seen, strict=False) if one):
         given = _coded("the warnings of the call", list(warned))
         found = replace(found, atoms=(*found.atoms, given))
     return found
 
 
-def _described(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
+def _described(
+    outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_], labels: Labels
+) -> Outcomes:
     if not isinstance(outputs, np.ndarray):
         array, alike = _compact(outputs, seen)
         if array is not None:
-            return _scattered(_of_array(array, seen[alike]), alike)
+            some = None if labels is None else (labels[0][alike], labels[1][alike])
+            return _scattered(_of_array(array, seen[alike], some), alike)
     elif outputs.dtype.kind in "biuf" and outputs.size:
-        return _of_array(outputs, seen)
-    return _of_objects(outputs, seen)
+        return _of_array(outputs, seen, labels)
+    return _of_objects(outputs, seen, labels)
+
+
+def _screened(table: npt.NDArray[Any], labels: Labels) -> npt.NDArray[np.int64] | None:
+    """Of very many coordinates, those in which two samples differ most, from the best on."""
+    if labels is None or table.shape[1] <= _WIDEST:
+        return None
+    rows = [np.flatnonzero(labels[1] & (labels[0] == side))[:_SCREENED] for side in (False, True)]
+    if min(map(len, rows)) < 2:
+        return None
+    worth = np.empty(table.shape[1])
+    step = max(1, _AT_ONCE // (2 * _SCREENED))
+    for i in range(0, table.shape[1], step):
+        both = [np.asarray(table[r, i : i + step], dtype=np.float64) for r in rows]
+        held = np.concatenate(both)
+        held = np.where(np.isfinite(held), held, np.nan)
+        empty = np.isnan(held).all(axis=0)
+        held[:, empty] = 0.0
+        low, middle, high = np.nanquantile(held, [0.02, 0.5, 0.98], axis=0)
+        best = np.zeros(held.shape[1])
+        for look in (
+            lambda x: np.clip(np.where(np.isfinite(x), x, middle), low, high),  # noqa: B023
+            lambda x: np.clip(np.abs(np.where(np.isfinite(x), x, middle) - middle), 0, high - low),  # noqa: B023
+            lambda x: (x == middle) * 1.0,  # noqa: B023
+            lambda x: np.isfinite(x) * 1.0,
+        ):
+            one, other = map(look, both)
+            spread = one.var(axis=0) / len(one) + other.var(axis=0) / len(other)
+            off = np.abs(one.mean(axis=0) - other.mean(axis=0))
+            best = np.maximum(best, off / np.sqrt(np.maximum(spread, 1e-12 * (off**2 + 1e-300))))
+        worth[i : i + step] = best
+    return np.argsort(-worth, kind="stable").astype(np.int64)
 
 
 def _compact(
@@ -205,7 +249,9 @@ def _scattered(found: Outcomes, alike: npt.NDArray[np.bool_]) -> Outcomes:
     )
 
 
-def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
+def _of_array(
+    array: npt.NDArray[Any], seen: npt.NDArray[np.bool_], labels: Labels = None
+) -> Outcomes:
     table = array.reshape(len(array), -1)
     flat = np.ascontiguousarray(table)
     if flat.shape[1] == 1:
@@ -215,18 +261,23 @@ def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
     else:
         keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1])))[:, 0]
     codes = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    wide = _wide(table)
+    best = _screened(table, labels)
+    wide = _wide(table, best)
     atoms = (Atoms("the output", codes),)
-    return Outcomes(tuple(_columns(table, seen)), atoms, wide[:, :MOST], wide)
+    return Outcomes(tuple(_columns(table, seen, best)), atoms, wide[:, :MOST], wide)
 
 
-def _wide(table: npt.NDArray[Any]) -> Floats:
+def _wide(table: npt.NDArray[Any], best: npt.NDArray[np.int64] | None) -> Floats:
     """As many coordinates as learned scores look at, and those looked at one by one at least."""
     width = max(MOST, min(_WIDEST, _LARGEST // max(1, len(table))))
-    return np.asarray(table[:, :width], dtype=np.float64)
+    return np.asarray(table[:, :width] if best is None else table[:, best[:width]], np.float64)
 
 
-def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
+def _of_objects(
+    outputs: Sequence[Any] | npt.NDArray[Any],
+    seen: npt.NDArray[np.bool_],
+    labels: Labels = None,
+) -> Outcomes:
     found: list[list[float]] = []
     whole: list[Hashable] = []
     frames: list[Hashable] = []
@@ -246,7 +297,8 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     table = np.full((len(found), width), np.nan)
     for i, held in enumerate(found):
         table[i, : len(held)] = held[:width]
-    columns = _columns(table, seen)
+    best = _screened(table, labels)
+    columns = _columns(table, seen, best)
     if len(set(lengths[seen].tolist())) > 1:
         columns.append(Feature("the number of numbers in the output", lengths))
     atoms = [_coded("the output", whole), _coded("the output without its numbers", frames)]
@@ -256,7 +308,7 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     place = {name: i for i, name in enumerate(names)}
     codes = np.array([place[kind] for kind in kinds], dtype=np.int64)
     atoms.append(Atoms("the kind of the output", codes, names))
-    wide = _wide(table)
+    wide = _wide(table, best)
     unseen = tuple(sorted(blind))
     return Outcomes(tuple(columns), tuple(atoms), wide[:, :MOST], wide, unseen)
 
@@ -271,11 +323,16 @@ def _kind(value: Any) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Feature]:
+def _columns(
+    table: npt.NDArray[Any],
+    seen: npt.NDArray[np.bool_],
+    best: npt.NDArray[np.int64] | None = None,
+) -> list[Feature]:
     width = table.shape[1]
     one = width == 1
-    names = ["the output" if one else f"coordinate {i + 1}" for i in range(min(width, MOST))]
-    first = table[:, : len(names)].astype(np.float64)
+    chosen = np.arange(min(width, MOST)) if best is None else best[:MOST]
+    names = ["the output" if one else f"coordinate {i + 1}" for i in chosen]
+    first = table[:, chosen].astype(np.float64)
     columns = [Feature(name, first[:, i]) for i, name in enumerate(names)]
     for i in range(min(width, _BITS)):
         columns += _bits(names[i], first[:, i], seen)

@@ -22,6 +22,7 @@ from dither.lab.audit._outcomes import Codes, Floats
 
 __all__ = [
     "CLOCK",
+    "KEEPS",
     "RARE",
     "alike_in_time",
     "fixed_output",
@@ -29,15 +30,21 @@ __all__ = [
     "repeats_in_time",
     "same_again",
     "same_difference",
+    "tells_the_last",
 ]
 
 RARE = 1e-9
 """Of each test, the probability to name a mechanism whose draws are independent."""
 
 _LEAST_PAIRS = 50
+_LOOKED_AT, _TRIED = 8, 8
+_SHARES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
+"""Coordinates and kinds of outputs that may tell of the call before, and where they are cut."""
+
 _SELDOM = 0.02
 """How often two outputs may be equal where one of them comes again by reuse, and not by turns."""
 
+KEEPS = "outputs tell of which dataset the call before was: the mechanism keeps what it saw"
 CLOCK = "its numbers only rise or fall from call to call, as of a clock or a serial number"
 
 
@@ -98,6 +105,60 @@ def is_clock(values: Floats) -> bool:
     """Whether numbers only rise, or only fall, in the order of their calls."""
     steps = np.diff(values[~np.isnan(values)])
     return bool(steps.size and (np.all(steps >= 0) or np.all(steps <= 0)))
+
+
+def tells_the_last(codes: Codes, raw: Floats, times: npt.NDArray[np.int64]) -> bool:
+    """Whether outputs of shuffled calls tell of which dataset the call before was.
+
+    Those of one dataset are looked at, so that they do not differ by their own. Half of them choose
+    an outcome or a threshold, and the other half bounds its rates after either dataset.
+    """
+    n = len(codes) // 2
+    # Where time ran out some of the last calls were left out.
+    of_second = np.zeros(int(times.max(initial=0)) + 1, dtype=np.bool_)
+    of_second[times[n:]] = True
+    before = of_second[times - 1] & (times > 0)
+    for own in (np.arange(n), np.arange(n, 2 * n)):
+        last = before[own]
+        looks = [codes[own].astype(np.float64), *raw[own, :_LOOKED_AT].T]
+        for i, values in enumerate(looks):
+            if _apart(values, last, i == 0, RARE / (4 * len(looks))):
+                return True
+    return False
+
+
+def _apart(values: Floats, last: npt.NDArray[np.bool_], kinds: bool, level: float) -> bool:
+    """Whether values differ by a mark: one kind of them, or those above a threshold."""
+    half = len(values) // 2
+    early, late = values[:half], values[half:]
+    if min(last[:half].sum(), (~last[:half]).sum(), last[half:].sum(), (~last[half:]).sum()) < 20:
+        return False
+    known = early[~np.isnan(early)]
+    if not known.size:
+        return False
+    found, counts = np.unique(known, return_counts=True)
+    cuts = (
+        found[np.argsort(-counts)][:_TRIED]
+        if kinds
+        else np.quantile(known, _SHARES, method="inverted_cdf")
+    )
+    off = [
+        np.mean(_inside(early[last[:half]], cut, kinds))
+        - np.mean(_inside(early[~last[:half]], cut, kinds))
+        for cut in cuts
+    ]
+    best = int(np.argmax(np.abs(off)))
+    sides = (late[last[half:] == side] for side in (off[best] > 0, off[best] < 0))
+    hits = [_inside(side, cuts[best], kinds) for side in sides]
+    least, most = (
+        lower_bound(int(hits[0].sum()), hits[0].size, level),
+        upper_bound(int(hits[1].sum()), hits[1].size, level),
+    )
+    return least > most
+
+
+def _inside(values: Floats, cut: float, kinds: bool) -> npt.NDArray[np.bool_]:
+    return values == cut if kinds else values > cut
 
 
 def repeats_in_time(codes: Codes) -> tuple[str, bool] | None:
