@@ -292,7 +292,8 @@ def _read(name: str, values: Any) -> Floats:
             return _rows(name, items)
     kind = values.dtype if is_masked(values) else found.dtype
     if kind.kind not in "biufO":
-        raise ArgumentError(f"{name} must hold numbers; its type is {kind.name}")
+        # A type's name may have the width of the longest value in it.
+        raise ArgumentError(f"{name} must hold numbers; its type is {kind.type.__name__}")
     return doubles(found)
 
 
