@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,30 @@ def test_a_changed_policy_is_taken_up_whole(hospital: Served) -> None:
     assert after["digest"] != before["digest"]
     assert after["policy"] != before["policy"]
     assert hospital.post("olga", "/policy/reload").json()["changed"] is False
+
+
+def test_a_policy_that_comes_by_another_link_is_taken_up(tmp_path: Path) -> None:
+    """Tools that hand out files lay a new folder beside, and turn a link to it."""
+    whole = written(tmp_path, ledger=f'"{tmp_path / "visits.ledger"}"').read_text()
+    whole = re.sub(r'source = "(.*)"', lambda m: f'source = "{tmp_path / m[1]}"', whole)
+    for name, bound in (("1", "[0, 100]"), ("2", "[0, 500]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "visits.toml").write_text(whole.replace("[0, 100]", bound))
+        os.utime(tmp_path / name / "visits.toml", (1, 1))
+    current = tmp_path / "current"
+    current.symlink_to("1")
+    desk = Desk(current / "visits.toml")
+    before = desk.session.policy.digest
+    assert not desk.take_up(changed_only=True)
+    current.unlink()
+    with pytest.raises(PolicyError, match="no policy at"):
+        desk.take_up(changed_only=True)
+    assert desk.session.policy.digest == before
+    current.symlink_to("2")
+    assert desk.take_up(changed_only=True)
+    assert desk.session.policy.digest != before
+    assert desk.path == tmp_path / "2" / "visits.toml"
+    desk.close()
 
 
 @pytest.mark.parametrize(

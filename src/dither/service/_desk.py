@@ -58,7 +58,7 @@ class Desk:
     """
 
     def __init__(self, policy: str | Path, name: str | None = None) -> None:
-        self.path = Path(policy).resolve()
+        self._named = Path(policy).absolute()
         self._given = name
         self.session, self.text, self.document, self._seen = self._read()
         try:
@@ -85,6 +85,11 @@ class Desk:
         return None if settings.oidc is None else Provider(settings.oidc, settings.name)
 
     @property
+    def path(self) -> Path:
+        """Its file: what a link leads to now, since a new policy may come by another link."""
+        return self._named.resolve()
+
+    @property
     def name(self) -> str:
         """What stands in addresses."""
         return self.settings.name
@@ -93,7 +98,7 @@ class Desk:
 
     def _read(
         self, path: Path | None = None
-    ) -> tuple[Session, PolicyText, Any, tuple[int, int] | None]:
+    ) -> tuple[Session, PolicyText, Any, tuple[Path, int, int] | None]:
         """The policy, opened, with its text and what is public of it, of one state of its file."""
         stamp = self._stamp(path)
         text = PolicyText.read(path or self.path)
@@ -107,12 +112,13 @@ class Desk:
             raise
         return session, text, document, stamp
 
-    def _stamp(self, path: Path | None = None) -> tuple[int, int] | None:
+    def _stamp(self, path: Path | None = None) -> tuple[Path, int, int] | None:
         try:
-            found = (path or self.path).stat()
-        except OSError:
+            place = path or self.path
+            found = place.stat()
+        except (OSError, RuntimeError):  # or links that lead in a circle
             return None
-        return found.st_mtime_ns, found.st_size
+        return place, found.st_mtime_ns, found.st_size
 
     def take_up(self, changed_only: bool = False) -> bool:
         """Read the policy's file again, and take all of it or nothing.
