@@ -84,7 +84,8 @@ def draw_forest(
         size = 4 + 5 * float(np.sqrt(least / spans[j])) if spans[j] > 0 else 9
         if edges[0] <= values[j] <= edges[1]:
             axes.plot([values[j]], [j], "s", color=INK, markersize=size)
-        text = interval(*map(float, told[j]), ends=True).replace("-", "\N{MINUS SIGN}")
+        value, low, high = (float(number) for number in told[j])
+        text = interval(value, low, high, ends=True).replace("-", "\N{MINUS SIGN}")
         axes.annotate(
             text,
             (1.02, j),
