@@ -189,8 +189,16 @@ def logrank_test(
 
     Parameters
     ----------
-    time, event, by, levels, bounds, bins, censored
-        As of `kaplan_meier`.
+    time, event : sequence
+        When each row had the event, or was last seen; and whether it was the event.
+    by, levels : sequence
+        One arm a row, and the arms that there can be, known without looking at the data.
+    bounds : (number, number)
+        When watching begins, and ends: who is watched to the end or beyond is censored there.
+    bins : int
+        Into how many equal bins time is cut, from 2 to 500.
+    censored : {"spread", "end"}
+        Whether censorings are spread over a bin, or lie at its end, as of `kaplan_meier`.
     {costs}
     neighbours : {"replace", "add-remove"}
         Whether a row is replaced, or added or removed.
