@@ -286,13 +286,14 @@ class Desk:
                 "give a token or reuse, not both: a token names an answer of its own"
             )
         earlier = self._published(who, found["digest"]) if reuse else []
+        named = {} if found["priced"] else body
         draft = Draft(
             ask=asked_of(body),
             title=found["title"],
             requested={
-                "epsilon": body.get("epsilon"),
-                "delta": body.get("delta"),
-                "confidence": body.get("confidence") or 0.95,
+                "epsilon": named.get("epsilon"),
+                "delta": named.get("delta"),
+                "confidence": named.get("confidence") or 0.95,
             },
             digest=found["digest"],
             tables=tuple(found["tables"]),

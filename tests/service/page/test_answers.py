@@ -242,6 +242,32 @@ def test_the_same_in_python_replays_the_answer(
     assert "group" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda s: s.table("visits").infer(1, "1e-9").rate("age", "cost", "group"),
+        lambda s: s.table("visits").synthesis(1, columns=["group"], method="independent"),
+    ],
+    ids=["inference", "synthesis"],
+)
+def test_the_same_in_python_names_no_price_twice(
+    loopback: OnLoopback, monkeypatch: pytest.MonkeyPatch, ask: Any
+) -> None:
+    """A question with a price of its own is released without one, though a program sends it."""
+    with loopback.connect("bob") as session:
+        first = ask(session).release()
+        job = session.jobs(1)[0]["id"]
+        key = {"authorization": f"Bearer {loopback.keys['bob']}"}
+        address = f"http://127.0.0.1:{loopback.port}/p/visits/answers/{job}"
+        text = httpx.get(address, headers=key).text
+        program = html.unescape(re.findall(r'<pre id="python"[^>]*>(.*?)</pre>', text, re.S)[0])
+        monkeypatch.setenv("DITHER_KEY", loopback.keys["bob"])
+        found: dict[str, Any] = {}
+        exec(program, found)
+        found["session"].close()
+        assert found["release"].certificate.to_json() == first.certificate.to_json()
+
+
 def test_an_answer_that_cannot_be_read_any_more_is_still_there(tmp_path: Path) -> None:
     """The policy has changed since: what was released is shown as the ledger has it."""
     ask = [["table", ["visits"], {}], ["infer", [], {"epsilon": "0.5"}], ["mean", ["cost"], {}]]

@@ -164,6 +164,8 @@ def draft(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
             "digest": request.data.digest,
             "tables": list(request.tables),
             "price": price_data(request),
+            # What is said of a price beside a question that has one of its own is nothing of it.
+            "priced": not hasattr(question, "_asked_at"),
         }
 
 
