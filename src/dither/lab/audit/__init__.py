@@ -13,8 +13,9 @@ from dither.lab.audit._claims import samples_needed
 from dither.lab.audit._events import Event as Event
 from dither.lab.audit._given import grid_score as grid_score
 from dither.lab.audit._one_run import OneRunAudit as OneRunAudit
-from dither.lab.audit._one_run import audit_one_run, guess_by_score
+from dither.lab.audit._one_run import audit_one_run
 from dither.lab.audit._one_run import chance_of_guesses as chance_of_guesses
+from dither.lab.audit._one_run import guess_by_score as guess_by_score
 from dither.lab.audit._result import Audit as Audit
 from dither.lab.audit.channels._channels import ChannelAudit as ChannelAudit
 from dither.lab.audit.channels._channels import audit_channel
@@ -24,6 +25,5 @@ __all__ = [
     "audit",
     "audit_channel",
     "audit_one_run",
-    "guess_by_score",
     "samples_needed",
 ]
