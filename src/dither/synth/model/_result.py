@@ -322,8 +322,11 @@ class SyntheticModel:
         Intervals cover where what is estimated follows from tables that were measured: name these
         in ``workload``. They do not count what the model takes for independent, nor where numbers
         lie inside their cells. The estimate is corrected for what a model without negative counts
-        makes of noise, so it is not quite the analysis of `sample`, and a share may be below 0. It
-        costs nothing; each data set is analysed three times.
+        makes of noise, so it is not quite the analysis of `sample`, and a share may be below 0. Of
+        200 simulated surveys of 4,000 people, at epsilon = 1 with 4 data sets each, 95 % intervals
+        held a mean, a share, a difference of means and one slope of a regression in 0.945 each, and
+        its other slope in 0.90, which is less than they should. It costs nothing; each data set is
+        analysed three times.
         """
         inside = check.confidence(confidence)
         if not callable(analysis):
