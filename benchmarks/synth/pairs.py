@@ -98,10 +98,8 @@ def told(path: Path) -> Iterator[str]:
             if best is not None and side in sides:
                 found, low, high = ratio(two[side], two[best])
                 mark = "reached" if found <= 0.9 else "MISSED"
-                yield (
-                    f"  {side} beside {best}: pairs {found:.2f} [{low:.2f}, {high:.2f}] "
-                    f"(≤ .9)  {mark}"
-                )
+                around = f" [{low:.2f}, {high:.2f}]" if low == low else ", a side has one run"
+                yield f"  {side} beside {best}: pairs {found:.2f}{around} (≤ .9)  {mark}"
 
 
 _SHOWN = ("one", "two", "three", "seconds")
