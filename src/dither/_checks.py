@@ -27,6 +27,7 @@ __all__ = [
     "choice",
     "confidence",
     "count",
+    "draws",
     "exact",
     "flag",
     "generator",
@@ -211,6 +212,19 @@ def count(name: str, value: Any, least: int = 1, most: int = _COUNTED, *, instea
     dither.errors.ArgumentError: k must be at most 10**18
     """
     return whole(name, value, least, most, instead=instead)
+
+
+def draws(value: Any) -> int:
+    """How many times something is simulated: 100 to a million, which memory holds.
+
+    Examples
+    --------
+    >>> draws(2**70)
+    Traceback (most recent call last):
+    ...
+    dither.errors.ArgumentError: draws must be at most 1,000,000
+    """
+    return whole("draws", value, 100, 10**6)
 
 
 def confidence(value: Any) -> float:

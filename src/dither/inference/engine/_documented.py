@@ -36,7 +36,7 @@ shape : {"any", "normal"}
     numbers show too few values for that, nothing is, and a note says so.""",
     "simulation": """\
 draws : int
-    Simulated releases, at least 100.
+    Simulated releases, 100 to 10**6.
 seed : int, numpy.random.Generator or None
     Of the simulation.""",
     "ties": """\

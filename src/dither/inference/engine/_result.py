@@ -186,10 +186,10 @@ class PrivateEstimate(PrivateResult):
         Parameters
         ----------
         draws : int
-            Simulated releases, at least 100.
+            Simulated releases, 100 to 10**6.
         seed : int, numpy.random.Generator or None
         """
-        return replace(self, draws=check.whole("draws", draws, 100), seed=seed)
+        return replace(self, draws=check.draws(draws), seed=seed)
 
     @property
     def estimate(self) -> Any:

@@ -77,7 +77,7 @@ def f_oneway(
     """
     if len(samples) < 2:
         raise ArgumentError("samples must be at least two groups, one sequence of values each")
-    asked, draws = target(epsilon, 0, neighbours), check.whole("draws", draws, 100)
+    asked, draws = target(epsilon, 0, neighbours), check.draws(draws)
     ends = bounds_of("bounds", bounds)
     check.choice("shape", shape, SHAPES)
     pooled = check.flag("equal_var", equal_var) and shape == "any"

@@ -231,7 +231,7 @@ def kendalltau(
     True
     """
     asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     first, second = paired(x, y)
     pairs = np.column_stack([first, second])
     if not asked.replace:

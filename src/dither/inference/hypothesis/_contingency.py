@@ -267,7 +267,7 @@ def goodness_of_fit(
     neighbours : {"replace", "add-remove"}
         Whether n is public, or measured by the table.
     draws : int
-        Simulated tables, at least 100.
+        Simulated tables, 100 to 10**6.
     seed : int, numpy.random.Generator or None
         Of the simulation.
 
@@ -296,7 +296,7 @@ def goodness_of_fit(
     True
     """
     asked = target(epsilon, 0, neighbours)
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     levels = levels_of("categories", categories)
     chances = np.full(len(levels), 1.0)
     if probabilities is not None:
@@ -355,7 +355,7 @@ def independence_test(
     neighbours : {"replace", "add-remove"}
         Whether n is public, or measured by the table.
     draws : int
-        Simulated tables, at least 100.
+        Simulated tables, 100 to 10**6.
     seed : int, numpy.random.Generator or None
         Of the simulation.
 
@@ -389,7 +389,7 @@ def independence_test(
     True
     """
     asked = target(epsilon, 0, neighbours)
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     first = levels_of("x_categories", x_categories)
     second = levels_of("y_categories", y_categories)
     return result_of_table(

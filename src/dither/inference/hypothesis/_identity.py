@@ -176,7 +176,7 @@ def identity_test(
     """
     asked = target(epsilon, delta, neighbours)
     check.choice("method", method, METHODS)
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     if method != "norm" and not asked.replace:
         raise ArgumentError(f"method {method!r} needs neighbours 'replace'; 'norm' takes both")
     table = signs(matrix("rows", rows), covariance, centre)
@@ -289,7 +289,7 @@ def uniformity_test(
     from dither.inference.hypothesis._contingency import codes, levels_of
 
     asked = target(epsilon, 0, neighbours)
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     levels = levels_of("categories", categories)
     k = len(levels)
     found = codes("x", x, levels)

@@ -187,7 +187,7 @@ def ks_1samp(
     >>> tree.pvalue < 0.01, tree.edges.tolist()
     (True, [0.0, 0.25, 0.5, 0.75, 1.0])
     """
-    asked, draws = target(epsilon, delta, neighbours), check.whole("draws", draws, 100)
+    asked, draws = target(epsilon, delta, neighbours), check.draws(draws)
     function = _function(cdf, args)
     size = _bins(method, bins)
     values = column("x", x)
@@ -308,7 +308,7 @@ def ks_2samp(
     >>> inference.ks_2samp(rng.normal(0, 1, 500), rng.normal(0, 2, 500), epsilon=1).pvalue < 0.05
     True
     """
-    asked, draws = target(epsilon, delta, neighbours), check.whole("draws", draws, 100)
+    asked, draws = target(epsilon, delta, neighbours), check.draws(draws)
     size = _bins(method, bins)
     ends = bounds_of("bounds", bounds) if method == "tree" else None
     if ends is None and bounds is not None:

@@ -156,7 +156,7 @@ def sign_test(
     (True, Fraction(1, 1))
     """
     asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
-    middle, draws = check.number("mu0", mu0), check.whole("draws", draws, 100)
+    middle, draws = check.number("mu0", mu0), check.draws(draws)
     d = differences(x, None, middle, asked)
     moved = Fraction(1) if asked.replace else Fraction(1, 2)
     released = ReleasedStatistic.of(sign_statistic(d), len(d), moved=moved, asked=asked)
@@ -265,7 +265,7 @@ def wilcoxon(
     True
     """
     asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
-    middle, draws = check.number("mu0", mu0), check.whole("draws", draws, 100)
+    middle, draws = check.number("mu0", mu0), check.draws(draws)
     d = differences(x, y, middle, asked)
     moved = Fraction(2) if asked.replace else Fraction(3, 2)
     tied, rest = Ties.release("signed ranks", d, asked, ties)

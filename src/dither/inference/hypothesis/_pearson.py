@@ -260,7 +260,7 @@ def pearsonr(
     (True, True)
     """
     asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
-    draws, rng = check.whole("draws", draws, 100), SimulatedDraws.fresh(seed)
+    draws, rng = check.draws(draws), SimulatedDraws.fresh(seed)
     released = released_of(x, y, asked)
     test = result_of(
         "test of Pearson's correlation",

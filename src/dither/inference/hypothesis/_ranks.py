@@ -238,7 +238,7 @@ def _by_ranks(
     draws: int,
     seed: Seed,
 ) -> PrivateTest:
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     k = len(samples)
     values, places = pooled([f"samples[{g}]" for g in range(k)], samples, asked)
     tied, rest = Ties.release("groups", values, GroupSizes.rest(asked), ties)

@@ -188,7 +188,7 @@ def _one_mean(
     seed: Seed,
 ) -> PrivateTest:
     kind = as_alternative(alternative)
-    middle, draws = check.number("popmean", popmean), check.whole("draws", draws, 100)
+    middle, draws = check.number("popmean", popmean), check.draws(draws)
     ends = bounds_of("bounds", bounds)
     check.choice("shape", shape, SHAPES)
     if not ends.lower < middle < ends.upper:
@@ -304,7 +304,7 @@ def ztest(
     if bounds is not None:
         raise ArgumentError("bounds must be left out for one sample: it is cut around value")
     asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
-    middle, draws = check.number("value", value), check.whole("draws", draws, 100)
+    middle, draws = check.number("value", value), check.draws(draws)
     known = check.positive("sigma", sigma)
     d = differences(x, None, middle, asked)
     noise = math.sqrt(2) / float(asked.epsilon)
@@ -380,7 +380,7 @@ def ttest_ind(
     True
     """
     asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
-    ends, draws = bounds_of("bounds", bounds), check.whole("draws", draws, 100)
+    ends, draws = bounds_of("bounds", bounds), check.draws(draws)
     check.choice("shape", shape, SHAPES)
     groups = [column("x", x), column("y", y)]
     errors, loss, read, notes, n = errors_of_groups(
@@ -411,7 +411,7 @@ def _two_known(
     seed: Seed,
 ) -> PrivateTest:
     asked, kind = target(epsilon, 0, neighbours), as_alternative(alternative)
-    ends, draws = bounds_of("bounds", bounds), check.whole("draws", draws, 100)
+    ends, draws = bounds_of("bounds", bounds), check.draws(draws)
     values, places = pooled(("x", "y"), (x, y), asked)
     design = ContrastRelease(asked)
     found = design.release((points_of(values, ends), places))

@@ -120,7 +120,7 @@ def samples_needed(
     asked = target(epsilon, delta, "replace")
     level = check.number("size", size, above=0, below=1)
     wanted = check.number("power", power, above=0, below=1)
-    draws = check.whole("draws", draws, 100)
+    draws = check.draws(draws)
     rng = SimulatedDraws.of(seed)
     if callable(test):
         return rows_needed(lambda n: _power(test, n, level, rng, draws) >= wanted)

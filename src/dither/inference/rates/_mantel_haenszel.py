@@ -207,7 +207,7 @@ def mantel_haenszel(
         Above 0: the ratio that ``pvalue`` tests. At 1 that is the test of Cochran, Mantel and
         Haenszel.
     draws : int
-        Simulated releases, at least 100.
+        Simulated releases, 100 to 10**6.
     seed : int, numpy.random.Generator or None
         Of the simulation.
 

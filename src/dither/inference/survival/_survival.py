@@ -234,7 +234,7 @@ def logrank_test(
     >>> found.pvalue < 0.01
     True
     """
-    check.whole("draws", draws, 100)
+    check.draws(draws)
     if levels is None or by is None:
         raise ArgumentError("by and levels must be given: one arm a row, and all there can be")
     cost = (epsilon, delta, neighbours)

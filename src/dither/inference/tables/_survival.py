@@ -121,9 +121,9 @@ class SurvivalQuestions:
         censored : {"spread", "end"}
             As of `kaplan_meier`.
         draws : int
-            Simulated releases under the null, at least 100.
+            Simulated releases under the null, 100 to 10**6.
         """
-        draws = check.whole("draws", draws, 100)
+        draws = check.draws(draws)
         title = f"log-rank test of {event} by {time}, over {by}"
         question, scales, counts, arms, edges, assumed = self._timed(
             time, event, by, bins, censored

@@ -290,9 +290,9 @@ class Inference(SurvivalQuestions, RateQuestions):
             Columns with declared values or bins, or conditions. What is undeclared or missing is
             left out.
         draws : int
-            Simulated tables under the null, at least 100.
+            Simulated tables under the null, 100 to 10**6.
         """
-        draws = check.whole("draws", draws, 100)
+        draws = check.draws(draws)
         pair = [st.Variable.of(self._rows, text) for text in (x, y)]
         shape = tuple(len(v.levels) for v in pair)
         question, scales = st.ask(self._rows, pair, _counts, [x, y])
@@ -319,9 +319,9 @@ class Inference(SurvivalQuestions, RateQuestions):
         probabilities : mapping of level to number, optional
             Above 0, for every level; scaled to add up to 1. By default all are equal.
         draws : int
-            Simulated tables under the null, at least 100.
+            Simulated tables under the null, 100 to 10**6.
         """
-        draws = check.whole("draws", draws, 100)
+        draws = check.draws(draws)
         variable = st.Variable.of(self._rows, x)
         levels = variable.levels
         chances = np.full(len(levels), 1.0)
@@ -452,10 +452,10 @@ class Inference(SurvivalQuestions, RateQuestions):
         equal_var : bool
             Whether the groups have one variance. If not, it is Welch's analysis of variance.
         draws : int
-            Simulated releases under the null, at least 100.
+            Simulated releases under the null, 100 to 10**6.
         """
         number, rows, chosen = groups_of(self._rows, x, by, levels)
-        pooled, size = check.flag("equal_var", equal_var), check.whole("draws", draws, 100)
+        pooled, size = check.flag("equal_var", equal_var), check.draws(draws)
         variables = [number, st.Variable.of(rows, by)]
         question, scales = st.ask(
             rows, variables, lambda v: _mean_terms(v[:1], "any"), [by], chosen

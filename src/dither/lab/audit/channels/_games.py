@@ -102,7 +102,7 @@ def game_epsilon(
     Examples
     --------
     >>> round(game_epsilon(40, 50, 10_000, 64, 1e-4), 2), game_epsilon(0, 50, 10_000, 64, 1e-4)
-    (4.44, -inf)
+    (4.29, -inf)
     """
     odds = odds_of(right, guesses - right, trials, level, delta, both=True)
     # The logarithm errs by half a unit in its last place, and the sum by as much.
