@@ -41,7 +41,7 @@ def test_local_sensitivities_are_exact(n, shape) -> None:
     _hold(n, shape)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("test_local_sensitivities_are_exact")
 def test_local_sensitivities_are_exact_of_six() -> None:
     """The same for triangles of all 32,768 graphs of six nodes."""
     _hold(6, Triangles())

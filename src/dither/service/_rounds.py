@@ -117,9 +117,11 @@ class Rounds:
 
     async def stop(self) -> None:
         """End what is asked by itself; what was charged is asked again, under its charge."""
-        for task in self._asking.values():
+        # Tasks belong to a loop, and a service may be started again in another.
+        asked, self._asking = list(self._asking.values()), {}
+        for task in asked:
             task.cancel()
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await asyncio.gather(*asked, return_exceptions=True)
 
     async def _ask(self, desk: Desk) -> None:
         try:

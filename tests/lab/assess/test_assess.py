@@ -68,7 +68,7 @@ def test_false_alarms_are_few() -> None:
     assert _accused(10, 24, secrets=["ill"], confidence=0.5) < 10
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("test_false_alarms_are_few")
 def test_false_alarms_are_held_at_the_stated_rate() -> None:
     """Of 100 harmless releases at 80 %: more than 35 are 1 in 5,000 at a rate of 20 %."""
     assert _accused(100, 60, secrets=["region", "ill"], confidence=0.8) <= 35

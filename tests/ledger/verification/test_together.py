@@ -461,7 +461,7 @@ def test_planted_faults_get_the_verdict_of_reading_in_full(whole: bytes, tmp_pat
     assert agree(1, 5, whole, tmp_path / "a.ledger") >= 3
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("test_planted_faults_get_the_verdict_of_reading_in_full")
 def test_many_planted_faults_get_the_verdict_of_reading_in_full(
     whole: bytes, tmp_path: Path
 ) -> None:
