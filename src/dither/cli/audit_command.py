@@ -176,20 +176,15 @@ def _channel(target: str, inputs: str, score: str | None, **options: Any) -> Non
     _leave(found)
 
 
-def _function(target: str) -> Any:
+def _function(target: str, option: str = "") -> Any:
     found = _named(target)
     if not callable(found):
-        raise click.UsageError(f"{target} is not a function")
+        raise click.UsageError(f"{option}{target} is not a function")
     return found
 
 
 def _scorer(score: str | None) -> Any:
-    if score is None:
-        return None
-    found = _named(score)
-    if not callable(found):
-        raise click.UsageError(f"--score {score} is not a function")
-    return found
+    return None if score is None else _function(score, "--score ")
 
 
 def _leave(found: Audit | ChannelAudit) -> None:

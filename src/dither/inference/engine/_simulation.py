@@ -72,8 +72,7 @@ class SimulatedDraws:
         (True, False)
         """
         held = np.ascontiguousarray(released, dtype="<f8").tobytes()
-        whole = int.from_bytes(hashlib.sha256(held).digest(), "big")
-        return np.random.Generator(np.random.PCG64DXSM(whole))
+        return SimulatedDraws.of(int.from_bytes(hashlib.sha256(held).digest(), "big"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +71,7 @@ def made_of(release: Any, rows: int | None = None) -> MadeTable:
         raise ArgumentError("rows is for synthetic data alone: leave it out")
     for name, make in _MAKERS.items():
         if name in kinds:
-            table: MadeTable = _DRAWN[name](release, rows) if name in _DRAWN else make(release)
-            return table
+            return _DRAWN[name](release, rows) if name in _DRAWN else make(release)
     if "UnreleasedQuestion" in kinds:
         raise ArgumentError("release: it was not released yet: publish what .release() gives")
     if any(_ours(one) for one in type(release).__mro__):
@@ -292,7 +291,7 @@ def _model(found: Any) -> MadeTable:
     return MadeTable({"": _frame(columns)}, {"kind": "model"}, None if of_sums else _answer(found))
 
 
-_MAKERS: Mapping[str, Any] = {
+_MAKERS: Mapping[str, Callable[..., MadeTable]] = {
     "Release": _table,
     "PrivateEstimate": _estimate,
     "PrivateTest": _test,
@@ -307,7 +306,10 @@ _MAKERS: Mapping[str, Any] = {
 }
 
 
-_DRAWN: Mapping[str, Any] = {"SyntheticModel": _synthetic, "LinkedModel": _linked}
+_DRAWN: Mapping[str, Callable[..., MadeTable]] = {
+    "SyntheticModel": _synthetic,
+    "LinkedModel": _linked,
+}
 """Of which rows are drawn, as many as are asked for."""
 
 
