@@ -58,6 +58,12 @@ LONGEST = 1.5
 
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 PASSED = pytest.StashKey[set[str]]()
+WHOLE = pytest.StashKey[dict[str, int]]()
+"""Files of which no test is left out or may differ elsewhere, and how many tests each has."""
+BEFORE = pytest.StashKey[dict[str, int]]()
+"""Files that passed before, and how many tests each has."""
+UNREAD = pytest.StashKey[set[str]]()
+"""Those of them that were met."""
 TOOK = pytest.StashKey[dict[str, float]]()
 BRIEFLY = pytest.StashKey[set[str]]()
 
@@ -83,20 +89,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Nothing is left out yet, and nothing has passed."""
     config.stash[LEFT_OUT] = Counter()
-    config.stash[PASSED] = set()
+    config.stash[PASSED], config.stash[WHOLE] = set(), {}
+    config.stash[BEFORE], config.stash[UNREAD] = _noted(config)["files"], set()
     config.stash[TOOK] = {}
     config.stash[BRIEFLY] = set()
     _running[:] = [config]
 
 
+def _noted(config: pytest.Config) -> dict[str, Any]:
+    """What a run before this one noted: names of tests that passed, and files of nothing else."""
+    before = config.option.not_again
+    return json.loads(Path(before).read_text()) if before else {"tests": [], "files": {}}
+
+
+def _file(name: str) -> str:
+    """The file of a test."""
+    return name.partition("::")[0]
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A file that needs a library which is not installed."""
+    """A file that needs a library which is not installed, or of which all tests passed before."""
     if collection_path.suffix != ".py":
         return None
     try:
         name = collection_path.relative_to(config.rootpath).as_posix()
     except ValueError:
         return None
+    if name in config.stash[BEFORE]:
+        config.stash[UNREAD].add(name)
+        return True
     for pattern, library in NEEDED.items():
         if fnmatch(name, pattern) and find_spec(library) is None:
             config.stash[LEFT_OUT][f"{library} is not installed"] += 1
@@ -109,8 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what is slow and what has passed before."""
     chosen = [argument for argument in config.args if "::" in argument]
     slow = config.option.slow or "slow" in config.option.markexpr
-    before = config.option.not_again
-    passed = set(json.loads(Path(before).read_text())) if before else set()
+    passed = set(_noted(config)["tests"])
     listed = set(LISTED.read_text().splitlines()) if LISTED.exists() else set()
     for item in items:
         if item.nodeid in listed or item.get_closest_marker("heavy"):
@@ -118,6 +138,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     turn, late = config.option.turn, set[str]()
     if turn and slow:
         late, config.stash[BRIEFLY] = turns_of(items, turn, config.rootpath)
+    unread = sum(config.stash[BEFORE][name] for name in config.stash[UNREAD])
+    config.stash[LEFT_OUT] += Counter({AGAIN: unread})
     kept, left = [], []
     for item in items:
         reason = None
@@ -133,6 +155,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if reason:
             config.stash[LEFT_OUT][reason] += 1
         (left if reason else kept).append(item)
+    partial = {_file(i.nodeid) for i in left}
+    partial |= {_file(i.nodeid) for i in kept if i.get_closest_marker("extras")}
+    config.stash[WHOLE] = Counter(_file(i.nodeid) for i in kept if _file(i.nodeid) not in partial)
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = kept
@@ -189,9 +214,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
+        config.workeroutput["whole"] = dict(config.stash[WHOLE])
         return
     if into := config.option.note_passed:
-        Path(into).write_text(json.dumps(sorted(config.stash[PASSED])))
+        passed = config.stash[PASSED]
+        good = Counter(map(_file, passed))
+        files = {name: n for name, n in sorted(config.stash[WHOLE].items()) if good[name] == n}
+        Path(into).write_text(json.dumps({"tests": sorted(passed), "files": files}))
     if into := config.option.note_slow:
         Path(into).write_text("".join(f"{n}\n" for n in listed_as_slow(config.stash[TOOK])))
     if into := config.option.note_times:
@@ -202,7 +231,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """All processes collect the same tests, so each leaves out the same."""
-    node.config.stash[LEFT_OUT] |= Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+    said = getattr(node, "workeroutput", {})
+    node.config.stash[LEFT_OUT] |= Counter(said.get("left_out", {}))
+    node.config.stash[WHOLE] |= said.get("whole", {})
 
 
 def reasons(reports: list[Any]) -> Iterator[tuple[str, int, int]]:

@@ -71,10 +71,38 @@ def test_what_is_not_run_is_counted(folder: Path, processes: str) -> None:
     assert found.count("no_such_library") == 1
     assert "1 failed, 2 passed, 4 skipped" in found
     noted = json.loads((folder / "passed.json").read_text())
-    assert noted == ["test_it.py::test_extras", "test_it.py::test_good"]
+    assert noted == {"tests": ["test_it.py::test_extras", "test_it.py::test_good"], "files": {}}
     found = said(folder, "-n", processes, "--slow", "--not-again", "passed.json")
     assert "left out: passed already with the same packages: 1 tests\n" in found
     assert "1 failed, 2 passed, 4 skipped" in found
+
+
+FILES = {
+    "good": "def test_good(): pass\ndef test_too(): pass\n",
+    "slow": "import pytest\ndef test_good(): pass\n@pytest.mark.slow\ndef test_slow(): pass\n",
+    "bad": "def test_good(): pass\ndef test_bad(): assert 0\n",
+    "odd": "import pytest\ndef test_good(): pass\ndef test_odd(): pytest.skip('it rains')\n",
+    "late": "import pytest\n@pytest.fixture\ndef f():\n    yield\n    assert 0\n"
+    "def test_late(f): pass\n",
+    "extras": "import pytest\n@pytest.mark.extras\ndef test_extras(): pass\n",
+}
+"""Files of tests, and one of which nothing has to be run again."""
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_file_that_passed_whole_is_not_read_again(folder: Path, processes: str) -> None:
+    """Any other is: what is slow, skipped, fails (or its end does), or looks at what is there."""
+    (folder / "examples.py").unlink()
+    (folder / "test_it.py").unlink()
+    for name, text in FILES.items():
+        (folder / f"test_{name}.py").write_text(text)
+    said(folder, "-n", processes, "--note-passed", "passed.json")
+    assert json.loads((folder / "passed.json").read_text())["files"] == {"test_good.py": 2}
+    (folder / "test_good.py").write_text("raise RuntimeError")
+    found = said(folder, "-n", processes, "--slow", "--not-again", "passed.json")
+    # Two of the file that is not read, and the good ones of three that are.
+    assert "left out: passed already with the same packages: 5 tests\n" in found
+    assert re.search(r"1 failed, 3 passed, 1 skipped, .*1 error", found)
 
 
 def test_what_is_slow_is_run_where_it_is_asked_for(folder: Path) -> None:
