@@ -34,6 +34,13 @@ def hospital(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The same for all tests of a file that change nothing: its processes are dear to start."""
+    with served(written(tmp_path_factory.mktemp("unchanged"))) as found:
+        yield found
+
+
 @pytest.fixture
 def on_each(tmp_path: Path, ledger: str) -> Iterator[Served]:
     """A service on each kind of ledger."""

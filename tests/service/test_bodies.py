@@ -51,10 +51,10 @@ def refused(found: Any, *statuses: int) -> str:
         b"sql=SELECT+1",
     ],
 )
-def test_bodies_that_are_no_json_that_can_be_read(hospital: Served, raw: bytes) -> None:
+def test_bodies_that_are_no_json_that_can_be_read(unchanged: Served, raw: bytes) -> None:
     """Deep, huge, ambiguous or not Unicode: refused, and nothing of them is quoted."""
     for path in ("/explain", "/preview", "/price", "/releases"):
-        found = hospital.call("ann", "POST", path, content=raw, headers=AS_JSON)
+        found = unchanged.call("ann", "POST", path, content=raw, headers=AS_JSON)
         message = refused(found, 400)
         assert message in (
             "the body is not JSON that can be read",
@@ -81,7 +81,7 @@ def test_a_body_too_large_is_refused_before_it_is_read(hospital: Served) -> None
     assert refused(found, 413) == "a body may have 1,048,576 bytes"
 
 
-def test_fields_are_what_they_should_be(hospital: Served) -> None:
+def test_fields_are_what_they_should_be(unchanged: Served) -> None:
     """Unknown, missing and of another kind: named, and their values are not quoted."""
     bodies: list[tuple[dict[str, Any], str]] = [
         ({"sql": COUNT, SCRIPT: SCRIPT}, "a field that is not known"),
@@ -101,11 +101,11 @@ def test_fields_are_what_they_should_be(hospital: Served) -> None:
         ({"sql": COUNT, "ask": [], "epsilon": 1}, "give sql"),
     ]
     for body, words in bodies:
-        message = refused(hospital.post("ann", "/preview", body), 400)
+        message = refused(unchanged.post("ann", "/preview", body), 400)
         assert words in message
         assert SCRIPT not in message
     for query in ({"last": "²"}, {"last": "-1"}, {"last": "1e3"}, {"all": "yes"}, {SCRIPT: "1"}):
-        refused(hospital.get("ann", "/jobs", **query), 400)
+        refused(unchanged.get("ann", "/jobs", **query), 400)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_fields_are_what_they_should_be(hospital: Served) -> None:
         "/answers/%27%20OR%201=1",
     ],
 )
-def test_no_address_leads_elsewhere(hospital: Served, path: str) -> None:
+def test_no_address_leads_elsewhere(unchanged: Served, path: str) -> None:
     """Dots, slashes and bytes in a path name nothing, and lead nobody to another host."""
-    found = hospital.call("ann", "GET", path, headers={"host": "evil.example"})
+    found = unchanged.call("ann", "GET", path, headers={"host": "evil.example"})
     refused(found, 404, 405, 403)
     assert "location" not in found.headers
     assert "set-cookie" not in found.headers
@@ -189,11 +189,11 @@ HOSTILE_SQL = [
 
 
 @pytest.mark.parametrize("sql", HOSTILE_SQL, ids=lambda sql: sql[:40])
-def test_sql_does_not_leave_the_allow_list(hospital: Served, sql: str) -> None:
+def test_sql_does_not_leave_the_allow_list(unchanged: Served, sql: str) -> None:
     """By no way that takes SQL: refused before anything is charged, with no value of the data."""
     for path in ("/explain", "/preview", "/price", "/releases"):
-        refused(hospital.post("ann", path, {"sql": sql, "epsilon": 1}), 400)
-    assert hospital.get("ann", "/jobs").json() == {"jobs": []}
+        refused(unchanged.post("ann", path, {"sql": sql, "epsilon": 1}), 400)
+    assert unchanged.get("ann", "/jobs").json() == {"jobs": []}
 
 
 def test_scripts_in_texts_of_people_come_back_as_json_alone(hospital: Served) -> None:
@@ -234,10 +234,10 @@ def test_scripts_in_texts_of_people_come_back_as_json_alone(hospital: Served) ->
     ],
 )
 def test_certificates_of_anybody_are_held_against_the_ledger(
-    hospital: Served, certificate: dict[str, Any]
+    unchanged: Served, certificate: dict[str, Any]
 ) -> None:
     """Whatever is in them: a verdict or a refusal."""
-    found = hospital.post("aude", "/verify", {"certificate": certificate})
+    found = unchanged.post("aude", "/verify", {"certificate": certificate})
     assert found.status_code in (200, 400, 422), found.text
     if found.status_code == 200:
         assert found.json()["ok"] is False
@@ -286,9 +286,9 @@ HOSTILE_CALLS: list[Any] = [
 
 
 @pytest.mark.parametrize("ask", HOSTILE_CALLS, ids=lambda ask: str(ask)[:60])
-def test_calls_reach_nothing_but_questions(hospital: Served, ask: Any) -> None:
+def test_calls_reach_nothing_but_questions(unchanged: Served, ask: Any) -> None:
     """Private names, methods that charge, and arguments that are no data: refused, and named."""
     for path in ("/explain", "/preview", "/releases"):
-        refused(hospital.post("ann", path, {"ask": ask, "epsilon": 1}), 400)
-    assert hospital.get("ann", "/jobs").json() == {"jobs": []}
-    assert hospital.desk.session._opened.closed is False
+        refused(unchanged.post("ann", path, {"ask": ask, "epsilon": 1}), 400)
+    assert unchanged.get("ann", "/jobs").json() == {"jobs": []}
+    assert unchanged.desk.session._opened.closed is False
