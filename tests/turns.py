@@ -3,7 +3,8 @@
 `.ci/run` gives ``--turn=COMMIT``. Of the slow tests that something stands in for, one in ``TURNS``
 is run then; by chance, so that none waits for ever, and by the commit alone, so that the same
 command runs the same again. Up to a half of these are tests of rooms in which the last ``RECENT``
-commits changed a file, and changed pages come first of all. What stands in for a test:
+commits changed a file, and changed pages come first of all. What runs Spark or a browser counts as
+slow, since its seconds are those of another program. What stands in for a test:
 
 - Another case of the same function: of each function at least one case is run.
 - Of Hypothesis's examples the first: where it is not their turn, one in ``TURNS`` is made.
@@ -26,7 +27,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-TURNS = 6
+TURNS = 12
 """One in so many tests has its turn."""
 RECENT = 20
 """Commits whose rooms come first."""
@@ -81,9 +82,9 @@ def in_turn(
 
     Examples
     --------
-    One case of each function at least, and one in six:
+    One case of each function at least, and one in twelve:
 
-    >>> names = [f"tests/ledger/test_x.py::test_y[{i}]" for i in range(12)]
+    >>> names = [f"tests/ledger/test_x.py::test_y[{i}]" for i in range(24)]
     >>> len(in_turn(names, [], "abc", [])), len(in_turn(names, [names[0]], "abc", []))
     (2, 2)
     >>> in_turn(names[:2], [], "abc", []) < set(names[:2])
@@ -115,7 +116,10 @@ def turns_of(items: Iterable[pytest.Item], commit: str, root: Path) -> tuple[set
     names, slow, drawn, marked = set[str](), set[str](), set[str](), set[str]()
     for item in items:
         names.add(item.nodeid)
-        if item.get_closest_marker("slow"):
+        elsewhere = item.get_closest_marker("spark") or "browser" in getattr(
+            item, "fixturenames", ()
+        )
+        if elsewhere or item.get_closest_marker("slow"):
             slow.add(item.nodeid)
             if examples_of(item) is not None:
                 drawn.add(item.nodeid)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from turns import TURNS
+
 HERE = Path(__file__).parents[1]
 CONFTEST = "import selected; selected.NEEDED['examples.py'] = 'no_such_library'"
 EXAMPLES = '"""\n>>> 1\n2\n"""\nimport no_such_library'
@@ -32,7 +34,7 @@ def test_extras(): pass
 
 def test_bad(): assert 0
 """
-CONFIG = "[pytest]\nmarkers =\n    slow: s\n    extras: e\n    heavy(beside): h\n"
+CONFIG = "[pytest]\nmarkers =\n    slow: s\n    extras: e\n    heavy(beside): h\n    spark: s\n"
 NEVER = "skipped: no_such_library is not installed: 3 tests, 1 files of examples\n"
 
 
@@ -136,7 +138,7 @@ def test_slow_tests_are_noted_and_stay_out(folder: Path) -> None:
     assert "3 passed" in said(folder, "--slow")
 
 
-TURNS = """
+SUITE = """
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -160,33 +162,47 @@ def test_alone(): pass
 
 @pytest.mark.heavy("test_how_many")
 def test_heavy(): pass
+
+@pytest.fixture
+def browser(): pass
+
+@pytest.mark.parametrize("n", range(20))
+def test_page(browser, n): pass
+
+@pytest.mark.spark
+@pytest.mark.parametrize("n", range(20))
+def test_cluster(n): pass
 """
+SEVERAL = {"cases": 60, "page": 20, "cluster": 20}
+"""Functions of which a share of the cases is run, by how many each has."""
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_heavy_tests_have_their_turn(folder: Path, processes: str) -> None:
     """A share that a commit chooses, the same each time; what nothing stands in for always runs."""
     (folder / "examples.py").unlink()
-    (folder / "test_it.py").write_text(TURNS)
+    (folder / "test_it.py").write_text(SUITE)
     options = ["-n", processes, "-rA", "--slow", "-p", "_hypothesis_pytestplugin"]
     found = {commit: said(folder, *options, f"--turn={commit}") for commit in ("a", "b", "c")}
     ran = {}
     for commit, text in found.items():
         ran[commit] = set(re.findall(r"^PASSED test_it.py::(\S+)", text, re.MULTILINE))
         assert {"test_alone", "test_drawn", "test_how_many"} <= ran[commit]
-        # One in six of 62; and of these may be the two that are not cases.
-        cases = sum(name.startswith("test_cases") for name in ran[commit])
-        assert 11 - 2 <= cases <= 11
-        late = 60 - cases + ("test_heavy" not in ran[commit])
-        assert f"not their turn (one in 6 has it by --turn={commit}): {late} tests" in text
-        few = "of examples all but one in 6, not their turn: 1 tests" in text
+        # Of all cases and two more; of each function one at least.
+        cases = [sum(name.startswith(f"test_{one}") for name in ran[commit]) for one in SEVERAL]
+        turns = -(-(sum(SEVERAL.values()) + 2) // TURNS)
+        assert min(cases) >= 1
+        assert turns - 2 <= sum(cases) <= turns + len(cases) - 1
+        late = sum(SEVERAL.values()) - sum(cases) + ("test_heavy" not in ran[commit])
+        assert f"not their turn (one in {TURNS} has it by --turn={commit}): {late} tests" in text
+        few = f"of examples all but one in {TURNS}, not their turn: 1 tests" in text
         if processes == "0":
-            assert f"made {20 if few else 120}\n" in text
+            assert f"made {120 // TURNS if few else 120}\n" in text
     assert len(set(map(frozenset, ran.values()))) == 3
     again = said(folder, *options, "--turn=a")
     assert set(re.findall(r"^PASSED test_it.py::(\S+)", again, re.MULTILINE)) == ran["a"]
-    assert "64 passed" in said(folder, "-n", processes, "--slow")
-    assert "1 passed" in said(folder, "-n", processes), "nothing slow, heavy or not"
+    assert "104 passed" in said(folder, "-n", processes, "--slow")
+    assert "41 passed" in said(folder, "-n", processes), "nothing slow, heavy or not"
 
 
 def test_listed_tests_are_there() -> None:

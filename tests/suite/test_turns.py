@@ -22,13 +22,13 @@ NAMES = [
 
 
 def test_each_has_its_turn_before_long() -> None:
-    """One in six of each commit, whichever; by hundred commits all of them, more or less alike."""
+    """One in twelve of each commit, whichever; by 200 commits all of them, more or less alike."""
     always = [function(name) for name in NAMES]
-    chosen = [in_turn(NAMES, always, f"commit {i}", []) for i in range(100)]
+    chosen = [in_turn(NAMES, always, f"commit {i}", []) for i in range(200)]
     assert {len(one) for one in chosen} == {len(NAMES) // TURNS}
     times = Counter(name for one in chosen for name in one)
-    # Binomial(100, 1/6): fewer than 2 or more than 36 of one of 480 has a chance of 1e-3.
-    assert all(2 <= times[name] <= 36 for name in NAMES)
+    # Binomial(200, 1/12): fewer than 3 or more than 36 of one of 480 has a chance of 4e-3.
+    assert all(3 <= times[name] <= 36 for name in NAMES)
 
 
 def test_the_order_of_tests_does_not_matter() -> None:
