@@ -53,8 +53,10 @@ LISTED = Path(__file__).with_name("slow.txt")
 """Names of tests, a line each, that are marked ``slow`` for what they take."""
 LONG = 0.2
 """Seconds of a processor from which a test is listed: the rest take below eight minutes of two."""
+ONE_OF_SEVERAL = 0.1
+"""The same of a function with several tests, but for the quickest of them."""
 LONGEST = 1.5
-"""Of a function's tests the quickest stays among the quick ones, unless it takes so long."""
+"""Which stays among the quick ones, unless it takes so long."""
 
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 PASSED = pytest.StashKey[set[str]]()
@@ -184,8 +186,8 @@ def listed_as_slow(took: Mapping[str, float]) -> list[str]:
 
     Examples
     --------
-    >>> listed_as_slow({"f[1]": 1.0, "f[2]": 4.0, "g": 3.0, "h[1]": 1.0, "h[2]": 9.0})
-    ['f[2]', 'g', 'h[2]']
+    >>> listed_as_slow({"f[1]": 1.0, "f[2]": 4.0, "g": 3.0, "h": 0.15, "i[1]": 0.1, "i[2]": 0.15})
+    ['f[2]', 'g', 'i[2]']
     """
     by_function: defaultdict[str, list[str]] = defaultdict(list)
     for name in took:
@@ -193,8 +195,10 @@ def listed_as_slow(took: Mapping[str, float]) -> list[str]:
     found = []
     for names in by_function.values():
         quickest = min(names, key=lambda name: took[name])
-        several = len(names) > 1 and took[quickest] < LONGEST
-        found += [n for n in names if took[n] >= LONG and not (several and n == quickest)]
+        several = len(names) > 1
+        stays = quickest if several and took[quickest] < LONGEST else None
+        long = ONE_OF_SEVERAL if several else LONG
+        found += [n for n in names if took[n] >= long and n != stays]
     return sorted(found)
 
 

@@ -128,7 +128,7 @@ def test_slow_tests_are_noted_and_stay_out(folder: Path) -> None:
     listed = folder / "listed.txt"
     (folder / "conftest.py").write_text(
         "import pathlib, selected\n"
-        f"selected.LONG, selected.LISTED = 0.2, pathlib.Path({str(listed)!r})\n"
+        f"selected.ONE_OF_SEVERAL, selected.LISTED = 0.2, pathlib.Path({str(listed)!r})\n"
     )
     assert "3 passed" in said(folder, "--note-slow", str(listed))
     assert listed.read_text() == "test_it.py::test_busy[0.4]\n"
