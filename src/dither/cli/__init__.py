@@ -33,6 +33,7 @@ from dither.cli.policies.schedule_command import schedule
 from dither.cli.questions.hierarchy_command import hierarchy
 from dither.cli.questions.infer_command import infer
 from dither.cli.questions.learn_command import learn
+from dither.cli.questions.linked_command import synth_linked
 from dither.cli.questions.query_commands import explain, preview, release
 from dither.cli.questions.synth_command import synth
 from dither.cli.serving.people_commands import people
@@ -145,6 +146,7 @@ for command in (
     bounds,
     infer,
     synth,
+    synth_linked,
     learn,
     hierarchy,
     verify,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dither._files import written
+from dither.cli._endings import Failed
 from dither.cli._options import charged_to
 from dither.cli._terminal import print_plan, say_saved, waiting
+from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
     from dither import Session
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from dither.session._certificate import Certificate
     from dither.session._request import PricedQuestion
 
-__all__ = ["answered", "check_free", "print_explanation", "save_certificate"]
+__all__ = ["answered", "check_free", "print_explanation", "save_certificate", "writing"]
 
 Released = TypeVar("Released")
 
@@ -85,6 +87,26 @@ def answered(
         return None
     with waiting(waits) if waits else nullcontext(), charged_to(session) as paid:
         return asked.release(**given, **paid)
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Within, files are written of what was charged before; where one cannot be, that is said.
+
+    Raises
+    ------
+    Failed
+        With what is left to do: the question itself was no mistake.
+    """
+    try:
+        yield
+    except (ArgumentError, OSError) as error:
+        # The text of the system's own error may name what is none of the reader's.
+        said = f"{error}. " if isinstance(error, ArgumentError) else "a file cannot be written. "
+        raise Failed(
+            f"{said}What was charged stays charged: a saved model gives its rows by --from, and "
+            "the same command with --reuse gives the answer again, free"
+        ) from error
 
 
 def print_explanation(found: Explanation, as_json: bool = False) -> None:

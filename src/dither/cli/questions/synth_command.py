@@ -28,13 +28,13 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import say_saved, waiting
-from dither.cli.questions._request import answered, check_free, save_certificate
+from dither.cli.questions._request import answered, check_free, save_certificate, writing
 
 if TYPE_CHECKING:
     from dither.query.tables._domain import CellDomain
     from dither.synth import SyntheticModel, SynthProgress
 
-__all__ = ["synth", "teller"]
+__all__ = ["rules_in", "synth", "teller"]
 
 
 @click.command(
@@ -175,7 +175,9 @@ def synth(
         )
         read = dt.synth.load(source)
         if not isinstance(read, dt.synth.SyntheticModel):
-            raise click.UsageError("--from: a model of linked tables is read in Python")
+            raise click.UsageError(
+                "--from: a model of linked tables is for `dither synth-linked --from`"
+            )
         _write(read, rows, seed, given, table, kept, certificate)
         return
     if name is None:
@@ -191,7 +193,7 @@ def synth(
             workload=workload,
             columns=None if columns is None else [part.strip() for part in columns.split(",")],
             inside=inside,
-            rules=[*rules, *_rules_of(ruled)],
+            rules=[*rules, *rules_in(ruled)],
         )
         # What cannot be drawn is said before it is paid for.
         if held := _given(asked_for.domain, given):
@@ -209,7 +211,7 @@ def synth(
     _write(model, rows, seed, given, table, kept, certificate)
 
 
-def _rules_of(file: Path | None) -> list[Any]:
+def rules_in(file: Path | None) -> list[Any]:
     """The rules of a file."""
     if file is None:
         return []
@@ -260,13 +262,14 @@ def _write(
     certificate: Path | None,
 ) -> None:
     """Files under their names once all of each is on the disk; the model first, which was paid."""
-    if kept is not None:
-        say_saved(model.save(kept))
-    save_certificate(certificate, model.certificate)
-    if table is not None:
-        with waiting("drawing rows"):
-            held = _given(model.domain, given)
-            body = as_file(model.sample(rows, seed=seed, given=held), table.suffix.lower())
-        written(table, body)
-        say_saved(table)
+    with writing():
+        if kept is not None:
+            say_saved(model.save(kept))
+        save_certificate(certificate, model.certificate)
+        if table is not None:
+            with waiting("drawing rows"):
+                held = _given(model.domain, given)
+                body = as_file(model.sample(rows, seed=seed, given=held), table.suffix.lower())
+            written(table, body)
+            say_saved(table)
     click.echo(model.summary())
