@@ -28,7 +28,8 @@ def test_the_rule_is_that_of_the_books():
     assert found.estimates == (2.5, 5.0)
     assert found.deviations[0] == pytest.approx(error)
     assert (found.lower[0], found.upper[0]) == pytest.approx((2.5 - reach, 2.5 + reach))
-    assert found.frame.columns == ["name", "estimate", "deviation", "lower", "upper"]
+    assert found.frame.columns == [*("name", "estimate", "deviation", "lower", "upper"), "measured"]
+    assert found.frame["measured"].to_list() == [None, None]
     assert combined([1, 2]).names == ("estimate",)
     assert combined([[1, 2], [3, 4]]).names == ("estimate 1", "estimate 2")
     assert "of 3 data sets, at 95 %" in repr(found)

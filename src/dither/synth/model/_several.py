@@ -22,8 +22,10 @@ has mean 0. Where P is M, nothing changes. Data sets are corrected likewise, and
 own estimate as the centre the variance is B.
 
 *What it does not cover.* That columns which were not measured together are taken to have nothing
-more to do with each other; that numbers lie evenly inside their cells; and what of a curved
-analysis is of the second order in the noise.
+more to do with each other: the mean, share or slope that rests on this is named
+(`dither.synth.model._together`), since nothing that was released says how far it is off. Nor that
+numbers lie evenly inside their cells; nor what of a curved analysis is of the second order in the
+noise.
 
 Sources. Räisä, Jälkö, Kaski and Honkela, "Noise-aware statistical inference with differentially
 private synthetic data", AISTATS 2023, whose posterior is replaced by a parametric bootstrap here;
@@ -34,7 +36,7 @@ and a small bias property of semiparametric estimators", Econometrica 2004.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,15 +45,19 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._display import table
-from dither._format import Printable, interval, level
+from dither._format import Printable, count_text, interval, level, wrapped
 from dither._stats import student_reach
 from dither.errors import ArgumentError
 from dither.synth.model._model import FittedModel
 from dither.synth.model._plans import Measurements
+from dither.synth.model._together import apart, in_pairs
 
-__all__ = ["CombinedEstimates", "combined", "corrected", "mirrored", "noisier"]
+__all__ = ["CombinedEstimates", "combined", "corrected", "mirrored", "named", "noisier", "told"]
 
 Floats = npt.NDArray[np.float64]
+
+SHOWN = 4
+"""Pairs of columns that a note names, at most."""
 
 POOL = 2
 """So many times the rows are laid out that independent ones are drawn from."""
@@ -69,6 +75,12 @@ class CombinedEstimates(Printable):
     sets : int
         How many data sets.
     confidence : float
+    measured : tuple of bool or None
+        By name: whether the columns that it takes together were measured together, so that its
+        interval covers. None where they were measured two by two, which is enough for some
+        analyses; and of what `combined` gives, as it sees numbers and no columns.
+    notes : tuple of str
+        Which columns were not.
     """
 
     names: tuple[str, ...]
@@ -78,10 +90,16 @@ class CombinedEstimates(Printable):
     upper: tuple[float, ...]
     sets: int
     confidence: float
+    measured: tuple[bool | None, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def frame(self) -> Any:
-        """A Polars frame: ``name``, ``estimate``, ``deviation``, ``lower``, ``upper``."""
+        """A Polars frame: ``name``, ``estimate``, ``deviation``, both ends, and ``measured``.
+
+        The ends are ``lower`` and ``upper``. Where ``measured`` is false, they count too little:
+        `notes` says why.
+        """
         import polars as pl
 
         return pl.DataFrame(
@@ -91,6 +109,7 @@ class CombinedEstimates(Printable):
                 "deviation": list(self.deviations),
                 "lower": list(self.lower),
                 "upper": list(self.upper),
+                "measured": pl.Series(self.measured or [None] * len(self.names), dtype=pl.Boolean),
             }
         )
 
@@ -98,12 +117,14 @@ class CombinedEstimates(Printable):
         """Each estimate with its interval."""
         ends = zip(self.names, self.estimates, self.lower, self.upper, strict=True)
         rows = [[name, interval(value, low, high)] for name, value, low, high in ends]
+        told = [line for note in self.notes for line in wrapped(note)]
         return "\n".join(
             [
                 *table(
                     ["", f"of {self.sets} data sets, at {level(self.confidence)}"], rows, left=1
                 ),
                 "intervals count the noise and who was asked; not what was never measured together",
+                *told,
             ]
         )
 
@@ -161,7 +182,7 @@ def corrected(
 
 def _as_rows(estimates: Sequence[Any]) -> tuple[tuple[str, ...], Floats]:
     """Names, and a row of numbers for each data set."""
-    read = [_named(one) for one in estimates]
+    read = [named(one) for one in estimates]
     names = tuple(read[0])
     if any(tuple(one) != names for one in read):
         raise ArgumentError("estimates: every data set must give the same names")
@@ -186,7 +207,14 @@ def _about(
     )
 
 
-def _named(found: Any) -> dict[str, float]:
+def named(found: Any) -> dict[str, float]:
+    """The numbers that an analysis gave, by name.
+
+    Raises
+    ------
+    ArgumentError
+        It gave something else.
+    """
     if isinstance(found, Mapping):
         given = {str(name): value for name, value in found.items()}
     else:
@@ -201,6 +229,48 @@ def _named(found: Any) -> dict[str, float]:
         return {name: float(value) for name, value in given.items()}
     except (OverflowError, TypeError, ValueError):
         raise ArgumentError("estimates must be numbers, lists of them, or mappings") from None
+
+
+def told(
+    found: CombinedEstimates,
+    together: Mapping[str, Collection[str]],
+    tables: Sequence[Collection[str]],
+) -> CombinedEstimates:
+    """The same, with what of it rests on columns that were not measured together.
+
+    Parameters
+    ----------
+    found : CombinedEstimates
+    together : mapping of str to collection of str
+        By name the columns that the estimate takes together.
+    tables : sequence of collection of str
+        The columns of each measured table.
+    """
+    lacking = {name: apart(together[name], tables) for name in found.names}
+    by_lack: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    for name, lack in lacking.items():
+        if lack:
+            by_lack.setdefault(lack, []).append(name)
+    notes = []
+    for lack, names in by_lack.items():
+        said = ", ".join(names)
+        if in_pairs(lack):
+            notes.append(
+                f"{said}: covered where it follows from tables of two columns, as slopes of a "
+                f"linear regression do; {', '.join(lack[0])} were measured two by two, and never "
+                "all together; name them in workload"
+            )
+            continue
+        shown = ", ".join(" with ".join(pair) for pair in lack[:SHOWN])
+        if len(lack) > SHOWN:
+            shown += f" and {count_text(len(lack) - SHOWN, 'pair')} more"
+        notes.append(
+            f"{said}: not covered, since the model takes for granted how columns go together that "
+            f"were never measured together: {shown}; name them in workload"
+        )
+    # Of what was measured two by two nobody knows whether the analysis needs more.
+    states = {name: (None if in_pairs(lack) else not lack) for name, lack in lacking.items()}
+    return replace(found, measured=tuple(states.values()), notes=tuple(notes))
 
 
 def noisier(fitted: FittedModel, rng: np.random.Generator) -> FittedModel:
