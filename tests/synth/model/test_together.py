@@ -10,6 +10,8 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError
+from dither.synth import combined
+from dither.synth.model._several import told
 from dither.synth.model._together import apart, taken_together
 
 DRAW = np.random.default_rng(3)
@@ -80,6 +82,16 @@ def test_apart_has_pairs_or_all():
     assert apart("a", []) == ()
     assert apart("abc", [("a", "b"), ("c",)]) == (("a", "c"), ("b", "c"))
     assert apart("abc", [("a", "b"), ("b", "c"), ("a", "c", "d")]) == (("a", "b", "c"),)
+
+
+def test_rare_values_that_were_counted_together_are_named():
+    """Of an estimate of that column with another; not of one by itself, nor of one not covered."""
+    plain = combined([{"x": 1.0, "mean": 1.0, "far": 1.0}, {"x": 2.0, "mean": 2.0, "far": 2.0}])
+    together = {"x": {"a", "b"}, "mean": set(), "far": {"a", "y"}}
+    result = told(plain, together, [("a", "b"), ("y",)], ["a", "z"])
+    assert result.measured == (None, True, False)
+    assert len(result.notes) == 2
+    assert result.notes[1].startswith("x: covered but for rare values of a, which")
 
 
 @pytest.fixture(scope="module")

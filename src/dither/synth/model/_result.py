@@ -353,7 +353,7 @@ class SyntheticModel:
 
         found = [(analysis(frame), *both(again)) for again, frame in self._again(sets, about, rng)]
         result = corrected(both(self), found, inside)
-        return told(result, self._together(analysis, result), self._tables())
+        return told(result, self._together(analysis, result), self._tables(), self._coarse())
 
     def _together(
         self, analysis: Callable[[pl.DataFrame], Any], found: CombinedEstimates
@@ -372,6 +372,11 @@ class SyntheticModel:
         frame = self.sample(seed=rng)
         deviations = dict(zip(found.names, found.deviations, strict=True))
         return taken_together(estimates, frame, deviations, rng)
+
+    def _coarse(self) -> tuple[str, ...]:
+        """Columns of which tables of several have fewer cells than there are values."""
+        merged = self._fitted.found.merged
+        return self._names([v for v, at in merged.items() if int(at.max()) + 1 < at.size])
 
     def _tables(self) -> list[tuple[str, ...]]:
         """The columns of tables that were measured, or are public."""

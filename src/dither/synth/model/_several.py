@@ -78,7 +78,8 @@ class CombinedEstimates(Printable):
     measured : tuple of bool or None
         By name: whether the columns that it takes together were measured together, so that its
         interval covers. None where they were measured two by two, which is enough for some
-        analyses; and of what `combined` gives, as it sees numbers and no columns.
+        analyses, or with rare values counted together, which matters little to most; and of what
+        `combined` gives, as it sees numbers and no columns.
     notes : tuple of str
         Which columns were not.
     """
@@ -235,6 +236,7 @@ def told(
     found: CombinedEstimates,
     together: Mapping[str, Collection[str]],
     tables: Sequence[Collection[str]],
+    coarse: Collection[str] = (),
 ) -> CombinedEstimates:
     """The same, with what of it rests on columns that were not measured together.
 
@@ -245,6 +247,8 @@ def told(
         By name the columns that the estimate takes together.
     tables : sequence of collection of str
         The columns of each measured table.
+    coarse : collection of str
+        Columns whose rare values were counted together in tables of several.
     """
     lacking = {name: apart(together[name], tables) for name in found.names}
     by_lack: dict[tuple[tuple[str, ...], ...], list[str]] = {}
@@ -270,6 +274,18 @@ def told(
         )
     # Of what was measured two by two nobody knows whether the analysis needs more.
     states = {name: (None if in_pairs(lack) else not lack) for name, lack in lacking.items()}
+    rare: dict[tuple[str, ...], list[str]] = {}
+    for name in found.names:
+        if states[name] is not False and len(together[name]) > 1:
+            rare.setdefault(tuple(sorted(set(coarse) & set(together[name]))), []).append(name)
+    for columns, names in rare.items():
+        if columns:
+            states |= dict.fromkeys(names)
+            notes.append(
+                f"{', '.join(names)}: covered but for rare values of {', '.join(columns)}, which "
+                "were counted together in tables of several columns, so that the model takes them "
+                'to be alike there; method="workload" counts them apart'
+            )
     return replace(found, measured=tuple(states.values()), notes=tuple(notes))
 
 
