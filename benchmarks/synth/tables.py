@@ -428,6 +428,9 @@ def chained(columns: int, rows: int) -> Coded:
     return Coded(table, dict.fromkeys(table.columns, 8))
 
 
+SECONDS = (0.2, 0.5, 1, 2, 5, 10, 20)
+
+
 def draw_growth(found: dict[str, dict[str, list[tuple[int, float]]]], path: Path) -> None:
     """Processor seconds by columns and by rows, on logarithmic axes."""
     from dither.plots._canvas import MARKERS, WIDTH, apart, finish, new_figure, tidy
@@ -441,6 +444,7 @@ def draw_growth(found: dict[str, dict[str, list[tuple[int, float]]]], path: Path
             axes.plot(x, y, color=apart(i), marker=MARKERS[i], label=method)
         axes.set(xscale="log", yscale="log", xlabel=along)
         axes.set_xticks(x, [f"{n:,}" for n in x])
+        axes.set_yticks(SECONDS, [f"{n:g}" for n in SECONDS])
         axes.minorticks_off()
     figure.axes[0].set_ylabel("processor seconds")
     figure.axes[0].legend(frameon=False, fontsize=9)
