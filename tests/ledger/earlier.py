@@ -37,7 +37,7 @@ def earlier(place: Path | LedgerSchema) -> None:
             to.execute(f"DELETE FROM {table}")
         for column in ("blocks", "signature"):
             to.execute(f"ALTER TABLE entries DROP COLUMN {column}")
-        to.execute("DROP INDEX IF EXISTS owners")
+        to.execute("DROP INDEX IF EXISTS owners, requests")
         to.execute("UPDATE ledger SET format = 2")
         for name, body in guards._bodies(place.schema, guards.EARLIER_FUNCTIONS).items():
             to.execute(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, LedgerCorruptError
 from dither.ledger import Ledger
 from dither.ledger._entries import FIRST, UNIT, Amounts, Record, canonical, digest
 from dither.privacy import Charge, Promise, pure
@@ -168,3 +170,81 @@ def test_one_answer_is_found_by_the_number_of_its_charge(tmp_path: Path) -> None
         assert [book.answer(n) for n in charged[:2]] == book.answers_to("ab" * 32)
         answers = [one.number for one in book.entries(kind="answer")]
         assert [book.answer(n) for n in (charged[2], *answers, 0, -1, 10**30)] == [None] * 6
+
+
+HUNT = "SELECT * FROM entries WHERE request = ? AND kind = 'charge' ORDER BY number"
+
+
+def asked_often(place: Path) -> None:
+    """Six charges of three requests, each answered."""
+    with Ledger.open(place) as book:
+        for i in range(6):
+            charged = book.charge(
+                {"a": BudgetFilter(Fraction(9))},
+                pure(Fraction(1)).promising(Promise("patient")),
+                token=str(i),
+                request=f"{i % 3:064x}",
+                note={},
+            )
+            book.store_answer(charged.entry, f"of {i}")
+
+
+def found(place: Path, request: int) -> list[str]:
+    """The answers to a request."""
+    with Ledger.open(place, create=False) as book:
+        return [answer for _, answer in book.answers_to(f"{request:064x}")]
+
+
+def test_answers_to_a_request_are_found_in_an_index(tmp_path: Path) -> None:
+    """No other charge is read. A ledger of before has the index from its next charge on, also where
+    two objects write to it in turn."""
+    place = tmp_path / "a.ledger"
+    asked_often(place)
+
+    def plan() -> str:
+        with closing(sqlite3.connect(place)) as raw:
+            return str(raw.execute(f"EXPLAIN QUERY PLAN {HUNT}", [""]).fetchall())
+
+    assert "USING INDEX requests (request=?)" in plan()
+    with closing(sqlite3.connect(place)) as raw:
+        raw.execute("DROP INDEX requests")
+    assert "requests" not in plan()
+    assert found(place, 1) == ["of 1", "of 4"]
+    with Ledger.open(place) as one, Ledger.open(place) as two:
+        for book, token in ((one, "x"), (two, "y"), (one, "z")):
+            charged = book.charge(
+                {"a": BudgetFilter(Fraction(9))},
+                pure(Fraction(1)).promising(Promise("patient")),
+                token=token,
+                request=f"{1:064x}",
+                note={},
+            )
+            book.store_answer(charged.entry, f"of {token}")
+            assert book.verify().ok
+            wanted = [f"of {name}" for name in "14xyz" if name <= token]
+            assert [answer for _, answer in book.answers_to(f"{1:064x}")] == wanted
+    assert "USING INDEX requests (request=?)" in plan()
+
+
+def test_an_index_that_lies_gives_nobody_anothers_answer(tmp_path: Path) -> None:
+    """One that was written over names other entries, or hides some: no answer of another request
+    comes of it, and `verify` says that the file is damaged."""
+    place = tmp_path / "a.ledger"
+    asked_often(place)
+    with closing(sqlite3.connect(place)) as raw:
+        (page,) = raw.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'requests'"
+        ).fetchone()
+        (size,) = raw.execute("PRAGMA page_size").fetchone()
+    written = place.read_bytes()
+    start, end = (page - 1) * size, page * size
+    index = written[start:end]
+    for old, new in ((0, 1), (1, 9)):
+        swapped = index.replace(f"{old:064x}".encode(), f"{new:064x}".encode())
+        assert swapped != index
+        place.write_bytes(written[:start] + swapped + written[end:])
+        with pytest.raises(LedgerCorruptError, match="was changed"):
+            found(place, new)
+        assert old == 0 or found(place, old) == []
+        with Ledger.open(place, create=False) as book:
+            assert not book.verify().ok

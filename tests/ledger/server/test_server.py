@@ -71,6 +71,34 @@ def test_owners_are_found_in_an_index_of_their_entries_alone(book: Ledger) -> No
     assert [line.partition(" WHERE ")[2] for (line,) in found] == ["(kind = 'owner'::text)"]
 
 
+def test_a_ledger_of_before_is_given_the_index_of_its_requests(book: Ledger) -> None:
+    """With its next charge; where its owner may make nothing there any more, it charges without."""
+    schema = book.place.schema  # type: ignore[union-attr]
+    look = "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND indexname = 'requests'"
+    book.ensure_account("visits", CAPS, PATIENT)
+    for number, may in enumerate((True, False, True)):
+        with administrator(book) as server:
+            server.execute(f"DROP INDEX {quoted(book)}.requests")
+            owner = server.execute(
+                "SELECT quote_ident(nspowner::regrole::text) FROM pg_namespace WHERE nspname = %s",
+                [schema],
+            ).fetchone()[0]  # type: ignore[index]
+            change = (
+                "GRANT CREATE ON SCHEMA {} TO {}" if may else "REVOKE CREATE ON SCHEMA {} FROM {}"
+            )
+            server.execute(change.format(quoted(book), owner))
+        with Ledger.open(book.place, create=False) as again:
+            spend(again, str(number))
+            assert again.verify().ok
+            assert len(again.answers_to("ab" * 32)) == 0
+        with administrator(book) as server:
+            found = server.execute(look, [schema]).fetchall()
+            if not may:
+                server.execute(f"CREATE INDEX requests ON {quoted(book)}.entries (number)")
+        ends = [line.partition(" WHERE ")[2] for (line,) in found]
+        assert ends == (["(request IS NOT NULL)"] if may else [])
+
+
 def test_a_database_holds_many_ledgers(ledgers: Database, book: Ledger) -> None:
     """Each in its schema, whatever it is called, with entries of its own."""
     names = ['a "b" c', "Ü-ß", "x%s%%(y)s", "drop table;--", "dither", "select"]

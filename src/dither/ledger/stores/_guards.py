@@ -21,7 +21,6 @@ from dither.ledger.stores._askers import (
 )
 from dither.ledger.stores._store import (
     FORMAT,
-    OF_OWNER,
     entries,
     format_of,
     head,
@@ -36,8 +35,8 @@ RESTORE = "restore it from a backup"
 ledger = Table("ledger", metadata, Column("format", Integer, nullable=False))
 """One row; what the header of a file says there."""
 
-(_OWNERS,) = entries.indexes
-_OWNERS.dialect_options["postgresql"]["where"] = text(OF_OWNER)
+for _index in entries.indexes:
+    _index.dialect_options["postgresql"]["where"] = _index.dialect_options["sqlite"]["where"]
 
 APPEND_ONLY = "DTH01"
 """The SQLSTATE of what the triggers raise."""

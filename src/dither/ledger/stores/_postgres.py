@@ -64,6 +64,7 @@ from dither.ledger.stores._guards import (
 )
 from dither.ledger.stores._store import (
     FORMAT,
+    REQUESTS,
     Store,
     check_version,
     entries,
@@ -95,6 +96,7 @@ SELECT CASE WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN session_user::text EN
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relname = 'entries'
 """)
+_INDEXED = text("SELECT FROM pg_indexes WHERE schemaname = :schema AND indexname = 'requests'")
 # Locks the head until the transaction ends.
 _AT = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
 _LOCKED = _AT.with_for_update()
@@ -255,10 +257,29 @@ class ServerStore(Store):
         connection.execution_options(ledger_role=role)
         _check_server(connection, self.name)
         if role is None:
-            return _at(connection, _LOCKED)
+            at = _at(connection, _LOCKED)
+            self._index(connection)
+            return at
         of = quoted(schema).replace("%", "%%")
         row = connection.exec_driver_sql(f"SELECT * FROM {of}.locked()").one()
         return None if row[0] is None else (row[0], row[1])
+
+    def _index(self, connection: Connection) -> None:
+        """Make the index of requests where an earlier version made the ledger."""
+        if self.indexed:
+            return
+        self.indexed = True
+        at = {"schema": self._place.schema}
+        if connection.execute(_INDEXED, at).first() is not None:
+            return
+        connection.exec_driver_sql("SAVEPOINT unindexed")
+        try:
+            connection.execute(REQUESTS)
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise
+            # An owner who may make nothing more in the schema charges as before.
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT unindexed")
 
     def _begin(self, connection: Connection, level: str) -> None:
         wait = round(self.timeout * 1000)

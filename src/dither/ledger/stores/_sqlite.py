@@ -39,6 +39,7 @@ from dither.errors import LedgerCorruptError, LedgerError, LedgerLockedError
 from dither.ledger._entries import FIRST
 from dither.ledger.stores._store import (
     FORMAT,
+    REQUESTS,
     Store,
     check_version,
     entries,
@@ -183,7 +184,10 @@ class FileStore(Store):
             connection.execution_options(immediate=writes)
             with connection.begin():
                 _check_format(connection, self.path, writes=writes)
+                if writes and not self.indexed:
+                    connection.execute(REQUESTS)
                 yield connection
+        self.indexed = self.indexed or writes
 
     def _connected(self) -> Connection:
         token = _wanted.set((self.path, self.timeout))

@@ -29,6 +29,7 @@ from sqlalchemy import (
     Text,
     text,
 )
+from sqlalchemy.schema import CreateIndex
 
 from dither.errors import (
     DitherError,
@@ -41,6 +42,7 @@ from dither.ledger._entries import FORMAT, READABLE, UNREADABLE
 
 __all__ = [
     "FORMAT",
+    "REQUESTS",
     "Store",
     "asking_role",
     "check_version",
@@ -59,6 +61,9 @@ metadata = MetaData()
 
 OF_OWNER = "kind = 'owner'"
 """Which entries the index of owners has."""
+
+OF_REQUEST = "request IS NOT NULL"
+"""Which entries the index of requests has."""
 
 _WHOLE = Integer().with_variant(BigInteger, "postgresql")
 # Compared byte by byte wherever it is, as SQLite does.
@@ -100,7 +105,14 @@ entries = Table(
     # Who the owner is is found in logarithmic time. `_postgres` says the same to a server: said
     # here, it would load SQLAlchemy's PostgreSQL for every ledger that is a file.
     Index("owners", "number", sqlite_where=text(OF_OWNER)),
+    # So are the charges of one request. Ledgers that began without it are given it as they are
+    # written to: it says nothing that the entries do not, which are looked at whatever it says.
+    Index("requests", "request", sqlite_where=text(OF_REQUEST)),
 )
+
+(_REQUESTS,) = (index for index in entries.indexes if index.name == "requests")
+REQUESTS = CreateIndex(_REQUESTS, if_not_exists=True)
+"""Makes the index of requests where it is not there."""
 
 earlier_entries = Table(
     "entries",
@@ -161,6 +173,8 @@ class Store(ABC):
         self.timeout = timeout
         self.gate = threading.Lock()
         self.closed = False
+        self.indexed = False
+        """Whether this object has seen that requests have their index."""
         _open_stores.add(self)
 
     def close(self) -> None:
