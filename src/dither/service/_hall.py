@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dither.errors import ArgumentError
 from dither.service._desk import Desk
@@ -37,6 +37,14 @@ WRITTEN = 5.0
 """Seconds to write down how jobs were left, as it ends."""
 
 log = logging.getLogger("dither.service")
+
+
+class Renewed(Protocol):
+    """What is taken up anew where its files have changed."""
+
+    def take_up(self, changed_only: bool = False) -> bool:
+        """Read them again; whether anything is new. What cannot be used changes nothing."""
+        ...
 
 
 class Hall:
@@ -80,6 +88,8 @@ class Hall:
         """By job that runs here: the share that is done."""
         self.unwritten: set[str] = set()
         """Policies whose service's database could not be written when that was last tried."""
+        self.renewed: dict[str, Renewed] = {f"policy {desk.name}": desk for desk in desks}
+        """What is read from files that change, by what the log calls it."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._room = number
         self._at_work: dict[str, set[str]] = {name: set() for name in self.desks}
@@ -134,6 +144,16 @@ class Hall:
         """Say, from any thread, that there may be a job to run."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._new.set)
+
+    def look_again(self) -> None:
+        """Read policies and certificates again, whether they changed or not.
+
+        It may be called from a signal's handler.
+        """
+        if self._loop is None or self._leaving:
+            return
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(lambda: self._keep(self._take_up(changed_only=False)))
 
     # --- work -------------------------------------------------------------------------------------
 
@@ -208,10 +228,18 @@ class Hall:
                 try:
                     await self._beat(desk)
                     await asyncio.to_thread(desk.tidy)
-                    if await asyncio.to_thread(desk.take_up, True):
-                        log.info("policy %s: taken up", desk.name)
                 except Exception as error:
                     log.warning("policy %s: %s", desk.name, type(error).__name__)
+            await self._take_up(changed_only=True)
+
+    async def _take_up(self, *, changed_only: bool) -> None:
+        for name, one in self.renewed.items():
+            try:
+                if await asyncio.to_thread(one.take_up, changed_only):
+                    log.info("%s: taken up", name)
+            except Exception as error:
+                what = type(error).__name__
+                log.warning("%s: %s; what was there before is served on", name, what)
 
     async def _beat(self, desk: Desk) -> None:
         try:

@@ -1,16 +1,20 @@
-"""Connections that say nothing are ended, and a policy's files are served by one service."""
+"""Where a service listens, what ends it, and connections that say nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
 import inspect
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
+from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives import serialization as form
@@ -20,12 +24,13 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
+from dither.cli import main
 from dither.errors import ArgumentError, LedgerError
 from dither.service._desk import Desk
 from dither.service.web import _patience
 from dither.service.web._app import ENDPOINTS
 from dither.service.web._patience import PatientProtocol
-from dither.service.web._serve import Listening, _alone
+from dither.service.web._serve import Listening, _alone, _listening, _told
 from service.hospital import written
 
 WHOLE = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -146,6 +151,63 @@ def test_certificates_that_cannot_be_used_are_refused_before_anything_is_opened(
             Listening("0.0.0.0", certificate=wrong[0], key=wrong[1])
     with pytest.raises(ArgumentError, match="there is no such file"):
         Listening("0.0.0.0", certificate=tmp_path / "none", key=pem(key))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_port_that_is_taken_is_said_before_anything_is_served(tmp_path: Path, host: str) -> None:
+    """By its number; also where whoever has it is bound, and does not listen yet."""
+    policy = written(tmp_path)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind((host, 0))
+        except OSError:
+            pytest.skip("no such address on this machine")
+        port = other.getsockname()[1]
+        other.listen()
+        given = ["serve", str(policy), "--host", host, "--port", str(port)]
+        found = CliRunner().invoke(main, given)
+        assert found.exit_code
+        assert f"port {port} is taken" in found.output
+        assert "serving" not in found.output
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "said"),
+    [
+        ("198.51.100.7", 1, "host is no address of this machine"),
+        ("no.such.host.invalid", 1, "host is no address of this machine"),
+    ],
+)
+def test_why_nothing_listens(host: str, port: int, said: str) -> None:
+    """An address that another machine has, and a name that nobody has."""
+    with pytest.raises(ArgumentError, match=said):
+        _listening(Listening(host, port, behind_proxy=True))
+
+
+def test_two_that_begin_at_once_never_have_one_port(tmp_path: Path) -> None:
+    """Two sockets can be bound to one port, as long as neither listens."""
+    with _listening(Listening(port=0)) as first, pytest.raises(ArgumentError, match="is taken"):
+        _listening(Listening(port=first.getsockname()[1]))
+
+
+@pytest.mark.parametrize(("terminal", "ignored"), [(True, False), (True, True), (False, False)])
+def test_a_hang_up_ends_what_is_at_a_terminal_and_else_has_files_read_again(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, ignored: bool
+) -> None:
+    """After nohup it is no terminal's. What was there before comes back."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: terminal))
+    told: list[str] = []
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        own = signal.getsignal(signal.SIGHUP)
+        with _told(lambda *_: told.append("end"), lambda: told.append("again")):
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is own
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert told == ["end" if terminal and not ignored else "again"]
 
 
 def test_whoever_waits_holds_no_thread() -> None:

@@ -7,9 +7,11 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 pytest.importorskip("starlette")
 
 import httpx
+from cryptography import x509
 
 from dither.ledger import Ledger
 from dither.service._desk import Desk
@@ -27,6 +30,7 @@ from dither.service.access._people import Identity
 from dither.service.access._roles import Role
 from dither.service.work import _pool
 from dither.service.work._jobs import State
+from service.web.test_tls import certified
 
 POLICY = """
 [budget]
@@ -158,3 +162,53 @@ def test_a_signal_ends_it(place: Path, number: signal.Signals) -> None:
     assert job.state in (State.QUEUED, State.DONE)
     assert asyncio.run(ended(desk)) == [State.DONE]
     assert charges(place) == 1
+
+
+@pytest.mark.slow
+def test_a_hang_up_ends_no_service_and_has_it_show_a_new_certificate(place: Path) -> None:
+    """One whose key is broken is said in the log, and the one before goes on being shown."""
+    crt, key = certified(place.parent, "first")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = place.with_name("lines")
+    given = ("serve", place, "--port", port, "--tls-certificate", crt, "--tls-key", key)
+    with log.open("w") as lines:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "dither.cli", *map(str, given)],
+            stdin=subprocess.DEVNULL,
+            stderr=lines,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def showing(name: str) -> bool:
+        try:
+            text = ssl.get_server_certificate(("127.0.0.1", port))
+        except OSError:
+            return False
+        (found,) = x509.load_pem_x509_certificate(text.encode()).subject
+        return found.value == name
+
+    def wait_for(what: Callable[[], bool]) -> None:
+        until = time.monotonic() + 60
+        while not what():
+            assert server.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    try:
+        wait_for(lambda: showing("first"))
+        for name in ("second", "third"):
+            certified(place.parent, name)
+            if name == "third":
+                key.write_text("rubbish")
+            before = log.read_text().count("certificate: ")
+            server.send_signal(signal.SIGHUP)
+            wait_for(lambda n=before: log.read_text().count("certificate: ") > n)  # type: ignore[misc]
+            assert showing("second")
+        assert "certificate: ArgumentError; what was there before is served on" in log.read_text()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(120) == 0
+    finally:
+        server.kill()
+        server.wait()

@@ -70,11 +70,12 @@ def serve(
 
         policies = (served_policy(),)
     desks = [Desk(policy) for policy in policies]
-    try:
+
+    def ready(bound: int) -> None:
         scheme = "https" if certificate else "http"
+        named = f"[{host}]" if ":" in host else host
         for policy, desk in zip(policies, desks, strict=True):
-            named = f"[{host}]" if ":" in host else host
-            at_all = f"{scheme}://{named}:{port}/{desk.name}"
+            at_all = f"{scheme}://{named}:{bound}/{desk.name}"
             click.echo(f"serving {desk.path} at {at_all}, for browsers and programs", err=True)
             if demo:
                 from dither.service.access._roles import Role
@@ -89,7 +90,9 @@ def serve(
                     f"--policy {shlex.quote(str(policy))}",
                     err=True,
                 )
-        run(desks, at, workers=workers)
+
+    try:
+        run(desks, at, workers=workers, ready=ready)
     finally:
         for desk in desks:
             desk.close()

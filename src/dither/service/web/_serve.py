@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import signal
 import socket
-import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,12 +24,16 @@ from dither.service._hall import Hall
 from dither.service.web._app import application
 from dither.service.web._lines import OWN, write_lines
 from dither.service.web._metrics import Metering
+from dither.service.web._tls import RenewedContext, tls_context
 
 __all__ = ["Listening", "serve"]
 
 
 PATIENCE = 30
 """Seconds for connections to end, and as many for questions that run."""
+
+BACKLOG = 2048
+"""Connections that may wait for the server to take them."""
 
 log = logging.getLogger(OWN)
 
@@ -78,7 +83,7 @@ class Listening:
             if not there:
                 raise ArgumentError(f"{name}: there is no such file")
         if self.certificate is not None and self.key is not None:
-            _check_pair(self.certificate, self.key)
+            tls_context(self.certificate, self.key)
         if not (_loopback(self.host) or self.secure):
             raise ArgumentError(
                 "host can be reached from other machines, and whoever is on the way would read "
@@ -99,32 +104,25 @@ class Listening:
         return self.certificate is not None or self.behind_proxy
 
 
-def _check_pair(certificate: Path, key: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        # Without a word, a key under a password would have the start wait at the terminal for one.
-        context.load_cert_chain(certificate, key, password=lambda: b"")
-    except PermissionError:
-        raise ArgumentError(
-            "certificate or key of TLS cannot be read: see that the user that runs this may read "
-            "both"
-        ) from None
-    except (OSError, ValueError):
-        raise ArgumentError(
-            "certificate and key of TLS cannot be used: both must be PEM, the first the "
-            "certificate (and those behind it), the second its own key, without a password"
-        ) from None
-
-
 def _loopback(host: str) -> bool:
     return host == "localhost" or is_near(host)
 
 
-def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -> None:
+def serve(
+    desks: Sequence[Desk],
+    at: Listening,
+    *,
+    workers: int | None = None,
+    ready: Callable[[int], None] | None = None,
+) -> None:
     """Serve some policies until the process is told to end, by SIGTERM or SIGINT.
 
     Then it takes no new connections and begins no question, waits half a minute for what runs, and
     leaves what is not done by then to the next start, on the record.
+
+    A policy or a certificate whose file changes is taken up within seconds, and at once on SIGHUP;
+    what cannot be used is said in the log, and what was there before is served on. Where it was
+    started at a terminal, SIGHUP says that this is gone, and ends it as SIGTERM does.
 
     Parameters
     ----------
@@ -132,11 +130,15 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
     at : Listening
     workers : int, optional
         How many questions run at a time.
+    ready : callable, optional
+        Is told the port, once nobody else can have it any more.
 
     Raises
     ------
     ArgumentError
-        The address is taken.
+        The address is taken, or is none of this machine.
+    LedgerError
+        Another process serves one of the policies, or the service's database cannot be used.
     """
     check_library("uvicorn", "service", "a service needs")
     import uvicorn
@@ -144,13 +146,9 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
     from dither.service.web._patience import PatientProtocol
 
     app = application(desks, secure=at.secure, workers=workers, hosts=at.hosts, metrics=at.metrics)
-    write_lines()
-    listening = _listening(at)
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
-        ssl_certfile=at.certificate,
-        ssl_keyfile=at.key,
         proxy_headers=at.behind_proxy,
         forwarded_allow_ips="*" if at.behind_proxy else None,
         server_header=False,
@@ -164,7 +162,10 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
         lifespan="on",
         ws="none",
     )
+    config.load()
     hall: Hall = app.app.state.hall
+    if at.certificate is not None and at.key is not None:
+        config.ssl = hall.renewed["certificate"] = RenewedContext(at.certificate, at.key)
     server = uvicorn.Server(config)
     handled = server.handle_exit
 
@@ -173,14 +174,22 @@ def serve(desks: Sequence[Desk], at: Listening, *, workers: int | None = None) -
         handled(sig, frame)
 
     server.handle_exit = told  # type: ignore[method-assign]
-    with _alone(desks), _ended_by(told):
+    with _alone(desks), _listening(at) as listening, _told(told, hall.look_again):
+        write_lines()
+        if ready is not None:
+            ready(listening.getsockname()[1])
         log.info("serving", extra={"said": {"policies": sorted(hall.desks), "secure": at.secure}})
         server.run(sockets=[listening])
     log.info("ended")
+    if server.lifespan.startup_failed:
+        raise LedgerError("the service could not begin: the lines above say what failed")
+
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 @contextmanager
-def _ended_by(told: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _told(end: Handler, again: Callable[[], None]) -> Iterator[None]:
     """Let a signal end the server, and not the process behind it.
 
     Once it has ended as it was told to, uvicorn raises the signal again, as if nobody had.
@@ -189,14 +198,22 @@ def _ended_by(told: Callable[[int, FrameType | None], None]) -> Iterator[None]:
         # Signals are for the main thread alone.
         yield
         return
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    does: dict[int, Handler] = {signal.SIGINT: end, signal.SIGTERM: end}
+    does[signal.SIGHUP] = end if _at_terminal() else lambda *_: again()
+    kept = {number: signal.getsignal(number) for number in does}
     try:
-        for number in kept:
-            signal.signal(number, told)
+        for number, handler in does.items():
+            signal.signal(number, handler)
         yield
     finally:
         for number, before in kept.items():
             signal.signal(number, before)
+
+
+def _at_terminal() -> bool:
+    """Whether SIGHUP would say that the terminal is gone; after nohup, it would not."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return not ignored and sys.stdin is not None and sys.stdin.isatty()
 
 
 @contextmanager
@@ -225,14 +242,26 @@ def _alone(desks: Sequence[Desk]) -> Iterator[None]:
 
 
 def _listening(at: Listening) -> socket.socket:
+    """A socket that listens already: to bind one is not enough, for two can be bound to a port."""
     family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((at.host, at.port))
-    except OSError:
+        found.listen(BACKLOG)
+    except OSError as error:
         found.close()
-        raise ArgumentError(
-            f"port {at.port} cannot be listened on: another program does, or it is not for you"
-        ) from None
+        raise ArgumentError(_unbound(at, error)) from None
     return found
+
+
+def _unbound(at: Listening, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {at.port} is taken: another program listens on it; end it, or take another"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"port {at.port} is not for the user that runs this: take one above 1023"
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"host is no address of this machine, so that port {at.port} is not listened on"
+    return (
+        f"port {at.port} cannot be listened on: {errno.errorcode.get(error.errno or 0, 'OSError')}"
+    )
