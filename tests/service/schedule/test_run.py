@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from dither.errors import (
 from dither.ledger import Ledger
 from dither.service.publish import verify_published
 from dither.service.schedule import run_due
+from dither.service.schedule._limit import time_limit
 from dither.service.schedule._run import Timetable
 from dither.service.schedule._state import ScheduleState
 from dither.service.schedule._totals import total_of
@@ -48,6 +50,106 @@ def charges(ledger: Ledger) -> list[Any]:
 def published(folder: Path, name: str) -> pl.DataFrame:
     """A published table."""
     return pl.read_parquet(folder / "released" / f"{name}.parquet")
+
+
+def test_a_question_that_takes_too_long_is_ended_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it does, and whatever it takes errors for; its charge stays, and answers the next
+    time. What was at work says nothing of the data."""
+    answer = Request.answer
+    stuck = ["wait", "catch"]
+
+    def slow(self: Request, *given: Any) -> Any:
+        if not stuck:
+            return answer(self, *given)
+        what = stuck.pop()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                time.sleep(0.01)
+            except Exception:
+                assert what == "catch"
+        raise AssertionError("the secret")
+
+    monkeypatch.setattr(Request, "answer", slow)
+    with opened(policy(tmp_path, first={}, second={}, third={})) as session:
+        found = run_due(session, now=day(1), timeout=1.5)
+        done = [(one.schedule, one.status) for one in found if one.block == "2024-01-01"]
+        assert done == [("first", "failed"), ("second", "failed"), ("third", "released")]
+        assert all("it took longer than" in one.why for one in found if one.status == "failed")
+        assert len(charges(session.ledger)) == 3
+        again = run_due(session, now=day(1), timeout=60)
+        assert {one.status for one in again} <= {"released", "reserved"}
+        assert len(charges(session.ledger)) == 3
+        for wrong in (0, -1):
+            with pytest.raises(ArgumentError, match="timeout"):
+                run_due(session, timeout=wrong)
+
+
+def test_a_limit_is_for_the_main_thread_and_ends_with_its_question(tmp_path: Path) -> None:
+    """Nothing is left that would end what comes next."""
+    before = signal.getsignal(signal.SIGALRM)
+    with time_limit(0.02):
+        pass
+    time.sleep(0.05)
+    with pytest.raises(EngineError, match="it took longer"), time_limit(0.02):
+        time.sleep(20)
+    with pytest.raises(ZeroDivisionError), time_limit(20):
+        _ = 1 / 0
+    with time_limit(None):
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGALRM) is before
+    with (
+        opened(policy(tmp_path, daily={})) as session,
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(ArgumentError, match="main thread"),
+    ):
+        pool.submit(run_due, session, timeout=1).result()
+
+
+def test_what_takes_no_notice_of_its_limit_ends_with_its_process() -> None:
+    """As a library does that is in its own code; what it printed would tell of the data."""
+    code = (
+        "import signal\nfrom dither.service.schedule import _limit\n_limit.GRACE = 0.2\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
+        "with _limit.time_limit(0.1):\n    sum(range(10**12))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert (found.returncode, found.stdout, found.stderr) == (1, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("service", "given"),
+    [
+        ("", None),
+        ('[service]\nname = "a"\n', 3600),
+        ("[service.timeout]\nowner = 7\n", 7),
+    ],
+)
+def test_schedules_have_the_services_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str, given: int | None
+) -> None:
+    """Of an owner's questions, whose they are; a policy that nobody serves has none, unless the
+    service runs it."""
+    (tmp_path / "dither.toml").write_text(
+        f'[budget]\nepsilon = 1\nledger = "a.ledger"\n{service}'
+        '[tables.visits]\nsource = "visits.parquet"\n'
+    )
+    VISITS.write_parquet(tmp_path / "visits.parquet")
+    found: list[float | None] = []
+    monkeypatch.setattr(
+        "dither.service.schedule.run_due", lambda _, *, timeout: found.append(timeout) or []
+    )
+    place = str(tmp_path / "dither.toml")
+    for more in ((), ("--served",)):
+        text = Path(place).read_text()
+        assert (
+            not CliRunner()
+            .invoke(main, ["schedule", "run", place, "--once", *more], text)
+            .exit_code
+        )
+    assert found == [given, given or 3600]
 
 
 def test_closed_blocks_are_released_in_order_and_never_twice(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dither.cli._options import FILE, Group
 from dither.errors import LedgerLockedError
+
+if TYPE_CHECKING:
+    from dither.session._session import Session
 
 __all__ = ["schedule"]
 
@@ -42,7 +46,8 @@ Example:
 def run(policy: Path, once: bool, served: bool) -> None:
     """Release what is due by POLICY's sections [schedule.NAME], and reserve what comes next.
 
-    What was missed is released in order, and nothing twice, however it was ended before.
+    What was missed is released in order, and nothing twice, however it was ended before. A question
+    may run as long as [service] timeout gives an owner's.
     """
     from dither.policy._policy import PolicyText
     from dither.service import schedule as room
@@ -53,7 +58,7 @@ def run(policy: Path, once: bool, served: bool) -> None:
         failed = False
         try:
             with open_for_all(text) as session:
-                for found in room.run_due(session):
+                for found in room.run_due(session, timeout=_limit(session, served)):
                     click.echo(str(found))
                     failed = failed or found.status in ("failed", "lost", "waiting")
                     failed = failed or bool(found.why)
@@ -65,6 +70,16 @@ def run(policy: Path, once: bool, served: bool) -> None:
         if once:
             return
         time.sleep(PAUSE)
+
+
+def _limit(session: Session, served: bool) -> float | None:
+    """Seconds that the service's policy gives a question of an owner's, whose schedules are."""
+    if not (served or session.policy.around.get("service")):
+        return None
+    from dither.service._settings import read_settings
+    from dither.service.access._roles import Role
+
+    return read_settings(session.policy, "policy").timeouts[Role.OWNER]
 
 
 @schedule.command(

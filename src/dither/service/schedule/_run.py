@@ -13,10 +13,12 @@ For each block these steps are passed, and each of them may be the last before a
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dither import _checks as check
 from dither._notebook import Shown
 from dither.errors import (
     ArgumentError,
@@ -37,6 +39,7 @@ from dither.service.schedule._asking import (
     stored,
     token_of,
 )
+from dither.service.schedule._limit import time_limit
 from dither.service.schedule._periods import TreeNode, ending_at
 from dither.service.schedule._settings import DeclaredSchedule, read_schedules
 from dither.service.schedule._state import ScheduleState
@@ -93,6 +96,7 @@ def run_due(
     now: dt.datetime | None = None,
     *,
     to: Any = None,
+    timeout: float | None = None,
 ) -> list[ScheduledOutcome]:
     """Release what is due, and reserve what comes next.
 
@@ -106,6 +110,10 @@ def run_due(
         Up to which moment blocks count as closed, at most that of the ledger's clock.
     to : optional
         Where to publish, in place of what ``[publish]`` says.
+    timeout : float, optional
+        Seconds that each question may run; then it is ended and has failed, and the next one runs.
+        It takes the main thread, and signals: ``dither schedule run`` gives what ``[service]
+        timeout`` has for an owner.
 
     Returns
     -------
@@ -118,6 +126,8 @@ def run_due(
         A section is wrong, or answers would be published that are for whoever asked.
     LedgerError
         The ledger cannot be read.
+    ArgumentError
+        ``now`` is no moment; or ``timeout`` is not above 0, or given in another thread.
 
     Notes
     -----
@@ -130,7 +140,7 @@ def run_due(
     A failure of one block or one schedule stops no other. What failed before the charge is asked
     again the next time; what was charged is never charged again.
     """
-    return Timetable(session, schedules, to).run(now)
+    return Timetable(session, schedules, to, timeout).run(now)
 
 
 class Timetable:
@@ -138,7 +148,7 @@ class Timetable:
 
     Parameters
     ----------
-    session, schedules, to
+    session, schedules, to, timeout
         As of `run_due`.
     """
 
@@ -147,7 +157,13 @@ class Timetable:
         session: Session,
         schedules: Sequence[DeclaredSchedule] | None = None,
         to: Any = None,
+        timeout: float | None = None,
     ) -> None:
+        if timeout is not None:
+            check.positive("timeout", timeout)
+            if threading.current_thread() is not threading.main_thread():
+                raise ArgumentError("timeout must be left out but in the main thread")
+        self._timeout = timeout
         policy = session.policy
         if schedules is None:
             schedules = read_schedules(policy.around.get("schedule", {}))
@@ -220,8 +236,9 @@ class Timetable:
         status, why = "done", ""
         for node in nodes:
             try:
-                before = earlier(self.session, token_of(schedule, node))
-                content = self._released(schedule, node, state)
+                with time_limit(self._timeout):
+                    before = earlier(self.session, token_of(schedule, node))
+                    content = self._released(schedule, node, state)
             except TokenError as error:
                 status, why = ("lost" if node.low == node.high else status), str(error)
                 continue
