@@ -35,7 +35,7 @@ from dither.plan.text import Words
 from dither.plan.within import derived, grouped_within, unit_value, united
 from dither.query._aggregates import AggregateRequest, Bins
 from dither.query._question import Question
-from dither.sql import Names, parse_where, parse_written
+from dither.sql import Names, parse_where, parse_written, part_of
 from dither.sql.chosen import named_sets
 from dither.sql.names import default_key_name, key_expression
 from dither.sql.rows.joins import beside, join, unnest
@@ -72,6 +72,15 @@ class TableRows:
         found, words = parse_written(text, names)
         self.words.append(words)
         return found
+
+    def _part(self, text: str) -> str:
+        """The same as a part of a longer text: a column in quotes, an expression as far as it goes.
+
+        It stands by itself there, as between WHEN and THEN, or gets brackets.
+        """
+        if not text.isidentifier() and self._is_column(text):
+            return '"' + text.replace('"', '""') + '"'
+        return part_of(text)
 
     def _check_steps(self) -> None:
         steps, inner = 0, self.relation

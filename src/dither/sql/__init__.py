@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from dither.sql.names import Names as Names
 
 if TYPE_CHECKING:
+    from dither.sql.parse import part_of as part_of
     from dither.sql.select import parse_expression as parse_expression
     from dither.sql.select import parse_order as parse_order
     from dither.sql.select import parse_query as parse_query
@@ -40,6 +41,7 @@ _HOMES = {
         ),
         "select",
     ),
+    "part_of": "parse",
     **dict.fromkeys(("to_sql", "unit_value"), "write"),
 }
 

@@ -18,6 +18,7 @@ from dither.sql.options import MARKS, Options, without_options
 
 __all__ = [
     "Reading",
+    "part_of",
     "read_condition",
     "read_statement",
 ]
@@ -125,6 +126,28 @@ def read_condition(text: str) -> Reading:
             f"an expression cannot start with {_shown(tokens[0].text)}; write one such as age >= 18"
         )
     return _tree(text, tokens, exp.Condition)
+
+
+def part_of(text: str) -> str:
+    """An expression as a part of a longer text: without what would end that one, or be its end.
+
+    Parameters
+    ----------
+    text : str
+        In SQL, which may end in comments and ``;``.
+
+    Raises
+    ------
+    QueryError, UnsupportedError
+        As of ``read_condition``, where it is no expression by its signs and words.
+
+    Examples
+    --------
+    >>> part_of(" age > 18 ; -- of age")
+    'age > 18'
+    """
+    tokens = _tokens(text, "the expression")
+    return text[tokens[0].start : tokens[-1].end + 1]
 
 
 def _tokens(text: str, what: str) -> list[Token]:

@@ -290,3 +290,41 @@ def test_all_that_has_a_preview_is_compared(tmp_path: Any) -> None:
         with pytest.raises(DitherError, match="preview it by itself"):
             q.compare({"slope": q.logistic_regression("ill ~ years")})
         assert session.balance()[0].spent.epsilon == 0
+
+
+ENDED: dict[str, Callable[[Any, str], Any]] = {
+    "rate": lambda q, died: q.rate(died, "years"),
+    "ratio": lambda q, died: q.rate_ratio(died, "years", "arm"),
+    "mantel_haenszel": lambda q, died: q.mantel_haenszel(died, "arm = 'drug'", "age"),
+    "of_number": lambda q, ill: q.mantel_haenszel("died", ill, "age"),
+    "survival": lambda q, died: q.kaplan_meier("years", died, "arm", bins=8),
+    "proportion": lambda q, died: q.proportion(died),
+    "weighted": lambda q, died: q.weighted_proportion(died, "months"),
+    "strata": lambda q, died: q.rate("falls", "years", died),
+}
+"""By name: a question of a condition."""
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("name", ENDED)
+def test_a_condition_may_end_as_sql_does(name: str, unit: bool, tmp_path: Any) -> None:
+    """In a comment, or in what ends a statement: it is the same question, wherever it is put into
+    a longer one. A column has its own name, which SQL would want in quotes."""
+    frame = cohort(50).with_columns(pl.col("died").alias("has died"))
+    columns = COLUMNS | {"has died": {"nullable": False}}
+    whole = "ill" if name == "of_number" else "months > 60"
+    if unit and name not in ("proportion", "weighted", "mantel_haenszel"):
+        pytest.skip("the same way")
+    with session_over(frame, tmp_path, columns=columns, unit=unit) as session:
+        asked = session.table("visits").infer(epsilon=1)
+
+        def plan(condition: str) -> Any:
+            return ENDED[name](asked, condition)._question._plan.job
+
+        wanted = plan(whole)
+        for end in (" -- so", " /* so */", ";", " ; -- so", "\n", " -- so\n;\n"):
+            assert plan(f"{whole}{end}") == wanted
+        assert plan(f"/* so */ {whole}") == wanted
+        if name != "of_number":
+            assert plan("has died") == plan('"has died" -- so')
+            assert plan("has died") == plan('"has died"')

@@ -97,6 +97,13 @@ def test_a_parameter_is_never_more_than_a_literal() -> None:
     assert without_price(made).price == {"epsilon": "1"}
 
 
+def test_options_that_stay_are_not_swallowed_by_a_comment() -> None:
+    """One that stands before them; and a price alone leaves no question."""
+    found = without_price("SELECT 1 AS n -- so\nOPTIONS (groups = 2, epsilon = 1); -- so")
+    assert (found.sql, found.price) == ("SELECT 1 AS n OPTIONS (groups = 2)", {"epsilon": "1"})
+    assert without_price("OPTIONS (epsilon = 1)").sql == ""
+
+
 def test_a_closed_connection_says_so(loopback: OnLoopback) -> None:
     found = dbapi.connect(loopback.address, key=loopback.keys["ann"])
     found.close()

@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -30,6 +31,7 @@ from dither.errors import (
 from dither.ledger import Ledger
 from dither.service.publish import verify_published
 from dither.service.schedule import run_due
+from dither.service.schedule._asking import restricted
 from dither.service.schedule._limit import time_limit
 from dither.service.schedule._run import Timetable
 from dither.service.schedule._state import ScheduleState
@@ -150,6 +152,17 @@ def test_schedules_have_the_services_limit(
             .exit_code
         )
     assert found == [given, given or 3600]
+
+
+def test_days_stand_where_a_question_names_them_alone() -> None:
+    """A text, a name in quotes and a comment are left as they are."""
+    asked = "SELECT COUNT(*) FROM t WHERE d >= :first AND d < :next"
+    kept = """ AND a <> ':first''s :next' AND ":next" = 1 /* it's :first */ -- :next"""
+    plan = SimpleNamespace(name="a", sql=asked + kept)
+    session = SimpleNamespace(sql=lambda text: text)
+    found: Any = restricted(session, plan, dt.date(2024, 1, 1), dt.date(2024, 1, 2))  # type: ignore[arg-type]
+    whole = "SELECT COUNT(*) FROM t WHERE d >= '2024-01-01' AND d < '2024-01-02'"
+    assert found == whole + kept
 
 
 def test_closed_blocks_are_released_in_order_and_never_twice(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def _counted(rows: TableQuery, events: str) -> st.Variable:
     found = st.Variable.of(rows, events)
     if found.facts.kind is not None and found.facts.kind.numeric:
         return found
-    happened = ev.condition(rows, events).text
+    happened = ev.condition(rows, events).part
     # A row of which it is unknown has neither an event nor time to have one in: it is left out.
     return st.Variable.of(rows, f"CASE WHEN {happened} THEN 1 WHEN NOT ({happened}) THEN 0 END")
 

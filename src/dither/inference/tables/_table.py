@@ -176,7 +176,7 @@ class Inference(SurvivalQuestions, RateQuestions):
         question, scales = st.ask(self._rows, [x], counted)
         if st.public_size(question):
             return self._made(title, question, scales, known_share_design(title, against))
-        text = condition if truth is x.expression else f"({condition}) <> 0"
+        text = condition if truth is x.expression else f"({x.part}) <> 0"
         question, scales = st.ask(self._rows, [x], _counts, [text])
         return self._made(title, question, scales, measured_share_design(title, against))
 
@@ -505,7 +505,7 @@ class Inference(SurvivalQuestions, RateQuestions):
         """
         against = check.number("null", null, least=0, most=1)
         truth = st.Variable.of(self._rows, condition)
-        text = f"CASE WHEN {condition} THEN 1 ELSE 0 END"
+        text = f"CASE WHEN {truth.part} THEN 1 ELSE 0 END"
         if truth.truth is not truth.expression:
             text = condition
         # What is unknown would count as no.
@@ -621,7 +621,7 @@ class Inference(SurvivalQuestions, RateQuestions):
 
     def _share_of_people(self, x: st.Variable, null: float, title: str) -> InferenceQuestion:
         """The mean over people of the share of their rows in which something is true."""
-        text = f"CASE WHEN {x.text} THEN 1 ELSE 0 END"
+        text = f"CASE WHEN {x.part} THEN 1 ELSE 0 END"
         if x.truth is not x.expression:
             text = x.text
         rows = st.complete(self._rows, x)

@@ -28,7 +28,7 @@ def condition(rows: TableQuery, text: str) -> Variable:
     truth = found.truth
     if truth is found.expression:
         return found
-    return Variable(rows, f"({text}) <> 0", truth, facts_of(rows, truth))
+    return Variable(rows, f"({found.part}) <> 0", truth, facts_of(rows, truth))
 
 
 def from_zero(variable: Variable, least: int = 0) -> tuple[Fraction, Fraction]:

@@ -88,6 +88,11 @@ class Variable:
         return cls(rows, text, expression, infer(expression, _scope(rows)))
 
     @property
+    def part(self) -> str:
+        """The text as a part of a longer one."""
+        return self.rows._part(self.text)
+
+    @property
     def ends(self) -> tuple[Fraction, Fraction]:
         """The declared bounds of a number.
 

@@ -82,7 +82,8 @@ def without_price(sql: str) -> PricedStatement:
             raise QueryError(f"OPTIONS: {name} must stand once, as in {name} = 0.1")
         text = "".join(token.text for token in option[2:])
         price[name] = text
-    left = sql[: tokens[begin].start].rstrip()
+    # Up to the last word before them: a comment in between would swallow what is added.
+    left = sql[: tokens[begin - 1].end + 1] if begin else ""
     if kept:
         left += f" OPTIONS ({', '.join(kept)})"
     return PricedStatement(left, price)

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AskedPeriod", "asked", "earlier", "released", "restricted", "stored", "token_of"]
 
-_FIRST = re.compile(r":first\b")
-_NEXT = re.compile(r":next\b")
+_PLACES = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | :(first|next)\b""",
+    re.DOTALL | re.VERBOSE,
+)
+"""What stands for a day, and before it what it would be no more than letters in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +104,10 @@ def restricted(
     session: Session, schedule: DeclaredSchedule, first: dt.date, after: dt.date
 ) -> Question:
     """The schedule's question of the rows from one day on and before another; not seen to be so."""
-    text = schedule.sql
-    if _FIRST.search(text) or _NEXT.search(text):
-        text = _FIRST.sub(f"'{first.isoformat()}'", text)
-        return session.sql(_NEXT.sub(f"'{after.isoformat()}'", text))
+    days = {"first": f"'{first.isoformat()}'", "next": f"'{after.isoformat()}'"}
+    text = _PLACES.sub(lambda at: days.get(at[1], at[0]), schedule.sql)
+    if text != schedule.sql:
+        return session.sql(text)
     query = session.sql(text)._plan.query
     block = session.policy.tables[base(query.relation).table].block
     if block is None:

@@ -235,3 +235,21 @@ def test_a_session_needs_an_epsilon(tmp_path: Path) -> None:
             differencing(session, "id = 1", "ill = 1")
         with pytest.raises(ArgumentError, match="loss"):
             differencing(session, "id = 1", "ill = 1", epsilon=1, loss=privacy.pure(1.0))
+
+
+def test_conditions_may_end_in_comments_and_semicolons() -> None:
+    """What is asked is the same, and what is plain is asked as it was written."""
+    asked: list[str] = []
+
+    def answer(condition: str) -> float:
+        asked.append(condition)
+        return 1.0
+
+    differencing(answer, "id = 7 -- him", "ill = 1 ; ")
+    differencing(answer, "id = 7", "ill = 1 -- yes")
+    differencing(answer, "id = 7", "ill = 1")
+    assert asked == [
+        *("ill = 1 ; ", "(ill = 1) AND NOT (id = 7 -- him\n)"),
+        *("ill = 1 -- yes", "(ill = 1 -- yes\n) AND NOT (id = 7)"),
+        *("ill = 1", "(ill = 1) AND NOT (id = 7)"),
+    ]

@@ -176,7 +176,11 @@ def differencing(
             with_target, lost = counts.ask(secret)
             if i == 0 and lost is not None:
                 first.append(lost)
-            rest = known[i] if known else counts.ask(f"({secret}) AND NOT ({condition})")[0]
+            rest = (
+                known[i]
+                if known
+                else counts.ask(f"({_part(secret)}) AND NOT ({_part(condition)})")[0]
+            )
             seen.append(with_target - rest)
         differences[i] = float(np.mean(seen))
     guesses = _guess(differences)
@@ -289,6 +293,12 @@ class _Counts:
 
         counts.answer = answer
         return counts
+
+
+def _part(condition: str) -> str:
+    """A condition as a part of a longer one, whatever it ends in."""
+    found = condition.rstrip().rstrip(";").rstrip()
+    return f"{found}\n" if "--" in found else found
 
 
 def _guess(differences: Floats) -> Mask:
