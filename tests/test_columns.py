@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from dither import inference, learn, local
+from dither import graph, inference, learn, local, places, series
 from dither._columns import array_of, doubles, is_masked, is_text, number
+from dither.errors import ArgumentError
 
 VALUES = [3.0, 1.5, 2.0]
 
@@ -56,7 +59,12 @@ def test_a_column_of_texts_says_so():
         texts += [pandas.Series(["a"], dtype="string"), pandas.Series(["a"], dtype="category")]
     if arrow := pytest.importorskip("pyarrow", reason="pyarrow is not installed"):
         texts += [arrow.array(["a"]), arrow.chunked_array([["a"]])]
+        texts += [arrow.array(["a"]).dictionary_encode(), arrow.array(["a"], arrow.string_view())]
     assert all(map(is_text, texts))
+    odd = pl.DataFrame({"dtype": ["string"], "type": ["string"]})
+    odd_too = pandas.DataFrame({"dtype": ["string"], "type": ["string"]})
+    whole = pandas.Series([1, 2], dtype="category")
+    assert not any(map(is_text, [odd, odd_too, whole]))
     assert not any(map(is_text, [["a"], np.array([1]), pl.Series([1.5]), None, "a", MASKED]))
 
 
@@ -105,3 +113,48 @@ def test_no_value_raises():
     odd = np.array([[None, Hostile()], [1, "x"]], dtype=object)
     assert doubles(odd).shape == (2, 2)
     assert np.isnan(doubles(odd)).tolist() == [[True, True], [False, True]]
+
+
+def _rows(given: Any) -> Any:
+    return [[v] for v in given] if isinstance(given, list) else given
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "x": lambda given: inference.mean(given, bounds=(0, 1), epsilon=1),
+    "column 'x' of frame": lambda given: inference.linear_regression(
+        "y ~ x", {"x": given, "y": [1.0] * 4}, bounds={"x": (0, 1), "y": (0, 1)}, epsilon=1
+    ),
+    "y": lambda given: places.Paths([1] * 4, [0] * 4, [0.5] * 4, given),
+    "readings": lambda given: series.window_sums(
+        _rows(given),
+        bounds=(0, 1),
+        epsilon=1,
+    ),
+    "features": lambda given: graph.neighbour_sums(
+        graph.Graph([(0, 1)], nodes=4),
+        _rows(given),
+        epsilon=1,
+        delta=1e-6,
+    ),
+}
+"""By what they call the column: whoever reads numbers that people hand in."""
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_value_decides_whether_numbers_are_read(name: str) -> None:
+    """Neighbours under the replacement of one row: both are answered, or both refused. Of objects
+    both are answered, whatever they are; of texts by their declared type both are refused."""
+    objects = [["a", "b", "c", "d"], ["a", "b", "c", None], ["a", "b", "c", 1.5], [None] * 4]
+    for given in objects:
+        READERS[name](given)
+        if name not in ("readings", "features"):
+            READERS[name](np.array(given, dtype=object))
+            if pandas := pytest.importorskip("pandas", reason="pandas is not installed"):
+                READERS[name](pandas.Series(given, dtype=object))
+    frames = name in ("readings", "features")
+    for given in (["a"] * 4, ["a", None, "b", "c"], [None] * 4):
+        held: Any = pl.Series("x", given, dtype=pl.String)
+        with pytest.raises(ArgumentError, match=f"{name} must hold numbers, and is a column of te"):
+            READERS[name](held.to_frame() if frames else held)
+    with pytest.raises(ArgumentError, match=name):
+        READERS[name](7)

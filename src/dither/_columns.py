@@ -7,13 +7,25 @@ cannot be read as asked is missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["array_of", "doubles", "is_masked", "is_text", "number"]
+from dither.errors import ArgumentError
+
+__all__ = [
+    "array_of",
+    "check_numeric",
+    "doubles",
+    "is_masked",
+    "is_text",
+    "number",
+    "numbers",
+    "numeric",
+]
 
 WHOLE = (int, np.integer)
 TRUTH = (bool, np.bool_)
@@ -84,11 +96,77 @@ def is_text(values: Any) -> bool:
     >>> is_text(np.array(["a"])), is_text(["a"]), is_text(np.array([1.5]))
     (True, False, False)
     """
+    if hasattr(values, "columns"):
+        return False  # a frame, whose attributes may be its columns
     declared = getattr(values, "dtype", None)
     if isinstance(declared, np.dtype):
         return declared.kind in "UST"
+    held = getattr(getattr(declared, "categories", None), "dtype", None)
+    if isinstance(held, np.dtype):
+        # Those of pandas may be numbers; it says "object" where it had texts to tell.
+        return held.kind in "USTO"
     name = str(getattr(values, "type", "") if declared is None else declared).lower()
-    return name.startswith(("str", "large_string", "utf8", "categorical", "enum", "category"))
+    return name.removeprefix("dictionary<values=").startswith(_TEXTS)
+
+
+_TEXTS = ("str", "large_string", "utf8", "categorical", "enum", "category")
+
+
+def numbers(name: str, values: Any) -> npt.NDArray[np.float64]:
+    """What people hand in as numbers, as doubles of the same shape, what is missing as NaN.
+
+    Only what a column declares is checked. Of a list, or a column of objects, every item that is no
+    number is missing, whatever the others are: else one row would decide whether this is refused.
+
+    Parameters
+    ----------
+    name : str
+        The argument's, for messages.
+    values : array, tensor, iterable, or series of Polars, pandas or Arrow
+
+    Raises
+    ------
+    ArgumentError
+        It holds no values, or by its type no numbers.
+
+    Examples
+    --------
+    >>> numbers("x", [1, None, 2.5, float("inf"), "n/a"])
+    array([1. , nan, 2.5, inf, nan])
+    >>> numbers("x", np.array([b"1"]))
+    Traceback (most recent call last):
+    ...
+    dither.errors.ArgumentError: x must hold numbers, and is a column of texts: read them first
+    """
+    return doubles(numeric(name, values))
+
+
+def check_numeric(name: str, values: Any) -> None:
+    """Refuse a column, or a frame with one, that holds texts by its declared type."""
+    frame = hasattr(values, "columns") and hasattr(values, "to_numpy")
+    columns = [values[n] for n in values.columns] if frame else [values]
+    if any(map(is_text, columns)):
+        raise ArgumentError(f"{name} must hold numbers, and is a column of texts: read them first")
+
+
+def numeric(name: str, values: Any) -> npt.NDArray[Any]:
+    """As `numbers`, before it is known of each item of a list whether it is one."""
+    check_numeric(name, values)
+    try:
+        if isinstance(values, Mapping | bytearray | memoryview):
+            raise TypeError("not a column")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = array_of(values)
+    except TypeError:
+        raise ArgumentError(
+            f"{name} must be a sequence of numbers, such as a list or an array"
+        ) from None
+    kind = values.dtype if is_masked(values) else found.dtype
+    if kind.kind not in "biufO":
+        # A type's name may have the width of the longest value in it.
+        raise ArgumentError(f"{name} must hold numbers; its type is {kind.type.__name__}")
+    return found
 
 
 def _of_items(items: list[Any]) -> npt.NDArray[Any]:
@@ -125,9 +203,12 @@ def doubles(array: npt.NDArray[Any], *, texts: bool = False) -> npt.NDArray[np.f
     >>> doubles(np.array([1, None, 10**400, "2"], dtype=object))
     array([ 1., nan, inf, nan])
     """
-    if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
-    flat = [number(v, texts=texts) for v in array.ravel().tolist()]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # What NumPy says of one value on the way would tell of it.
+        warnings.simplefilter("ignore")
+        if array.dtype.kind in "fiub":
+            return array.astype(np.float64)
+        flat = [number(v, texts=texts) for v in array.ravel().tolist()]
     return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._columns import array_of, doubles
+from dither._columns import array_of, check_numeric, doubles, numeric
 from dither._format import Printable, count_text, number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
@@ -178,6 +178,7 @@ def neighbour_sums(
 
 def _matrix(features: npt.ArrayLike) -> npt.NDArray[Any]:
     """A table of what may or may not be numbers."""
+    check_numeric("features", features)
     try:
         given = array_of(features)
         if given.dtype == object and given.ndim == 1:
@@ -186,7 +187,7 @@ def _matrix(features: npt.ArrayLike) -> npt.NDArray[Any]:
             given = np.array([[None] * width if row is None else row for row in rows], dtype=object)
     except (TypeError, ValueError) as error:
         raise ArgumentError("features must be a table: a row for each node") from error
-    return given
+    return numeric("features", given)
 
 
 def _priced(

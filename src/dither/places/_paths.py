@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._columns import array_of, doubles, is_text
+from dither._columns import array_of, is_text, numbers
 from dither.errors import ArgumentError
 from dither.numeric import secure_words
 from dither.privacy import Loss
@@ -371,14 +371,7 @@ def checked_gap(gap: Any) -> float | None:
 
 
 def _doubles(name: str, values: Any) -> Floats:
-    found = _array(name, values)
-    if is_text(values):
-        raise ArgumentError(f"{name} must hold numbers, and is a column of texts: read them first")
-    if found.dtype.kind not in "biufO":
-        # A type's name may have a length in it.
-        raise ArgumentError(f"{name} must hold numbers; its type is {found.dtype.type.__name__}")
-    with np.errstate(all="ignore"):
-        return doubles(found)
+    return _flat(name, numbers(name, values))
 
 
 def _array(name: str, values: Any) -> npt.NDArray[Any]:
@@ -386,6 +379,10 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
         found = array_of(values)
     except TypeError:
         raise ArgumentError(f"{name} must be a column, such as a list or an array") from None
+    return _flat(name, found)
+
+
+def _flat(name: str, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if found.ndim != 1:
         raise ArgumentError(f"{name} must be a flat column, such as a list or an array")
     return found

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._columns import array_of, doubles, is_text
+from dither._columns import array_of, check_numeric, numbers
 from dither.errors import ArgumentError
 from dither.privacy import Loss, Neighbours
 from dither.series._promises import level_of
@@ -221,12 +221,6 @@ def charge_for(readings: Any, loss: Loss, what: str, *said: object) -> None:
         readings.bearer.charge(loss, what, *said)
 
 
-def _declared(values: Any) -> list[Any]:
-    """The columns of a frame, each with the type that it declares; none of anything else."""
-    names = getattr(values, "columns", None)
-    return [] if names is None or not hasattr(values, "to_numpy") else [values[n] for n in names]
-
-
 def read_matrix(values: Any) -> Floats:
     """Readings as doubles, shape (units, times), what is missing as NaN.
 
@@ -237,8 +231,7 @@ def read_matrix(values: Any) -> Floats:
     """
     if isinstance(values, ChargedReadings):
         return values.matrix
-    if is_text(values) or any(map(is_text, _declared(values))):
-        raise ArgumentError("readings must hold numbers, and are texts: read them as numbers first")
+    check_numeric("readings", values)
     try:
         if hasattr(values, "to_numpy") and hasattr(values, "columns"):
             found = np.asarray(values.to_numpy())
@@ -255,11 +248,7 @@ def read_matrix(values: Any) -> Floats:
         raise ArgumentError(
             "readings must have shape (units, times): a row for each unit, a column for each time"
         )
-    if found.dtype.kind not in "biufO":
-        kind = found.dtype.type.__name__
-        raise ArgumentError(f"readings must hold numbers; their type is {kind}")
-    with np.errstate(all="ignore"):
-        return doubles(found.ravel()).reshape(found.shape)
+    return numbers("readings", found)
 
 
 def readings_of(

@@ -3,14 +3,13 @@
 A value of the data never decides whether something is refused or warned of, and never stands in a
 message. What is not a number (NaN, NULL, a text in a column of objects) is *missing*; an infinity
 lies beyond every bound. Only what is public is checked: types, shapes, arguments. Of a plain list,
-which has no type, that is whether it holds anything but texts, and whether its rows are equally
-long: who cannot tell beforehand gives an array, or a column of a frame.
+which has no type, that is whether its rows are equally long: who cannot tell beforehand gives an
+array, or a column of a frame.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +20,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._columns import array_of, doubles, is_masked
+from dither._columns import doubles, numeric
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy import Neighbours
@@ -204,9 +203,9 @@ def column(name: str, values: Any) -> Floats:
     >>> column("x", "abc")
     Traceback (most recent call last):
     ...
-    dither.errors.ArgumentError: x must be a flat sequence of numbers, such as a list or an array
+    dither.errors.ArgumentError: x must be a sequence of numbers, such as a list or an array
     """
-    found = _floats(name, values)
+    found = _read(name, values)
     if found.ndim != 1:
         raise ArgumentError(
             f"{name} must be a flat sequence of numbers, such as a list or an array"
@@ -226,7 +225,7 @@ def matrix(name: str, values: Any) -> Floats:
     if _is_frame(values):
         found = np.column_stack(list(columns(name, values).values()))
     else:
-        found = _floats(name, values)
+        found = _read(name, values)
     if found.ndim == 1:
         found = found[:, None]
     if found.ndim != 2 or found.shape[1] == 0:
@@ -269,31 +268,12 @@ def _is_frame(values: Any) -> bool:
     )
 
 
-def _floats(name: str, values: Any) -> Floats:
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        # What numpy says of one value on the way would tell of it.
-        warnings.simplefilter("ignore")
-        return _read(name, values)
-
-
 def _read(name: str, values: Any) -> Floats:
-    wanted = f"{name} must be a flat sequence of numbers, such as a list or an array"
-    if isinstance(values, bytearray | memoryview | Mapping):
-        raise ArgumentError(wanted)
-    try:
-        found = array_of(values)
-    except TypeError:
-        raise ArgumentError(wanted) from None
+    found = numeric(name, values)
     if found.dtype.kind == "O" and found.ndim == 1 and not isinstance(values, np.ndarray):
         items = found.tolist()
-        if items and all(isinstance(v, str) for v in items):
-            raise ArgumentError(wanted)
         if items and all(hasattr(v, "__len__") and not isinstance(v, str | bytes) for v in items):
             return _rows(name, items)
-    kind = values.dtype if is_masked(values) else found.dtype
-    if kind.kind not in "biufO":
-        # A type's name may have the width of the longest value in it.
-        raise ArgumentError(f"{name} must hold numbers; its type is {kind.type.__name__}")
     return doubles(found)
 
 
