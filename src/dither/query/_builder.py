@@ -513,7 +513,8 @@ class TableQuery(TableRows):
         max_rows : int, optional
             How many rows of one unit count, in place of the policy's; never above its cap.
         max_bytes : int
-            What the model's tables may take; larger ones know more and take longer.
+            What the model's tables may take, at most the memory that there is; larger ones know
+            more and take longer.
         zeros : list of mapping, optional
             Combinations that no row has: by column a value or a list of them, or of a column with
             bins the pair of a lower and an upper edge, as in ``{"age": (0, 15), "married": True}``.

@@ -347,6 +347,12 @@ def test_cells_are_of_columns_that_there_are(session):
         session.table("homes").linked_synthesis(CHILDREN, 1, "1e-6", cells={"ages": 3})
 
 
+def test_no_level_is_allowed_more_memory_than_there_is(session):
+    """Before anything of its size is made."""
+    with pytest.raises(ArgumentError, match="max_bytes must be at most"):
+        session.table("homes").linked_synthesis(CHILDREN, 1, "1e-6", max_bytes=2**70)
+
+
 def stays(folder, bounds, rows, more=(), name="stay"):
     """A session on homes and rows of theirs, which whole numbers order."""
     made = {

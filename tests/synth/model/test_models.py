@@ -235,6 +235,7 @@ def test_columns_of_one_value_and_of_very_many(tmp_path):
         ({"workload": "sex"}, "workload"),
         ({"workload": {("sex",): 0}}, "weight"),
         ({"max_bytes": 0}, "max_bytes"),
+        ({"max_bytes": 2**70}, r"max_bytes must be at most .* no more memory may be taken here"),
         ({"columns": ["nope"]}, "nope"),
         ({"cells": 0}, "cells"),
         ({"max_rows": 3}, "max_rows"),
@@ -249,6 +250,28 @@ def test_bad_input_is_refused_before_the_charge(session, given, says):
     with pytest.raises(dt.errors.DitherError, match=says):
         session.table("people").synthesize(**{"epsilon": 1, "delta": "1e-6"} | given)
     assert session.balance()[0].spent.free
+
+
+def test_no_model_is_allowed_more_memory_than_there_is(tmp_path, monkeypatch):
+    """Nor a rule of combinations, whose table is made first: that ended in a MemoryError. Where a
+    process may have less than the machine, that is what holds."""
+    columns = {name: {"values": list(range(100))} for name in "abcdefghijkl"}
+    frame = pl.DataFrame({name: [1] * 20 for name in columns})
+    budget = {"epsilon": 100, "delta": "1e-5", "ledger": str(tmp_path / "l.ledger")}
+    made = {"budget": budget, "tables": {"t": {"columns": columns}}}
+    rules = [{"columns": list(columns), "allowed": [[1] * len(columns)]}]
+    with dt.open(made, sources={"t": frame}) as session:
+        for given in ({"rules": rules}, {}):
+            with pytest.raises(ArgumentError, match="max_bytes must be at most"):
+                session.table("t").synthesis(1, "1e-6", max_bytes=2**70, **given)
+        with pytest.raises(ArgumentError, match="more cells than max_bytes has room for"):
+            session.table("t").synthesis(1, "1e-6", rules=rules)
+        monkeypatch.setattr("resource.getrlimit", lambda _: (2**20, 2**20))
+        assert session.table("t").synthesis(1, "1e-6", max_bytes=2**20)
+        with pytest.raises(
+            ArgumentError, match=r"max_bytes must be at most 1,048,576, about 2\*\*20"
+        ):
+            session.table("t").synthesis(1, "1e-6", max_bytes=2**20 + 1)
 
 
 def test_more_than_the_budget_is_refused(tmp_path):

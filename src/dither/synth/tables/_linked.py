@@ -20,7 +20,6 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from dither import _checks as check
 from dither._display import Explanation, Node, table
 from dither._format import cost_text, number_text, percent
 from dither.accounting import rho_of_epsilon
@@ -30,6 +29,7 @@ from dither.query.tables._counts import Counts
 from dither.query.tables._domain import CellDomain, Clique
 from dither.query.tables._linked import LinkedLevel, linked_levels, linked_request
 from dither.session._request import AnsweredRequest, PricedQuestion, Progress, Request, sizes_of
+from dither.synth._room import CELL, room
 from dither.synth._rules import Rules, rules_of
 from dither.synth._spending import ZCDPBudget
 from dither.synth._workload import MOST_CANDIDATES, WIDE
@@ -88,8 +88,8 @@ class LinkedSynthesis(PricedQuestion[LinkedModel]):
                 "[budget] one"
             )
         self.rho = rho_of_epsilon(self.budget.epsilon, self.budget.delta)
-        self.max_bytes = check.whole("max_bytes", max_bytes, 8)
-        self._max_cells = self.max_bytes // 8
+        self.max_bytes = room(max_bytes)
+        self._max_cells = self.max_bytes // CELL
         self._row_rules: list[RowRules] = []
         self._rules: list[Rules] = []
         for level in self.levels:

@@ -28,6 +28,7 @@ from dither.query.tables._counts import Counts, TablesQuestion
 from dither.query.tables._domain import CELLS, Clique, domain_of
 from dither.query.tables._question import CellQuestion
 from dither.session._request import AnsweredRequest, Progress, sizes_of
+from dither.synth._room import CELL, room
 from dither.synth._rules import rules_of
 from dither.synth._spending import ZCDPBudget
 from dither.synth._workload import MOST_CANDIDATES, Workload, workload_of
@@ -124,8 +125,8 @@ class Synthesis(CellQuestion[SyntheticModel]):
         self.rho = rho_of_epsilon(row_epsilon, row_delta)
         self._of_trees = self.rho * INSIDE if self._finer else Fraction(0)
         self._of_cells = self.rho - self._of_trees
-        self.max_bytes = check.whole("max_bytes", max_bytes, 8)
-        self.max_cells = self.max_bytes // 8
+        self.max_bytes = room(max_bytes)
+        self.max_cells = self.max_bytes // CELL
         singles = max(self.domain.sizes)
         if sum(self.domain.sizes) > self.max_cells:
             raise ArgumentError(
