@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -232,6 +234,49 @@ def test_no_rows_raise_anything(name: str) -> None:
         if hasattr(found, "interval"):
             ends = np.atleast_2d(np.asarray(found.interval(0.9), float))
             assert (ends[:, 0] <= ends[:, 1]).all()
+
+
+MORE: dict[str, Callable[..., Any]] = {
+    "mean, normal": lambda r, **k: inference.mean(r.x, bounds=BOUNDS, shape="normal", **k),
+    "difference, normal": lambda r, **k: inference.difference(
+        r.x, r.y, bounds=BOUNDS, shape="normal", **k
+    ),
+    "means in a box": lambda r, **k: inference.means(r.many, bounds=(-4, 4), **k),
+    "peeling": lambda r, **k: inference.sparse_mean(
+        r.many, radius=4, s=1, method="peeling", delta=1e-6, **k
+    ),
+    "risks": lambda r, **k: inference.mantel_haenszel(
+        r.yes, r.no, r.groups, categories=[0, 1, 2], measure="risk", **k
+    ),
+    "components": lambda r, **k: inference.covariance(r.many, radius=4, delta=1e-6, **k).components(
+        2
+    )[0],
+    "a further row": lambda r, **k: inference.linear_regression(
+        "y ~ x", {"x": r.x, "y": r.y}, bounds={"x": BOUNDS, "y": BOUNDS}, **k
+    ).predict({"x": [1.0, 2.0]}, new=True),
+}
+"""Other ways of the same."""
+
+
+@pytest.mark.filterwarnings("ignore:.*(small|zero|precision)")
+@pytest.mark.parametrize("name", [*DOORS, *MORE])
+def test_every_result_can_be_copied_and_pickled(name: str) -> None:
+    """Whether its errors were simulated before or not, it is the same, and simulates anew."""
+    rows = sampled(60)
+    found = quick(MORE[name](rows, epsilon=1) if name in MORE else DOORS[name](rows))
+    twins = [pickle.loads(pickle.dumps(found)), copy.deepcopy(found), copy.copy(found)]
+    shown = found.summary()
+    twins += [pickle.loads(pickle.dumps(found)), copy.deepcopy(found)]
+    for twin in twins:
+        assert type(twin) is type(found)
+        assert twin.summary() == shown
+        if not isinstance(found, PrivateDescription):
+            np.testing.assert_array_equal(twin.pvalue, found.pvalue)
+        if hasattr(found, "interval"):
+            np.testing.assert_array_equal(twin.interval(0.8), found.interval(0.8))
+        if callable(getattr(found, "simulated", None)):
+            again = [one.simulated(draws=200, seed=4).interval() for one in (twin, found)]
+            np.testing.assert_array_equal(*again)
 
 
 def test_a_test_says_what_estimates() -> None:

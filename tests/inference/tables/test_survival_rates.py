@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -290,6 +292,17 @@ def test_all_that_has_a_preview_is_compared(tmp_path: Any) -> None:
         with pytest.raises(DitherError, match="preview it by itself"):
             q.compare({"slope": q.logistic_regression("ill ~ years")})
         assert session.balance()[0].spent.epsilon == 0
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_result_can_be_copied_and_pickled(name: str, tmp_path: Any) -> None:
+    """With its certificate, and the same errors."""
+    with session_over(cohort(300), tmp_path, columns=COLUMNS) as session:
+        found = ASKED[name](session.table("visits").infer(epsilon=100)).release()
+        for _ in range(2):
+            for twin in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+                assert twin.summary() == found.summary()
+                assert twin.certificate == found.certificate
 
 
 ENDED: dict[str, Callable[[Any, str], Any]] = {

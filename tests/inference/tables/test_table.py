@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from fractions import Fraction as F
 
 import numpy as np
@@ -91,6 +93,41 @@ QUESTIONS = {
     "quantile": lambda asked: asked.quantile("age", 0.9, null=100),
     "quantiles": lambda asked: asked.quantiles("cost", bins=100),
 }
+
+QUESTIONS_TOO = QUESTIONS | {
+    "normal": lambda asked: asked.mean("cost", shape="normal"),
+    "one way": lambda asked: asked.f_oneway("cost", by="region"),
+    "weighted": lambda asked: asked.weighted_mean("cost", "age"),
+    "weighted share": lambda asked: asked.weighted_proportion("smokes", "age"),
+    "weighted total": lambda asked: asked.weighted_total("cost", "age"),
+    "linear": lambda asked: asked.regression("cost ~ age"),
+    "logistic": lambda asked: asked.logistic_regression("smokes ~ age"),
+    "table 1": lambda asked: asked.describe(["cost", "region"]),
+}
+
+
+def twins_of(found):
+    """The same released result, copied and out of a pickle."""
+    return [pickle.loads(pickle.dumps(found)), copy.deepcopy(found)]
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("name", QUESTIONS_TOO)
+def test_every_result_can_be_copied_and_pickled(tmp_path, name, unit):
+    """With its certificate, and the same errors."""
+    with opened(tmp_path, unit=unit) as session:
+        asked = session.table("visits").infer(epsilon=1000, delta="1e-6")
+        try:
+            question = QUESTIONS_TOO[name](asked)
+        except ArgumentError:
+            pytest.skip("it is for rows that are people")
+        found = question.release()
+        for twin in [*twins_of(found), *twins_of(found)]:
+            assert twin.summary() == found.summary()
+            assert twin.certificate == found.certificate
+        previewed = question.preview()
+        assert all(str(twin) == str(previewed) for twin in twins_of(previewed))
+
 
 # --- what is estimated ------------------------------------------------------------------------
 

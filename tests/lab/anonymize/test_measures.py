@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.lab.anonymize import measure
+from dither.lab.anonymize import generalize, intervals, measure
 from lab.anonymize import by_definition as law
 
 TREE = {
@@ -164,3 +166,16 @@ def test_class_numbers_are_those_of_the_rows() -> None:
     of = measure(frame, ["x", "y"]).class_of
     for i, j in itertools.combinations(range(4), 2):
         assert (of[i] == of[j]) == (frame.row(i) == frame.row(j))
+
+
+def test_measures_and_what_was_measured_can_be_copied_and_pickled() -> None:
+    """Their mappings still cannot be written to."""
+    frame = pl.DataFrame({"x": [1, 1, 2, 2], "s": list("abab")})
+    made = generalize(frame, ["x"], {"x": intervals([5, 10])}, k=2, sensitive="s")
+    for found in (measure(frame, ["x"], "s"), made):
+        for twin in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+            assert str(twin) == str(found)
+            held = twin.sensitive if hasattr(found, "sizes") else twin.levels
+            with pytest.raises(TypeError):
+                held["x"] = 1
+    assert copy.deepcopy(measure(frame, ["x"], "s").sensitive["s"]).recursive_c

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -263,3 +265,19 @@ def test_room_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_training_is_copied_without_its_rows_and_never_pickled() -> None:
+    """A second optimiser would take the steps of one charge once more."""
+    found = fitted()
+    twin = copy.deepcopy(found)
+    assert str(twin) == str(found)
+    assert twin.model is not found.model
+    assert twin.optimizer is found.optimizer
+    for refused in (
+        lambda: pickle.dumps(found),
+        lambda: copy.deepcopy(found.optimizer),
+        lambda: copy.copy(found.optimizer),
+    ):
+        with pytest.raises(copy.Error, match="keep the model and the loss of a training"):
+            refused()

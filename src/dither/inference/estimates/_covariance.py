@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -177,20 +177,6 @@ class CovarianceEstimate(PrivateEstimate):
         model, scale = self.model, self.scale**2
         shown = values[::-1][:wanted]
 
-        def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-            noisy, alone = model.simulate(rng, min(size, 1000))
-            off, sampling = (
-                np.linalg.eigvalsh(drawn)[:, ::-1][:, :wanted] - shown for drawn in (noisy, alone)
-            )
-            centred = np.maximum(shown - off.mean(axis=0), 0.0)
-            limits = np.stack([np.zeros(wanted), np.full(wanted, np.inf)], axis=1)
-            return SimulatedErrors(
-                centred * scale,
-                (off - off.mean(axis=0)) * scale,
-                (sampling - sampling.mean(axis=0)) * scale,
-                limits,
-            )
-
         found = PrivateEstimate(
             "variances along the main directions",
             self.loss,
@@ -199,7 +185,7 @@ class CovarianceEstimate(PrivateEstimate):
             tuple(f"component {j + 1}" for j in range(wanted)),
             np.zeros(wanted),
             self.rows,
-            simulate,
+            partial(_of_components, model, shown, scale),
         )
         errors = found.errors
         assert isinstance(errors, SimulatedErrors)
@@ -293,6 +279,34 @@ class CovarianceModel:
         return np.concatenate(noisy), np.concatenate(alone)
 
 
+def _of_components(
+    model: CovarianceModel, shown: Floats, scale: float, rng: np.random.Generator, size: int
+) -> SimulatedErrors:
+    wanted = len(shown)
+    noisy, alone = model.simulate(rng, min(size, 1000))
+    off, sampling = (
+        np.linalg.eigvalsh(drawn)[:, ::-1][:, :wanted] - shown for drawn in (noisy, alone)
+    )
+    centred = np.maximum(shown - off.mean(axis=0), 0.0)
+    limits = np.stack([np.zeros(wanted), np.full(wanted, np.inf)], axis=1)
+    return SimulatedErrors(
+        centred * scale,
+        (off - off.mean(axis=0)) * scale,
+        (sampling - sampling.mean(axis=0)) * scale,
+        limits,
+    )
+
+
+def _of_covariances(
+    model: CovarianceModel, estimates: Floats, scale: float, rng: np.random.Generator, size: int
+) -> SimulatedErrors:
+    noisy, alone = model.simulate(rng, size)
+    shift = scale**2 * np.array([m - model.covariance for m in (noisy, alone)])
+    rows, columns = np.triu_indices(len(model.covariance))
+    drawn = shift[:, :, rows, columns]
+    return SimulatedErrors(estimates, drawn[0], drawn[1])
+
+
 def covariance(
     rows: Any,
     *,
@@ -358,12 +372,6 @@ def covariance(
     places = np.triu_indices(d)
     estimates = model.covariance[places] * scale**2
 
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        noisy, alone = model.simulate(rng, size)
-        shift = scale**2 * np.array([m - model.covariance for m in (noisy, alone)])
-        drawn = shift[:, :, places[0], places[1]]
-        return SimulatedErrors(estimates, drawn[0], drawn[1])
-
     notes = []
     spread = float(np.trace(model.covariance) + model.mean @ model.mean)
     if spread > 0.25:
@@ -379,7 +387,7 @@ def covariance(
         tuple(f"{labels[a]} × {labels[b]}" for a, b in zip(*places, strict=True)),
         estimates,
         len(values) if asked.replace else round(model.n),
-        simulate,
+        partial(_of_covariances, model, estimates, scale),
         model=model,
         scale=scale,
         mean=middle + scale * model.mean,

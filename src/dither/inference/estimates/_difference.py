@@ -21,10 +21,11 @@ Of more groups the same holds: a row leaves one of them, and enters another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -171,6 +172,34 @@ def groups_of(x: Any, y: Any) -> Pair:
     return column("x", x), column("y", y)
 
 
+Simulate = Callable[[np.random.Generator, int], SimulatedErrors]
+
+
+class HasErrors(Protocol):
+    """What simulates its errors."""
+
+    def errors(self, rng: np.random.Generator, size: int) -> SimulatedErrors:
+        """Of so many releases."""
+        ...
+
+
+def errors_of_two(
+    models: Sequence[HasErrors], rng: np.random.Generator, size: int
+) -> SimulatedErrors:
+    """Errors of the first of two less the second, which are independent."""
+    first, second = (model.errors(rng, size) for model in models)
+    assert first.limits is not None
+    assert second.limits is not None
+    reach = first.limits - second.limits[:, ::-1]
+    draws, sampling = first.draws - second.draws, first.sampling - second.sampling
+    return SimulatedErrors(first.estimate - second.estimate, draws, sampling, reach)
+
+
+def _of_free(free: FreeMeans, ends: Bounds, rng: np.random.Generator, size: int) -> SimulatedErrors:
+    both = free.errors(rng, size, ends).against([1.0, -1.0])
+    return replace(both, limits=np.array([[-2.0, 2.0]]) * float(ends.half))
+
+
 @documented
 def difference(
     x: Any,
@@ -244,15 +273,7 @@ def difference(
         read, notes = dict.fromkeys(of_normal(model) for model in models), normal_notes(models)
         at = models[0].at - models[1].at
         measured = sum(model.n for model in models)
-
-        def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-            first, second = (model.errors(rng, size) for model in models)
-            assert first.limits is not None
-            assert second.limits is not None
-            reach = first.limits - second.limits[:, ::-1]
-            draws, sampling = first.draws - second.draws, first.sampling - second.sampling
-            return SimulatedErrors(first.estimate - second.estimate, draws, sampling, reach)
-
+        simulate: Simulate = partial(errors_of_two, models)
     else:
         design = GroupSumsRelease(ends, asked, 2, moves)
         released = design.release(groups)
@@ -260,11 +281,7 @@ def difference(
         read, loss = {of_clamped(ends, "means are those"): None}, released.loss
         notes = noisy_means(free.noise_of_means, free.n, "in a group ")
         at, measured = float(free.clipped @ [half, -half]), float(free.n.sum())
-
-        def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-            both = free.errors(rng, size, ends).against([1.0, -1.0])
-            return replace(both, limits=np.array([[-2.0, 2.0]]) * half)
-
+        simulate = partial(_of_free, free, ends)
     return PrivateEstimate(
         "difference of means",
         loss,

@@ -6,6 +6,7 @@ What is released, how far a row moves it, and how an interval follows: of values
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,6 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._format import number_text
 from dither.inference.engine._documented import documented
-from dither.inference.engine._errors import SimulatedErrors
 from dither.inference.engine._group_sums import GroupSumsRelease
 from dither.inference.engine._inputs import Bounds, Floats, bounds_of, column, target
 from dither.inference.engine._result import MEASURED, PrivateEstimate, too_few_rows
@@ -110,10 +110,6 @@ def mean(
     design = GroupSumsRelease(ends, asked)
     released = design.release([values])
     model = FreeMeans(design.moments(released.values, [len(values)]), design.drawn)
-
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        return model.errors(rng, size, ends)
-
     at = model.clipped[0] * float(ends.half) + float(ends.middle)
     return PrivateEstimate(
         "mean",
@@ -127,7 +123,7 @@ def mean(
         None,
         np.array([at]),
         round(float(model.n[0])) if rows is None else rows,
-        simulate,
+        partial(model.errors, bounds=ends),
         against,
     )
 

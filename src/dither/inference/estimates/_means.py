@@ -275,6 +275,16 @@ def centre_of(centre: Any, d: int) -> Floats:
     return np.array(found)
 
 
+def _noise_of_one(
+    design: BoxRelease, measured: bool, rng: np.random.Generator, size: int
+) -> Floats:
+    """Of the sums of one coordinate of a box, as `FreeMeans` asks for it."""
+    drawn = spread_of(design.noise).draw(rng, (size, 3))
+    counted = drawn[:, 2] / float(design.count) if measured else np.zeros(size)
+    squares = drawn[:, 1] / float(design.square)
+    return np.stack([counted, drawn[:, 0], squares + counted / 2], axis=1)[:, None]
+
+
 def coordinate_models(
     design: BoxRelease, released: NoisyStatistic, rows: int | None
 ) -> tuple[FreeMeans, ...]:
@@ -282,11 +292,7 @@ def coordinate_models(
     values, d, k = released.values, len(design.bounds), float(design.square)
     n = rows_of(values, design.count, rows)
 
-    def noise(rng: np.random.Generator, size: int) -> Floats:
-        drawn = spread_of(design.noise).draw(rng, (size, 3))
-        counted = drawn[:, 2] / float(design.count) if rows is None else np.zeros(size)
-        return np.stack([counted, drawn[:, 0], drawn[:, 1] / k + counted / 2], axis=1)[:, None]
-
+    noise = partial(_noise_of_one, design, rows is None)
     moments = values[: 2 * d].reshape(d, 2)
     return tuple(
         FreeMeans(np.array([[n, first, second / k + n / 2]]), noise) for first, second in moments
@@ -349,15 +355,18 @@ def _in_ball(
     return _of_ball(model, released.loss, centre, radius, names, "means in a ball")
 
 
+def _of_simulated(
+    model: BallModel, estimates: Floats, scale: float, rng: np.random.Generator, size: int
+) -> SimulatedErrors:
+    noisy, sampling = model.simulate(rng, size)
+    return SimulatedErrors(estimates, scale * noisy, scale * sampling)
+
+
 def _of_ball(
     model: BallModel, loss: Loss, centre: Floats, radius: float, names: tuple[str, ...], title: str
 ) -> PrivateEstimate:
     scale = radius * model.design.stretch
     estimates = centre + scale * model.mean
-
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        noisy, sampling = model.simulate(rng, size)
-        return SimulatedErrors(estimates, scale * noisy, scale * sampling)
 
     assumptions = (
         "rows are an independent sample",
@@ -365,6 +374,7 @@ def _of_ball(
     )
     notes = _small(spread_of(model.design.noise).deviation / model.n, model.n)
     shown = round(model.n) if model.rows is None else model.rows
+    simulate = partial(_of_simulated, model, estimates, scale)
     return PrivateEstimate(title, loss, assumptions, notes, names, estimates, shown, simulate)
 
 

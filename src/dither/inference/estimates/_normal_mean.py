@@ -259,14 +259,14 @@ class MeanModel:
     @property
     def free(self) -> FreeMeans:
         """The same sums, of which nothing is assumed."""
+        sums = np.array([[1.0, self.seen[0], self.seen[1]]]) * self.n
+        return FreeMeans(sums, self._noise_of_sums)
+
+    def _noise_of_sums(self, rng: np.random.Generator, size: int) -> Floats:
         k, c = float(self.design.square), float(self.design.count)
-
-        def noise(rng: np.random.Generator, size: int) -> Floats:
-            drawn = self._noise.draw(rng, (size, 5))
-            rows = np.zeros(size) if self.rows is not None else drawn[:, 4] / c
-            return np.stack([rows, drawn[:, 0], drawn[:, 1] / k + rows / 2], axis=1)[:, None]
-
-        return FreeMeans(np.array([[1.0, self.seen[0], self.seen[1]]]) * self.n, noise)
+        drawn = self._noise.draw(rng, (size, 5))
+        rows = np.zeros(size) if self.rows is not None else drawn[:, 4] / c
+        return np.stack([rows, drawn[:, 0], drawn[:, 1] / k + rows / 2], axis=1)[:, None]
 
     def _per_row(self, released: Floats, rows: Floats) -> Floats:
         """Released vectors as means of a row, shape (size, 4)."""

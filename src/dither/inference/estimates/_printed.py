@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dither._checks import Number
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.inference.engine._errors import SimulatedErrors
-from dither.inference.engine._inputs import Bounds, around, matrix, target
+from dither.inference.engine._inputs import Bounds, Floats, around, matrix, target
 from dither.inference.engine._release import exact_sum
 from dither.inference.engine._result import PrivateEstimate
 from dither.mechanisms import Gaussian
@@ -92,12 +93,6 @@ def truncated_mean_as_printed(
     estimates = scale * np.array([float(v) for v in noise.release(exact)])
     spread = float(half) / math.sqrt(rows_known)
 
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        sampling = rng.standard_normal((size, d)) * spread
-        return SimulatedErrors(
-            estimates, sampling + scale * rng.normal(0.0, noise.sigma, (size, d)), sampling
-        )
-
     return PrivateEstimate(
         "truncated mean with the noise as printed",
         loss,
@@ -112,5 +107,18 @@ def truncated_mean_as_printed(
         tuple(f"x{j + 1}" for j in range(d)),
         estimates,
         n,
-        simulate,
+        partial(_simulated, estimates, spread, scale, noise.sigma),
     )
+
+
+def _simulated(
+    estimates: Floats,
+    spread: float,
+    scale: float,
+    sigma: float,
+    rng: np.random.Generator,
+    size: int,
+) -> SimulatedErrors:
+    sampling = rng.standard_normal((size, len(estimates))) * spread
+    noise = scale * rng.normal(0.0, sigma, (size, len(estimates)))
+    return SimulatedErrors(estimates, sampling + noise, sampling)

@@ -33,10 +33,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -327,6 +327,18 @@ def binomial(n: int, p: float) -> tuple[Floats, Floats]:
     return x, np.asarray(chances / chances.sum())
 
 
+def as_known(errors: Errors, rng: np.random.Generator, size: int) -> Errors:
+    """Errors that are known, and not simulated."""
+    return errors
+
+
+def as_measured(
+    noise: CanonicalNoise, found: tuple[float, float], rng: np.random.Generator, size: int
+) -> Errors:
+    """Errors of a share of rows whose number is measured, too."""
+    return MeasuredRows(noise, *found, noise.draw(rng, (size, 2)))
+
+
 def proportion(
     x: Any,
     *,
@@ -384,19 +396,13 @@ def proportion(
         released = noise.release((yes,))
         exact = KnownRows(noise, float(released[0]), n)
         rows, share = n, exact.share
-
-        def simulate(rng: np.random.Generator, size: int) -> Errors:
-            return exact
-
+        simulate: Callable[[np.random.Generator, int], Errors] = partial(as_known, exact)
     else:
         released = noise.release((yes, len(known) - yes))
         found = (float(released[0]), float(released[1]))
         start = MeasuredRows(noise, *found, np.zeros((0, 2)))
         rows, share = start.n, start.share
-
-        def simulate(rng: np.random.Generator, size: int) -> Errors:
-            return MeasuredRows(noise, *found, noise.draw(rng, (size, 2)))
-
+        simulate = partial(as_measured, noise, found)
     notes = []
     needed = math.sqrt(noise.variance) / 0.05
     if rows < needed:

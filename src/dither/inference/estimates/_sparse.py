@@ -260,12 +260,6 @@ def _peeled(sums: list[int], n: int, bounds: Bounds, s: int, asked: Target) -> S
     spread = float(bounds.half) / math.sqrt(rows)
     width = float(scale)
 
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        sampling = rng.standard_normal((size, s)) * spread
-        return SimulatedErrors(
-            estimates, sampling + unit * rng.laplace(0.0, width, (size, s)), sampling
-        )
-
     return SparseEstimate(
         f"sparse mean by peeling as printed, {s} of {len(sums):,} coordinates",
         loss,
@@ -281,7 +275,15 @@ def _peeled(sums: list[int], n: int, bounds: Bounds, s: int, asked: Target) -> S
         tuple(f"x{j + 1}" for j in where),
         estimates,
         n,
-        simulate,
+        partial(_errors_of_peeled, estimates, spread, unit, width),
         chosen=np.array(where, dtype=np.int64),
         dimension=len(sums),
     )
+
+
+def _errors_of_peeled(
+    estimates: Floats, spread: float, unit: float, width: float, rng: np.random.Generator, size: int
+) -> SimulatedErrors:
+    sampling = rng.standard_normal((size, len(estimates))) * spread
+    noise = unit * rng.laplace(0.0, width, (size, len(estimates)))
+    return SimulatedErrors(estimates, sampling + noise, sampling)

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -371,12 +371,6 @@ def _estimate(
     seen = design.release(groups)
     rows = None if design.measured else (len(groups[0]), len(groups[1]))
 
-    def simulate(rng: np.random.Generator, size: int) -> Errors:
-        chances = rng.random((size, 2))
-        noises = design.noise.draw(rng, (size, seen.size))
-        found = TwoShares(design.noise, seen, rows, odds, chances, noises)
-        return OddsRatio(found) if odds else found
-
     at = TwoShares(design.noise, seen, rows, odds, np.zeros((0, 2)), np.zeros((0, seen.size)))
     notes = []
     smallest, needed = min(at.n), math.sqrt(design.noise.variance) / 0.05
@@ -392,6 +386,12 @@ def _estimate(
         None,
         np.array([math.exp(at.value) if odds else at.value]),
         sum(len(g) for g in groups) if asked.replace else sum(at.n),
-        simulate,
+        partial(_errors, at),
         null,
     )
+
+
+def _errors(at: TwoShares, rng: np.random.Generator, size: int) -> Errors:
+    chances = rng.random((size, 2))
+    found = replace(at, chances=chances, noises=at.noise.draw(rng, (size, at.seen.size)))
+    return OddsRatio(found) if at.odds else found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from dither.inference.engine._errors import DRAWS
 from dither.inference.engine._inputs import Floats
 from dither.inference.engine._release import spread_of
 from dither.inference.engine._result import PrivateResult, too_few_rows
+from dither.inference.engine._simulation import SimulatedNoise
 from dither.inference.paper._readings import (
     QUARTILES,
     CategoryReading,
@@ -171,22 +172,17 @@ class PrivateDescription(PrivateResult):
     def _of_number(
         self, facts: NumberFacts, moments: Floats, ranks: list[Floats], place: int
     ) -> Iterator[DescribedNumber]:
-        from dither.inference.paper._release import OF_POWERS
-
         law, groups = spread_of(self.design.noise), len(self.rows.groups)
         v = float(self.design.weight[place])
 
-        def noise(rng: np.random.Generator, size: int) -> Floats:
-            return np.asarray(law.draw(rng, (size, groups, OF_POWERS.shape[0])) @ OF_POWERS.T)
-
         read = NumberReading(
             moments,
-            noise,
+            partial(_of_powers, law, groups),
             facts.middle,
             facts.half,
             self.design.trees[place],
             ranks,
-            lambda rng, shape: np.asarray(law.draw(rng, shape) / v),
+            partial(_divided, law, v),
             law.deviation / v,
             np.array(facts.edges),
             facts.trim,
@@ -424,3 +420,15 @@ def described(
         known,
         **beside,
     )
+
+
+def _of_powers(law: SimulatedNoise, groups: int, rng: np.random.Generator, size: int) -> Floats:
+    from dither.inference.paper._release import OF_POWERS
+
+    return np.asarray(law.draw(rng, (size, groups, OF_POWERS.shape[0])) @ OF_POWERS.T)
+
+
+def _divided(
+    law: SimulatedNoise, by: float, rng: np.random.Generator, shape: tuple[int, ...]
+) -> Floats:
+    return np.asarray(law.draw(rng, shape) / by)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -150,11 +150,10 @@ class NumberReading:
     @cached_property
     def free(self) -> FreeMeans:
         """The means, in half-ranges."""
+        return FreeMeans(self.sums[:, :3], self._noise_with_all)
 
-        def drawn(rng: np.random.Generator, size: int) -> Floats:
-            return with_all(self.noise(rng, size))[..., :3]
-
-        return FreeMeans(self.sums[:, :3], drawn)
+    def _noise_with_all(self, rng: np.random.Generator, size: int) -> Floats:
+        return with_all(self.noise(rng, size))[..., :3]
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
@@ -215,7 +214,7 @@ class NumberReading:
         )
 
     @cached_property
-    def _ranks(self) -> list[tuple[QuantileModel, Callable[[], object]]]:
+    def _ranks(self) -> list[tuple[QuantileModel, _Once]]:
         levels = [with_all(level) for level in self.levels]
         below = self.tree.cumulative(levels)
         groups = len(self.levels[0])
@@ -224,14 +223,14 @@ class NumberReading:
             together = groups if place == groups else 1
             model = QuantileModel(
                 self.tree,
-                _summed(self.node, together),
+                partial(_summed, self.node, together),
                 self.deviation * math.sqrt(together),
                 self.edges,
                 counted,
                 QUARTILES,
                 trim=self.trim,
             )
-            found.append((model, _once(model, self.size)))
+            found.append((model, _Once(model, self.size)))
         return found
 
     def quantile(self, group: int, place: int) -> RankDraws:
@@ -240,22 +239,23 @@ class NumberReading:
         return RankDraws(float(model.middle[place]), model, place, errors)
 
 
-def _summed(node: Noise, times: int) -> Noise:
-    def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        return np.asarray(sum(node(rng, shape) for _ in range(times)))
-
-    return drawn
+def _summed(node: Noise, times: int, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    return np.asarray(sum(node(rng, shape) for _ in range(times)))
 
 
-def _once(model: QuantileModel, size: int) -> Callable[[], object]:
-    held: list[object] = []
+@dataclass(frozen=True, eq=False)
+class _Once:
+    """The errors of a model, simulated when they are first asked for."""
 
-    def errors() -> object:
-        if not held:
-            held.append(model.errors(SimulatedDraws.of(None), size))
-        return held[0]
+    model: QuantileModel
+    size: int
 
-    return errors
+    @cached_property
+    def _held(self) -> object:
+        return self.model.errors(SimulatedDraws.of(None), self.size)
+
+    def __call__(self) -> object:
+        return self._held
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -134,23 +134,26 @@ class StrataModel:
         z = rng.standard_normal((size, strata, 2))
         noise = self.draw(rng, (size, strata, 2, 2))
         sizes = np.stack(self._margins[:2], axis=1)
-
-        def simulated(value: float, noisy: bool) -> Floats:
-            p = np.stack(self.chances(value), axis=1)
-            yes = count_drawn(sizes * p, sizes * p * (1 - p), z, 1 - 2 * p)
-            yes = np.minimum(yes, sizes)
-            upper, lower = self.parts(
-                np.stack([sizes - yes, yes], axis=-1) + (noise if noisy else 0.0)
-            )
-            return np.asarray(upper - value * lower)
-
-        upper, lower = self.sums
+        _, lower = self.sums
         # Where the noise drowns the lower sum, that of the fitted chances, which is above 0.
         low, high = self.chances(1.0)
         mean = sizes * np.stack([low, high], axis=1)
         least = float(self.parts(np.stack([sizes - mean, mean], axis=-1))[1])
         slope = max(lower, 0.01 * least, 1e-9)
-        return InvertedErrors(self.value, lambda v: upper - v * lower, simulated, slope=slope)
+        simulated = partial(self._simulated, z, noise)
+        return InvertedErrors(self.value, self._observed, simulated, slope=slope)
+
+    def _observed(self, value: float) -> float:
+        upper, lower = self.sums
+        return upper - value * lower
+
+    def _simulated(self, z: Floats, noise: Floats, value: float, noisy: bool) -> Floats:
+        sizes = np.stack(self._margins[:2], axis=1)
+        p = np.stack(self.chances(value), axis=1)
+        yes = count_drawn(sizes * p, sizes * p * (1 - p), z, 1 - 2 * p)
+        yes = np.minimum(yes, sizes)
+        upper, lower = self.parts(np.stack([sizes - yes, yes], axis=-1) + (noise if noisy else 0.0))
+        return np.asarray(upper - value * lower)
 
 
 def ratio_over_strata(

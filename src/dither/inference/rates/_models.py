@@ -28,9 +28,9 @@ dispersed events.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ from dither.inference.engine._inverted import InvertedErrors, count_drawn
 from dither.inference.rates._sums import RateSums
 
 __all__ = ["FAMILIES", "ManyErrors", "RateModel"]
+
+_Parts = tuple[Floats, Floats, Floats]
 
 FAMILIES = ("poisson", "negative-binomial")
 """Laws of events."""
@@ -213,32 +215,42 @@ class RateModel:
     def errors_of_ratio(self, rng: np.random.Generator, size: int) -> Errors:
         """Of the second group's over the first's."""
         drawn = self._drawn(rng, size)
-        first, second = self.values
-        fitted = self._fitted
-        variances = self._variances(drawn.more)
-
-        def pair(value: float) -> tuple[float, float]:
-            near = float(fitted[0])
-            # By the variances of the pair itself: those at what was released would lean to the
-            # group in which chance gave the fewer events.
-            for _ in range(_PASSES):
-                a, b = variances(np.array([near, near * value]))
-                near = (value * second / b + first / a) / (value**2 / b + 1 / a)
-                near = max(near, 1e-3 * float(fitted[0]))
-            return near, near * value
-
-        def simulated(value: float, noisy: bool) -> Floats:
-            each = [self._sampled(g, v, drawn, noisy) for g, v in enumerate(pair(value))]
-            return self._apart(value, pair(value), each)
-
+        fitted, parts = self._fitted, self._variances(drawn.more)
         around = float(fitted[1] / fitted[0])
         return InvertedErrors(
             self.ratio,
-            lambda v: float(self._apart(v, pair(v), [self._seen(g) for g in (0, 1)])[0]),
-            simulated,
+            partial(self._observed_ratio, parts),
+            partial(self._simulated_ratio, parts, drawn),
             around=around,
             slope=float(fitted[0] * (self._time.prod() if self.strata == 1 else 1.0)),
         )
+
+    def _pair(self, parts: _Parts, value: float) -> tuple[float, float]:
+        """The two rates nearest to what was released that have this ratio."""
+        first, second = self.values
+        least = near = float(self._fitted[0])
+        # By the variances of the pair itself: those at what was released would lean to the group in
+        # which chance gave the fewer events.
+        for _ in range(_PASSES):
+            a, b = self._variances_at(parts, np.array([near, near * value]))
+            near = (value * second / b + first / a) / (value**2 / b + 1 / a)
+            near = max(near, 1e-3 * least)
+        return near, near * value
+
+    def _observed_ratio(self, parts: _Parts, value: float) -> float:
+        seen = [self._seen(g) for g in (0, 1)]
+        return float(self._apart(value, self._pair(parts, value), seen)[0])
+
+    def _simulated_ratio(self, parts: _Parts, drawn: _Drawn, value: float, noisy: bool) -> Floats:
+        pair = self._pair(parts, value)
+        each = [self._sampled(g, v, drawn, noisy) for g, v in enumerate(pair)]
+        return self._apart(value, pair, each)
+
+    def _observed(self, group: int, value: float) -> float:
+        return float(self._off(group, value, *self._seen(group))[0])
+
+    def _simulated(self, group: int, drawn: _Drawn, value: float, noisy: bool) -> Floats:
+        return self._off(group, value, *self._sampled(group, value, drawn, noisy))
 
     def _apart(
         self, value: float, pair: tuple[float, float], each: Sequence[tuple[Floats, Floats]]
@@ -290,20 +302,22 @@ class RateModel:
         # So far below 0 what noise leaves above it is as the noise itself is, in size.
         return self._cells(np.where(count < _SCARCE, np.abs(noise[:size]), found))
 
-    def _variances(self, more: Floats) -> Callable[[Floats], Floats]:
-        """Of what is asked of each group, sampling and noise, where it is so much, shape (G,)."""
-        time, fitted = self._time, self._fitted
+    def _variances(self, more: Floats) -> _Parts:
+        """What the variance of what is asked of each group has of sampling, of the noise of events
+        and of that of time, each of shape (G,)."""
+        time = self._time
         _, per = self._weighed(time)
         over = self._over(time) / np.maximum((per * time).sum(axis=0), 1e-300)
         sampling = (over**2 * self._rates * time).sum(axis=0) * (1 + more.mean(axis=0))
         noise = self.sums.deviations["y"] ** 2 * (over**2).sum(axis=0)
         by_time = self.sums.deviations["t"] ** 2 * (over**2 * self._rates**2).sum(axis=0)
+        return sampling, noise, by_time
 
-        def at(value: Floats) -> Floats:
-            part = value / fitted
-            return np.asarray(np.maximum(part * sampling + noise + part**2 * by_time, 1e-300))
-
-        return at
+    def _variances_at(self, parts: _Parts, value: Floats) -> Floats:
+        """The variances where it is so much, shape (G,)."""
+        sampling, noise, by_time = parts
+        share = value / self._fitted
+        return np.asarray(np.maximum(share * sampling + noise + share**2 * by_time, 1e-300))
 
     def _sampled(
         self, group: int, value: float, drawn: _Drawn, noisy: bool
@@ -332,8 +346,8 @@ class RateModel:
         slope = (per - float(self._off(group, fitted, none, time)[0])) / fitted
         return InvertedErrors(
             max(found, 0.0),
-            lambda v: float(self._off(group, v, *self._seen(group))[0]),
-            lambda v, noisy: self._off(group, v, *self._sampled(group, v, drawn, noisy)),
+            partial(self._observed, group),
+            partial(self._simulated, group, drawn),
             around=fitted,
             slope=slope,
         )

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -161,12 +162,11 @@ class RatesRelease:
         exact = self.noise.release(self.statistic(rows))
         flat = np.array([float(v) for v in exact])
         scale, spread = self._scale, spread_of(self.noise)
-
-        def draw(rng: np.random.Generator, size: int) -> Mapping[str, Floats]:
-            return self._named(spread.draw(rng, (size, flat.size)))
-
         deviations = {name: spread.deviation * by for name, by in scale.items()}
-        return RateSums(self._named(flat), draw, deviations, public)
+        return RateSums(self._named(flat), partial(self._drawn, flat.size), deviations, public)
+
+    def _drawn(self, length: int, rng: np.random.Generator, size: int) -> Mapping[str, Floats]:
+        return self._named(spread_of(self.noise).draw(rng, (size, length)))
 
     @property
     def _scale(self) -> dict[str, float]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from dither import _checks as check
 from dither._format import number_text, percent
-from dither.inference.engine._errors import Errors
 from dither.inference.engine._inputs import Bounds, Floats
 from dither.inference.engine._result import PrivateEstimate, p_text
 from dither.inference.regression._formula import MISSING, FormulaDesign
@@ -163,9 +162,6 @@ class RegressionEstimate(Coefficients):
         if new:
             residual = math.inf if math.isnan(self.scale) else self.residual_deviation
 
-        def simulate(rng: np.random.Generator, size: int) -> Errors:
-            return errors_of(model, ways, scale, offset, rng, size, residual)
-
         return PrivateEstimate(
             "response of one further row" if new else "expected response",
             self.loss,
@@ -174,7 +170,7 @@ class RegressionEstimate(Coefficients):
             tuple(f"row {j + 1}" for j in range(len(ways))),
             ways @ model.slopes * scale + offset,
             self.rows,
-            simulate,
+            partial(errors_of, model, ways, scale, offset, residual=residual),
             draws=self.draws,
             seed=self.seed,
         )

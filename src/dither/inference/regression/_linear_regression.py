@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither.inference.engine._errors import Errors
 from dither.inference.engine._inputs import Floats, Target, target
 from dither.inference.regression._boosted import BoostedModel, BoostedRelease
 from dither.inference.regression._coefficients import RegressionEstimate, errors_of
@@ -169,9 +169,6 @@ def estimate_of(
     ways, scale, offset = coefficients(design)
     offset = offset + ways @ model.at * scale
 
-    def simulate(rng: np.random.Generator, size: int) -> Errors:
-        return errors_of(model, ways, scale, offset, rng, size)
-
     determined = (model.n if model.rows is None else model.rows) > len(ways)
     notes = []
     if model.design.functional:
@@ -194,7 +191,7 @@ def estimate_of(
         design.names,
         ways @ model.slopes * scale + offset,
         round(model.n) if model.rows is None else model.rows,
-        simulate,
+        partial(errors_of, model, ways, scale, offset),
         design=design,
         model=model,
         rsquared=model.rsquared if determined else math.nan,

@@ -6,13 +6,13 @@ Layer 1 is `DescentRelease` or `ObjectiveRelease`, layers 2 and 3 are `ScoreMode
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither.inference.engine._errors import Errors
 from dither.inference.engine._inputs import Bounds, Floats, target
 from dither.inference.regression._coefficients import Coefficients, errors_of
 from dither.inference.regression._descent import DescentRelease
@@ -184,9 +184,6 @@ def logistic_of(
     ways, scale, offset = coefficients(design)
     base = ways @ model.at * scale + offset
 
-    def simulate(rng: np.random.Generator, size: int) -> Errors:
-        return errors_of(model, ways, scale, base, rng, size)
-
     notes = []
     if model.drowned:
         notes.append(
@@ -215,7 +212,7 @@ def logistic_of(
         design.names,
         ways @ model.slopes * scale + base,
         rows,
-        simulate,
+        partial(errors_of, model, ways, scale, base),
         design=design,
         model=model,
     )

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -293,8 +293,7 @@ def curves_of(
     null: float,
 ) -> SurvivalEstimate:
     """The curves, of counts of rows in memory or of a table's."""
-    released, fitted = counts.hazards(counts.released), counts.fitted
-    last = counts.reached
+    released, last = counts.hazards(counts.released), counts.reached
     notes = []
     if (short := int(np.min(last))) < counts.bins:
         notes.append(
@@ -304,23 +303,6 @@ def curves_of(
     whole = falling(released)
     for arm, place in enumerate(last):
         whole[arm, place:] = whole[arm, place - 1] if place else 1.0
-
-    def errors(rng: np.random.Generator, size: int) -> Errors:
-        watched = counts.watched(fitted)
-        # Half an event, spread by those at risk, so that none seen is not none possible.
-        share = counts.at_risk(fitted)
-        events = fitted[:, 1, :-1] + 0.5 * share / share.sum(axis=-1, keepdims=True)
-        hazard, lost = events / watched, counts.loss_hazards(fitted)
-        truth = np.cumsum(hazard, axis=-1)
-        rate = np.cumsum(events / watched**2, axis=-1) / truth
-        noise = counts.drawn(rng, size)
-        quiet = counts.hazards(fitted + noise)
-        variance = _variance(quiet)
-        sizes = fitted.sum(axis=(1, 2))
-        sampled = counts.sampled(rng, size, sizes, hazard, lost)
-        drawn = counts.hazards(sampled + noise)
-        z = (drawn - truth) / np.sqrt(np.maximum(rate * truth + variance, 1e-300))
-        return CurveErrors(released, rate, variance, z, last)
 
     labels = ["all"] if arms is None else [str(arm) for arm in arms]
     ends = [f"{t:g}" for t in edges[1:]]
@@ -333,11 +315,30 @@ def curves_of(
         tuple(names),
         whole.ravel(),
         max(0, round(float(counts.released.sum()))),
-        errors,
+        partial(_errors, counts),
         null,
         arms=tuple(labels),
         edges=edges,
     )
+
+
+def _errors(counts: SurvivalCounts, rng: np.random.Generator, size: int) -> Errors:
+    released, fitted = counts.hazards(counts.released), counts.fitted
+    watched = counts.watched(fitted)
+    # Half an event, spread by those at risk, so that none seen is not none possible.
+    share = counts.at_risk(fitted)
+    events = fitted[:, 1, :-1] + 0.5 * share / share.sum(axis=-1, keepdims=True)
+    hazard, lost = events / watched, counts.loss_hazards(fitted)
+    truth = np.cumsum(hazard, axis=-1)
+    rate = np.cumsum(events / watched**2, axis=-1) / truth
+    noise = counts.drawn(rng, size)
+    quiet = counts.hazards(fitted + noise)
+    variance = _variance(quiet)
+    sizes = fitted.sum(axis=(1, 2))
+    sampled = counts.sampled(rng, size, sizes, hazard, lost)
+    drawn = counts.hazards(sampled + noise)
+    z = (drawn - truth) / np.sqrt(np.maximum(rate * truth + variance, 1e-300))
+    return CurveErrors(released, rate, variance, z, counts.reached)
 
 
 def _variance(draws: Floats) -> Floats:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from dither._format import number_text
-from dither.inference.engine._errors import Errors, SimulatedErrors
 from dither.inference.engine._inputs import Floats
 from dither.inference.engine._result import (
     MEASURED,
@@ -20,7 +19,9 @@ from dither.inference.engine._result import (
     PrivateTest,
     too_few_rows,
 )
+from dither.inference.estimates._difference import errors_of_two
 from dither.inference.estimates._mean import WIDE, Shape, normal_notes
+from dither.inference.estimates._proportion import as_known
 from dither.inference.estimates._quantiles import FINE, QuantileModel, rank_deviation
 from dither.inference.hypothesis._contingency import independent, share_in_counts
 from dither.inference.tables import _sums as model
@@ -109,17 +110,6 @@ def difference_design(
         groups = [model.GroupMean(sums.group(i), laws, ends, shape) for i in (0, 1)]
         first, second = (group.at for group in groups)
 
-        def errors(rng: np.random.Generator, size: int) -> Errors:
-            one, other = (group.errors(rng, size) for group in groups)
-            assert one.limits is not None
-            assert other.limits is not None
-            return SimulatedErrors(
-                other.estimate - one.estimate,
-                other.draws - one.draws,
-                other.sampling - one.sampling,
-                other.limits - one.limits[:, ::-1],
-            )
-
         return PrivateEstimate(
             title,
             loss,
@@ -128,7 +118,7 @@ def difference_design(
             None,
             np.array([second - first]),
             sum(round(group.n) for group in groups),
-            errors,
+            partial(errors_of_two, groups[::-1]),
             null,
         )
 
@@ -176,7 +166,7 @@ def known_share_design(title: str, null: float) -> EstimatorDesign:
             None,
             np.array([exact.share]),
             n,
-            lambda rng, size: exact,
+            partial(as_known, exact),
             null,
         )
 

@@ -308,11 +308,9 @@ class RateQuestions:
             values = {name: np.asarray(sums.values[name], dtype=np.float64) for name in weights}
             size = values["y"].size
 
-            def draw(rng: np.random.Generator, draws: int) -> Mapping[str, Floats]:
-                return {name: model.drawn(laws[name], rng, (draws, size)) for name in weights}
-
             deviations = {name: laws[name].deviation for name in weights}
             held = self._assumed(_GROUPED) if keys else self._assumed()
+            draw = partial(_noise_of, {name: laws[name] for name in weights}, size)
             return question.read(RateSums(values, draw, deviations, people), loss, held)
 
         cells = len(question.weights) * question.groups
@@ -346,6 +344,10 @@ def _counted(rows: TableQuery, events: str) -> st.Variable:
     happened = ev.condition(rows, events).part
     # A row of which it is unknown has neither an event nor time to have one in: it is left out.
     return st.Variable.of(rows, f"CASE WHEN {happened} THEN 1 WHEN NOT ({happened}) THEN 0 END")
+
+
+def _noise_of(laws: Laws, size: int, rng: np.random.Generator, draws: int) -> Mapping[str, Floats]:
+    return {name: model.drawn(law, rng, (draws, size)) for name, law in laws.items()}
 
 
 def _said(value: Any) -> str:

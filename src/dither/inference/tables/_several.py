@@ -155,11 +155,8 @@ def weighted_design(
         return 2 * laws["total"].deviation / FINE
 
     def made(sums: Mapping[str, Any], laws: Laws) -> WeightedModel:
-        def noise(rng: np.random.Generator, size: int) -> Floats:
-            return np.stack([model.drawn(laws[name], rng, size) for name in _SUMS], axis=-1)
-
         values = np.array([float(sums[name]) for name in _SUMS])
-        return WeightedModel(values, noise, bounds, float(most))
+        return WeightedModel(values, partial(_noise_of, dict(laws)), bounds, float(most))
 
     def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
         found = made(sums.group(0), laws)
@@ -187,3 +184,7 @@ def weighted_design(
         return (upper - lower) / 2, found._share
 
     return EstimatorDesign(read, expected, least_rows, 0.2, "half-width", reach)
+
+
+def _noise_of(laws: Laws, rng: np.random.Generator, size: int) -> Floats:
+    return np.stack([model.drawn(laws[name], rng, size) for name in _SUMS], axis=-1)

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from dither.inference.engine._simulation import SimulatedDraws
 from dither.inference.estimates._free_means import FreeMeans
 from dither.inference.estimates._mean import Shape, of_clamped, of_normal
 from dither.inference.estimates._normal_mean import MeanModel
-from dither.inference.estimates._proportion import KnownRows, MeasuredRows, binomial
+from dither.inference.estimates._proportion import KnownRows, MeasuredRows, as_measured, binomial
 from dither.inference.hypothesis._contingency import independent, pearson
 from dither.mechanisms import AdditiveNoise, DiscreteLaplace
 from dither.query.tables._statistics import SumNoise
@@ -164,13 +164,12 @@ class GroupMean:
     def free(self) -> FreeMeans:
         """The model of values of whatever law."""
         n, total, square = (self.sums[name] for name in ("n", "total", "square"))
+        return FreeMeans(np.array([[n, total, square + n / 2]]), self._noise)
+
+    def _noise(self, rng: np.random.Generator, size: int) -> Floats:
         laws = [self.laws[name] for name in ("n", "total", "square")]
-
-        def noise(rng: np.random.Generator, size: int) -> Floats:
-            counted, first, second = (drawn(law, rng, size) for law in laws)
-            return np.stack([counted, first, second + counted / 2], axis=1)[:, None]
-
-        return FreeMeans(np.array([[n, total, square + n / 2]]), noise)
+        counted, first, second = (drawn(law, rng, size) for law in laws)
+        return np.stack([counted, first, second + counted / 2], axis=1)[:, None]
 
     @property
     def n(self) -> float:
@@ -250,10 +249,8 @@ def measured_share(
     assert law.noise is not None
     noise: Any = CountNoise(law.noise)
 
-    def errors(rng: np.random.Generator, size: int) -> Errors:
-        return MeasuredRows(noise, yes, no, noise.draw(rng, (size, 2)))
-
-    return MeasuredRows(noise, yes, no, np.zeros((0, 2))), errors
+    start = MeasuredRows(noise, yes, no, np.zeros((0, 2)))
+    return start, partial(as_measured, noise, (yes, no))
 
 
 # --- tables -----------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither._checks import number
 from dither._format import Printable, count_text, percent, wrapped
@@ -29,8 +29,27 @@ if TYPE_CHECKING:
 __all__ = ["Measures", "Sensitive", "from_classes", "measure"]
 
 
+class Copied:
+    """What can be copied and pickled, although its mappings cannot be written to."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        held = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        read_only = [name for name, value in held.items() if isinstance(value, MappingProxyType)]
+        return _again, (
+            type(self),
+            held | {name: dict(held[name]) for name in read_only},
+            read_only,
+        )
+
+
+def _again(kind: type, held: dict[str, Any], read_only: Sequence[str]) -> Any:
+    return kind(**held | {name: MappingProxyType(held[name]) for name in read_only})
+
+
 @dataclass(frozen=True, slots=True)
-class Sensitive:
+class Sensitive(Copied):
     """What classes reveal about one sensitive column; the worst class decides.
 
     Attributes
@@ -72,7 +91,7 @@ class Sensitive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measures(Printable):
+class Measures(Copied, Printable):
     """Classes of a table, and what they reveal.
 
     Attributes

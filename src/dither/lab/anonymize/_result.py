@@ -15,7 +15,7 @@ from dither._format import Printable, count_text
 from dither.lab._frames import Coded, as_given, in_rows, secret_order
 from dither.lab._grouping import Classes, Ints
 from dither.lab.anonymize._demands import PreparedTable, SensitiveColumn, unprotected
-from dither.lab.anonymize._measures import Measures, from_classes
+from dither.lab.anonymize._measures import Copied, Measures, from_classes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ Covers = Mapping[str, Mapping[str | None, tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Anonymized(Printable):
+class Anonymized(Copied, Printable):
     """A release, and what is known of it.
 
     Attributes

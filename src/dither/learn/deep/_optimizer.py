@@ -1,4 +1,8 @@
-"""An optimiser of torch whose steps are private."""
+"""An optimiser of torch whose steps are private.
+
+It is long because what a step needs is checked, drawn and charged in one object, of which there may
+be no second one.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import nn
@@ -170,6 +174,13 @@ class PrivateOptimizer:
     >>> optimizer.loss
     <Loss 20 * gaussian(2).poisson(0.1); neighbours 'add-remove'>
     """
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # Two of them would take the steps of one charge twice, over rows that one holds.
+        raise copy.Error(
+            "a private optimiser holds the rows and the rest of its run, so that it cannot be "
+            "copied or pickled: keep the model and the loss of a training"
+        )
 
     def __init__(
         self,

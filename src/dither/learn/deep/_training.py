@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -71,6 +72,10 @@ class Training(Printable):
     clips: tuple[float, ...]
     watched: tuple[Progress, ...]
     optimizer: PrivateOptimizer = field(compare=False)
+
+    def __deepcopy__(self, memory: dict[int, Any]) -> Training:
+        # The optimiser holds the rows, and may go on in one place alone.
+        return replace(self, model=copy.deepcopy(self.model, memory))
 
     def spent(self) -> list[tuple[int, float]]:
         """After so many steps, what a run planned to end there would have cost: epsilons."""
