@@ -170,25 +170,20 @@ def count_edges(
     >>> count_edges(ring, epsilon=1, neighbours="node", degree=4).half_width(0.95)
     12
     """
-    check_graph(graph)
-    relation = as_graph_neighbours(neighbours)
+    relation, most = protected(graph, neighbours, degree)
     notes: tuple[str, ...] = ()
-    moved, found = 1, graph
-    if relation is Neighbours.NODE:
-        moved = needs_degree(degree)
+    moved, found = most or 1, graph
+    if most is not None:
         notes = (
-            f"counts edges of a projection to {moved:,} a node: what that leaves out, "
+            f"counts edges of a projection to {most:,} a node: what that leaves out, "
             "no interval covers",
         )
-    else:
-        no_degree(degree)
-        graph.needs_public("edge privacy")
     noise = DiscreteLaplace.for_loss(epsilon, l1=moved)
     loss = graph.charge(
         noise.loss(l1=moved, neighbours=relation), "edges", relation.value, moved, noise.scale
     )
-    if relation is Neighbours.NODE:
-        found = projected(graph, moved)
+    if most is not None:
+        found = projected(graph, most)
     value = len(found.edges) + int(noise.draw(1)[0])
     return GraphCount("edges", value, loss, notes, noise)
 
@@ -345,6 +340,26 @@ def check_graph(graph: Any) -> None:
     """Refuse what is no graph."""
     if not isinstance(graph, Graph):
         raise ArgumentError("graph must be a Graph, such as Graph(edges, nodes=...)")
+
+
+def protected(
+    graph: Graph, neighbours: Neighbours | str, degree: int | None
+) -> tuple[Neighbours, int | None]:
+    """What is protected; of nodes also how many edges of each a projection leaves at most.
+
+    Raises
+    ------
+    ArgumentError
+        It is no graph; nodes are protected and no degree is given, or edges and one is; the nodes
+        are not public where an edge is protected.
+    """
+    check_graph(graph)
+    relation = as_graph_neighbours(neighbours)
+    if relation is Neighbours.NODE:
+        return relation, needs_degree(degree)
+    no_degree(degree)
+    graph.needs_public("edge privacy")
+    return relation, None
 
 
 def needs_degree(degree: Any) -> int:

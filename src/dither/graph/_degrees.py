@@ -14,12 +14,11 @@ from dither._checks import Number
 from dither._format import Printable, count_text, number_text
 from dither._subjects import Subject
 from dither.graph._cost import cost_of
-from dither.graph._counted import check_graph, needs_degree, no_degree
+from dither.graph._counted import protected
 from dither.graph._graph import Codes, Graph
 from dither.graph._projection import projected
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
-from dither.privacy._promise import as_graph_neighbours
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,18 +174,15 @@ def degrees(
     >>> 1.9 < found.mean < 2.1, found.loss.charge.epsilon
     (True, Fraction(1, 1))
     """
-    check_graph(graph)
-    relation = as_graph_neighbours(neighbours)
+    relation, kept = protected(graph, neighbours, degree)
     notes: tuple[str, ...] = ()
-    if relation is Neighbours.NODE:
-        most = needs_degree(degree)
-        moved = 2 * most
+    if kept is None:
+        most, moved = max(0, graph.size - 1), 2
+    else:
+        most, moved = kept, 2 * kept
         notes = (
             f"degrees of a projection to {most:,} a node: what that leaves out, no error covers",
         )
-    else:
-        no_degree(degree)
-        most, moved = max(0, graph.needs_public("edge privacy") - 1), 2
     noise = DiscreteLaplace.for_loss(epsilon, l1=moved)
     loss = graph.charge(
         noise.loss(l1=moved, neighbours=relation), "degrees", relation.value, most, noise.scale

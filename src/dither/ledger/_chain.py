@@ -245,19 +245,16 @@ def append(
     *,
     totals: Mapping[str, Charge],
     note: Mapping[str, Any],
-    promise: Promise | None = None,
-    charge: Charge | None = None,
-    tables: Tables | None = None,
     blocks: BlockSet | None = None,
     spending: Mapping[str, BlockState] | None = None,
     key: OwnerKey | None = None,
     reservation: str | None = None,
-    **columns: Any,
+    **more: Any,
 ) -> Record:
     """Write the next entry, its index and the new head, all in the running transaction.
 
     ``spending`` is what the blocks of each account have spent with it; ``key`` signs it.
-    ``reservation`` is the id of the one that a charge uses.
+    ``reservation`` is the id of the one that a charge uses. ``more`` is as of `next_record`.
     """
     asking = asking_role(connection)
     if asking is not None and kind in ("charge", "reserve"):
@@ -268,12 +265,9 @@ def append(
         kind,
         totals=totals,
         note=note,
-        promise=promise,
-        charge=charge,
-        tables=tables,
         blocks=blocks,
         states={name: digest(text) for name, text in texts.items()},
-        **columns,
+        **more,
     )
     if key is not None:
         record = record.signed(key)

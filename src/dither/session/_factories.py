@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FACTORIES", "factory"]
+__all__ = ["FACTORIES", "INFERENCE", "factory"]
 
 FACTORIES = {
     "query": "dither.query._question:Question",
@@ -26,6 +26,33 @@ FACTORIES = {
     "synthesis": "dither.synth.tables._synthesis:Synthesis",
 }
 """By name: the module, and what in it makes the question."""
+
+INFERENCE = (
+    "mean",
+    "proportion",
+    "median",
+    "quantile",
+    "quantiles",
+    "difference",
+    "test_independence",
+    "goodness_of_fit",
+    "regression",
+    "logistic_regression",
+    "kaplan_meier",
+    "logrank_test",
+    "rate",
+    "rate_ratio",
+    "standardised_rate",
+    "standardised_ratio",
+    "mantel_haenszel",
+    "describe",
+    "f_oneway",
+    "weighted_mean",
+    "weighted_proportion",
+    "weighted_total",
+)
+"""The methods of what ``infer`` makes that others may name, in the order in which pages list them.
+"""
 
 PARTS = {
     "answer": "dither.query._release:Release",

@@ -139,10 +139,7 @@ def read_written(text: str, asked: Inference) -> InferenceQuestion:
 def _option(name: str, text: str) -> Any:
     """A value as Python would have it."""
     if name in _NUMBERS:
-        try:
-            return int(text) if name == "bins" else float(text)
-        except ValueError:
-            raise click.UsageError(f"{name} must be a number") from None
+        return _number(text, f"{name} must be a number", int if name == "bins" else float)
     bare = text.strip("'\"")
     if name == "equal_var":
         if bare.lower() not in _ANSWERS:
@@ -160,25 +157,26 @@ def _levels(name: str, text: str) -> dict[str, float]:
     {'[0, 40)': 3.0, '[40, 90]': 1.0}
     """
     found: dict[str, float] = {}
-    at = 0
+    at, wanted = 0, f"{name} must be written as 'level: number, ...'"
     for one in re.finditer(r"\s*(.+?)\s*:\s*([0-9.eE+-]+)\s*(?:,|$)", text):
-        try:
-            number = float(one[2])
-        except ValueError:
-            break
         if one.start() != at:
             break
-        found[one[1]], at = number, one.end()
+        found[one[1]], at = _number(one[2], wanted), one.end()
     if not found or at != len(text):
-        raise click.UsageError(f"{name} must be written as 'level: number, ...'")
+        raise click.UsageError(wanted)
     return found
 
 
 def _share(text: str) -> float:
+    share: float = _number(text, "quantile takes a number and a share, quantile(x, 0.9)")
+    return share
+
+
+def _number(text: str, wanted: str, kind: Callable[[str], Any] = float) -> Any:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise click.UsageError("quantile takes a number and a share, quantile(x, 0.9)") from None
+        raise click.UsageError(wanted) from None
 
 
 def _apart(text: str) -> list[str]:

@@ -15,7 +15,7 @@ three loses nothing against releasing them jointly. Cells of a table are release
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -50,6 +50,7 @@ from dither.inference.tables._several import (
 )
 from dither.inference.tables._survival import SurvivalQuestions
 from dither.query.tables import _statistics as st
+from dither.session._factories import INFERENCE
 
 if TYPE_CHECKING:
     from dither.query._builder import TableQuery
@@ -88,32 +89,7 @@ class Inference(SurvivalQuestions, RateQuestions):
     >>> session.close(); folder.cleanup()
     """
 
-    _asks: ClassVar[frozenset[str]] = frozenset(
-        {
-            "mean",
-            "proportion",
-            "median",
-            "quantile",
-            "quantiles",
-            "difference",
-            "test_independence",
-            "goodness_of_fit",
-            "regression",
-            "logistic_regression",
-            "kaplan_meier",
-            "logrank_test",
-            "rate",
-            "rate_ratio",
-            "standardised_rate",
-            "standardised_ratio",
-            "mantel_haenszel",
-            "describe",
-            "f_oneway",
-            "weighted_mean",
-            "weighted_proportion",
-            "weighted_total",
-        }
-    )
+    _asks: ClassVar[frozenset[str]] = frozenset(INFERENCE)
     """The methods that others may name (`dither.session._recipe`)."""
 
     def __init__(self, rows: TableQuery, epsilon: Fraction, delta: Any) -> None:
@@ -647,7 +623,7 @@ class Inference(SurvivalQuestions, RateQuestions):
                     f"{by} has {len(declared)} levels: name two of them, levels=(first, second)"
                 )
             return self._rows, declared
-        pair = tuple(levels)
+        pair = tuple(levels) if isinstance(levels, Iterable) and not isinstance(levels, str) else ()
         if len(pair) != 2 or pair[0] == pair[1]:
             raise ArgumentError("levels must be two different levels, (first, second)")
         for value in pair:

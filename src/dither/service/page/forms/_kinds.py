@@ -10,7 +10,7 @@ from typing import Any
 from dither.service._endpoints import NotFoundError
 from dither.service.page.asked._python import decimal
 from dither.service.page.forms._fields import FormField, fields_of, read_fields, written
-from dither.session._factories import factory
+from dither.session._factories import INFERENCE, factory
 
 __all__ = ["KINDS", "FormKind", "form_of", "kind_of"]
 
@@ -99,31 +99,6 @@ class FormKind:
             return [*found, [self.before, [], paid], [self.name, first, named]]
         return [*found, [self.name, first, paid | named]]
 
-
-INFERENCE = (
-    "mean",
-    "proportion",
-    "median",
-    "quantile",
-    "quantiles",
-    "difference",
-    "test_independence",
-    "goodness_of_fit",
-    "regression",
-    "logistic_regression",
-    "kaplan_meier",
-    "logrank_test",
-    "rate",
-    "rate_ratio",
-    "standardised_rate",
-    "standardised_ratio",
-    "mantel_haenszel",
-    "describe",
-    "f_oneway",
-    "weighted_mean",
-    "weighted_proportion",
-    "weighted_total",
-)
 
 MODELS = ("additive", "forest", "naive_bayes", "linear", "logistic")
 
