@@ -299,3 +299,32 @@ def test_a_database_that_is_replaced_after_it_was_opened(database: Path) -> None
         assert session.sql("SELECT COUNT(*) AS n FROM people").release(50).frame["n"][0] > 900
     with pytest.raises(DitherError):
         opened(database)
+
+
+def test_arguments_of_another_kind_are_refused_by_name(people: Path) -> None:
+    """Each by one of our errors, whatever Python would have said of it."""
+    with opened(people) as session:
+        rows = session.table("people")
+        counted = rows.group_by(dt.bins("age", [0, 50, 110])).agg(n=dt.count())
+        for call, words in {
+            (lambda: session.table(5)): "must be a text; got int",  # type: ignore[arg-type]
+            (lambda: session.table(["people"])): "must be a text; got list",  # type: ignore[arg-type]
+            (lambda: rows.join(None, on="age")): "must be a text; got NoneType",  # type: ignore[arg-type]
+            (lambda: rows.join("people", on=5)): "on must be a column",  # type: ignore[arg-type]
+            (lambda: counted.order_by(None)): "must be a text; got NoneType",  # type: ignore[arg-type]
+            (lambda: counted.order_by("")): "is empty",
+            (lambda: rows.infer(epsilon=1).difference("age", "s = 'a'", levels=5)): "levels must",
+        }.items():
+            with pytest.raises(DitherError, match=words):
+                call()
+
+
+def test_a_comment_in_an_order_swallows_no_other_column(people: Path) -> None:
+    """Nor does what ends a statement."""
+    with opened(people) as session:
+        key = dt.bins("age", [0, 50, 110])
+        counted = session.table("people").group_by(key, "s = 'a'").agg(n=dt.count())
+        wanted = counted.order_by("n DESC", "age")._plan.query.order
+        assert len(wanted) == 2
+        for first in ("n DESC -- most", "n DESC /* most */", "n DESC;"):
+            assert counted.order_by(first, "age")._plan.query.order == wanted

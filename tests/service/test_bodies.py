@@ -292,3 +292,39 @@ def test_calls_reach_nothing_but_questions(unchanged: Served, ask: Any) -> None:
         refused(unchanged.post("ann", path, {"ask": ask, "epsilon": 1}), 400)
     assert unchanged.get("ann", "/jobs").json() == {"jobs": []}
     assert unchanged.desk.session._opened.closed is False
+
+
+def test_a_query_says_each_field_once_and_a_table_has_one_of_three_forms(hospital: Served) -> None:
+    """Another reader might take the other one; and a form that is unknown is not taken for one."""
+    done = hospital.released("olga")
+    assert done["state"] == "done", done
+    found = hospital.call("olga", "GET", "/jobs?last=1&last=100")
+    assert (found.status_code, "names a field twice" in found.text) == (400, True)
+    at = f"/jobs/{done['id']}/table"
+    for form in ("arrow", "parquet", "csv"):
+        assert hospital.get("olga", at, form=form).status_code == 200
+    for form in ("CSV", "xlsx", "a\u0301"):
+        found = hospital.get("olga", at, form=form)
+        assert found.status_code == 400
+        assert found.json()["error"]["message"] == "form must be arrow, parquet or csv"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        [["table", [5], {}], ["infer", [], {"epsilon": 1}], ["mean", ["cost"], {}]],
+        [["table", [["visits"]], {}], ["infer", [], {"epsilon": 1}], ["mean", ["cost"], {}]],
+        [["table", ["visits"], {}], ["join", [None, "region"], {}], ["filter", ["TRUE"], {}]],
+        [["table", ["visits"], {}], ["join", ["places", 5], {}], ["filter", ["TRUE"], {}]],
+        [
+            ["table", ["visits"], {}],
+            ["infer", [], {"epsilon": 1}],
+            ["difference", ["cost", "region"], {"levels": 5}],
+        ],
+        [["sql", [COUNT], {}], ["order_by", [None], {}]],
+    ],
+)
+def test_calls_with_arguments_of_another_kind_are_refused(unchanged: Served, ask: Any) -> None:
+    """By an error that says so, and not by one that nothing caught."""
+    found = unchanged.post("ann", "/explain", {"ask": ask})
+    assert found.status_code == 400, found.text

@@ -45,7 +45,7 @@ from dither.session._request import (
     largest_that_fits,
 )
 from dither.session.dummies._marked import marked
-from dither.sql import Names, parse_order, parse_released, to_sql
+from dither.sql import Names, parse_order, parse_released, part_of, to_sql
 
 if TYPE_CHECKING:
     from dither.query._top_up import TopUpQuestion
@@ -164,7 +164,7 @@ class Question(UnreleasedQuestion):
         query = self._plan.query
         if not columns:
             raise ArgumentError("order_by needs at least one column of the release")
-        order = parse_order(", ".join(columns), *self._released)
+        order = parse_order(", ".join(map(part_of, columns)), *self._released)
         return self._asking(replace(query, order=order))
 
     def limit(self, rows: int, offset: int = 0) -> Question:

@@ -5,7 +5,7 @@ Each step makes the same plan nodes as SQL does; it holds no data and spends not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -239,6 +239,8 @@ class TableRows:
         self._check_steps()
         if how not in ("inner", "left"):
             raise ArgumentError("how must be 'inner' or 'left'")
+        if not isinstance(on, str | Iterable):
+            raise ArgumentError("on must be a column, a list of columns, or a mapping")
         if not isinstance(on, dict):
             on = {name: name for name in ([on] if isinstance(on, str) else on)}
         other: Named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from dither.errors import QueryError, UnknownNameError, nearest
+from dither.errors import ArgumentError, QueryError, UnknownNameError, nearest
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.expressions import Column, Expression
@@ -50,6 +50,10 @@ def find(name: str, known: Iterable[str], *, exact: bool = False) -> tuple[str, 
     >>> find("AGE", ["age", "cost"]), find("AGE", ["age", "cost"], exact=True)
     (('age',), ())
     """
+    if not isinstance(name, str):
+        raise ArgumentError(
+            f"the name of a table or a column must be a text; got {type(name).__name__}"
+        )
     options = tuple(known)
     if name in options:
         return (name,)

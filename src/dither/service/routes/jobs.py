@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
+from dither.errors import ArgumentError
 from dither.service._endpoints import (
     ANALYST,
     OWNER,
@@ -133,6 +134,8 @@ def table(content: Any, form: str) -> Response:
 
 def as_table(made: pl.DataFrame, form: str) -> Response:
     """A frame in one of three forms."""
+    if form not in ("arrow", "parquet", "csv"):
+        raise ArgumentError("form must be arrow, parquet or csv")
     out = io.BytesIO()
     if form == "csv":
         made.write_csv(out)

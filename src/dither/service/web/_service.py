@@ -189,7 +189,12 @@ class Service:
 
     async def _body(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
         if endpoint.method in ("GET", "DELETE"):
-            return of_texts(endpoint, request.query_params.items())
+            pairs = request.query_params.multi_items()
+            once = [n for n, _ in pairs if n in endpoint.takes and endpoint.takes[n].kind != "list"]
+            if len(set(once)) < len(once):
+                # As of a body: another reader might take the other one.
+                raise errors.ArgumentError("the query names a field twice")
+            return of_texts(endpoint, pairs)
         raw = await request.body()
         if not raw and not any(part.required for part in endpoint.takes.values()):
             return {}
