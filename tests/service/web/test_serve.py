@@ -27,7 +27,8 @@ from uvicorn.server import ServerState
 from dither.cli import main
 from dither.errors import ArgumentError, LedgerError
 from dither.service._desk import Desk
-from dither.service.web import _patience
+from dither.service._hall import Hall
+from dither.service.web import _patience, _serve
 from dither.service.web._app import ENDPOINTS
 from dither.service.web._patience import PatientProtocol
 from dither.service.web._serve import Listening, _alone, _listening, _told
@@ -189,6 +190,23 @@ def test_two_that_begin_at_once_never_have_one_port(tmp_path: Path) -> None:
     """Two sockets can be bound to one port, as long as neither listens."""
     with _listening(Listening(port=0)) as first, pytest.raises(ArgumentError, match="is taken"):
         _listening(Listening(port=first.getsockname()[1]))
+
+
+def test_a_service_that_cannot_begin_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no end like another: what started it sees that it does not run."""
+
+    async def failing(self: Hall, _: object) -> None:
+        raise LedgerError("no disk")
+
+    monkeypatch.setattr(Hall, "start", failing)
+    monkeypatch.setattr(_serve, "write_lines", lambda: None)
+    ports: list[int] = []
+    with pytest.raises(LedgerError, match="could not begin"):
+        _serve.serve([Desk(written(tmp_path))], Listening(port=0), ready=ports.append)
+    assert ports
+    assert ports[0] > 0
 
 
 @pytest.mark.parametrize(("terminal", "ignored"), [(True, False), (True, True), (False, False)])
