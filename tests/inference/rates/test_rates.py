@@ -268,6 +268,35 @@ def test_rates_under_the_noise_are_not_drawn_to_none() -> None:
     assert errors.se[0] > errors.se_sampling[0] > 0
 
 
+def test_scattered_events_that_noise_drowns_have_the_mean_that_they_are_drawn_with() -> None:
+    """A normal law of so much variance at so low a mean, cut at 0, has several times that mean."""
+    flat = {"y": 2.0, "t": 60.0, "yy": 30.0, "yt": 200.0, "tt": 300.0}
+    wide = {"y": 3.0, "t": 1.0, "yy": 70.0, "yt": 50.0, "tt": 20.0}
+
+    def draw(rng: Any, size: int) -> Any:
+        return {name: rng.laplace(0, by / 2**0.5, (size, 4)) for name, by in wide.items()}
+
+    sums = RateSums({name: np.full(4, v) for name, v in flat.items()}, draw, wide, most=12.0)
+    model = RateModel(sums, 4, 1, np.full(4, 1 / 4))
+    errors: Any = model.errors(np.random.default_rng(1), 20_000)
+    drawn = errors.simulated(float(model.values[0]), True)
+    assert abs(drawn.mean()) < 0.06 * drawn.std()
+
+
+@pytest.mark.parametrize("most", [1.0, 4.0])
+def test_events_scatter_by_no_more_than_their_bound_lets_them(most: float) -> None:
+    """Of at most m events a row the variance is at most m times the mean, whatever noise says."""
+    none = {"y": 0.1, "t": 1.0, "yy": 300.0, "yt": 0.1, "tt": 0.1}
+
+    def draw(rng: Any, size: int) -> Any:
+        return {name: rng.laplace(0, by / 2**0.5, (size, 1)) for name, by in none.items()}
+
+    flat = {"y": 50.0, "t": 500.0, "yy": 9000.0, "yt": 100.0, "tt": 900.0}
+    sums = RateSums({name: np.full(1, v) for name, v in flat.items()}, draw, none, most=most)
+    errors: Any = RateModel(sums, 1, 1, np.ones(1)).errors(np.random.default_rng(1), 4000)
+    assert np.var(errors.simulated(0.1, False)) < 1.15 * most * 50
+
+
 @pytest.mark.parametrize("values", [[], [1.0], [None] * 9, [INF] * 30, [-INF, NAN, 1e308] * 9])
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_no_data_raise_anything(values: list[Any], neighbours: Any) -> None:

@@ -2,7 +2,10 @@
 
 Model. Events of a cell are of mean λ·t. "poisson": of Poisson's law. "negative-binomial": their
 variance is that which the rows show, Q = Σ (y - λ·t)² = Σ y² - 2·λ·Σ y·t + λ²·Σ t², summed over
-the cells of a group and never below Poisson's: what the noise leaves open of Q is drawn as well.
+the cells of a group and never below Poisson's: what the noise leaves open of Q is drawn as well, up
+to m·λ·t, which no events of at most m a row pass. Where the mean is low beside the variance, so
+that no normal law is near, events come in clusters of variance/mean, and their number is Poisson's:
+a normal law that is cut at 0 would have a larger mean than it was asked for.
 
 Infer. What is asked is a standardised rate D = Σ w·λ of one group, or D₁/D₀ of two; a plain rate
 has one stratum. At each value v the rates λ of the strata are those that were released, made to
@@ -40,7 +43,7 @@ from dither.inference.engine._inputs import Floats
 from dither.inference.engine._inverted import InvertedErrors, count_drawn
 from dither.inference.rates._sums import RateSums
 
-__all__ = ["FAMILIES", "ManyErrors", "RateModel"]
+__all__ = ["FAMILIES", "ManyErrors", "RateModel", "events_drawn"]
 
 _Parts = tuple[Floats, Floats, Floats]
 
@@ -56,8 +59,48 @@ _SPARE = 4
 _PASSES = 4
 """Until the pair of two groups and its variances agree, nearly."""
 
+_CLUSTERS = 3.0
+"""On average: fewer are no normal number."""
+
+_COUNTED = 16
+"""More than so many there are not where 3 are expected, but once in 10⁷ draws."""
+
 _SCARCE = 100
 """So few that leave one tell little of the law."""
+
+
+def events_drawn(mean: Floats, more: Floats, z: Floats, place: Floats) -> Floats:
+    """Events of a mean, with a variance of (1 + more) times it, that rise with the mean.
+
+    Parameters
+    ----------
+    mean : array of float
+        From 0.
+    more : array of float
+        From -1.
+    z, place : array of float
+        Normal draws, shared by all means, and what share of the normal law is below each.
+
+    Examples
+    --------
+    >>> z, place = np.array([-1.96, 0.0, 1.96]), np.array([0.025, 0.5, 0.975])
+    >>> few, nobody = events_drawn(np.array([0.5]), np.array([9.0]), z, place), np.zeros(3)
+    >>> few.tolist(), events_drawn(np.array([4.0]), nobody, z, place).tolist()
+    ([0.0, 0.0, 10.0], [1.0, 4.0, 8.0])
+    """
+    size = 1.0 + more
+    events = count_drawn(mean, mean * size, z, 1.0 + 2.0 * more)
+    few = mean < _CLUSTERS * size
+    if not few.any():
+        return events
+    clusters = np.where(few, mean / np.where(few, size, 1.0), 1.0)
+    chance = np.exp(-clusters)
+    below, number = chance, np.zeros(np.broadcast_shapes(clusters.shape, place.shape))
+    for k in range(1, _COUNTED + 1):
+        number += place > below
+        chance = chance * clusters / k
+        below = below + chance
+    return np.where(few, size * number, events)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +142,8 @@ class _Drawn:
 
     Parameters
     ----------
-    z : array of float
-        Normal draws that events are made from.
+    z, place : array of float
+        Normal draws that events are made from, and what share of the normal law is below each.
     events, time : array of float
         Noise of both.
     possible : array of float
@@ -110,6 +153,7 @@ class _Drawn:
     """
 
     z: Floats
+    place: Floats
     events: Floats
     time: Floats
     possible: Floats
@@ -204,7 +248,13 @@ class RateModel:
             return np.asarray((yy - 2 * rates * yt + rates**2 * tt).sum(axis=-2) / mean)
 
         # About what was released, never below Poisson's: noise lets it be more, or less.
-        return np.asarray(np.maximum(np.maximum(square(sums) - 1.0, 0.0) + square(noise), -1.0))
+        drawn = np.maximum(square(sums) - 1.0, 0.0) + square(noise)
+        return np.asarray(np.clip(drawn, -1.0, self._most))
+
+    @property
+    def _most(self) -> float:
+        """Variance over mean less 1 of events that are none or all that a row can have."""
+        return max(self.sums.most - 1.0, 0.0)
 
     def errors(self, rng: np.random.Generator, size: int) -> Errors:
         """Of what is asked of each group, by itself."""
@@ -287,7 +337,8 @@ class RateModel:
         z = rng.standard_normal((size, self.strata, self.groups))
         noise = dict(self.sums.draw(rng, size))
         y, t = (self._cells(noise[k]) for k in ("y", "t"))
-        return _Drawn(z, y, t, self._possible(rng, size), self._dispersions(noise))
+        place = np.array([math.erfc(-one / math.sqrt(2.0)) / 2 for one in z.flat]).reshape(z.shape)
+        return _Drawn(z, place, y, t, self._possible(rng, size), self._dispersions(noise))
 
     def _possible(self, rng: np.random.Generator, size: int) -> Floats:
         """Time that fresh noise leaves possible, above 0, shape (B, S, G)."""
@@ -331,9 +382,8 @@ class RateModel:
             whole, of_time = (self.weights * time).sum(axis=1), (rates * time).sum(axis=1)
             factor = (value * whole / of_time)[:, None]
         mean = factor * rates * time
-        more = factor * drawn.more[:, group, None]
-        z = drawn.z[:, :, group]
-        events = count_drawn(mean, mean * (1 + more), z, 1 + 2 * more)
+        more = np.minimum(factor * drawn.more[:, group, None], self._most)
+        events = events_drawn(mean, more, drawn.z[:, :, group], drawn.place[:, :, group])
         if noisy:
             events = events + drawn.events[:, :, group]
             time = time + drawn.time[:, :, group]

@@ -19,6 +19,7 @@ lattice of 2^20 steps to a half, and sums are exact fractions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -76,12 +77,15 @@ class RateSums:
         Of that noise.
     rows : int
         As it is public, or 0.
+    most : float
+        Events of a row, at most.
     """
 
     values: Mapping[str, Floats]
     draw: Callable[[np.random.Generator, int], Mapping[str, Floats]]
     deviations: Mapping[str, float]
     rows: int = 0
+    most: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,8 @@ class RatesRelease:
         flat = np.array([float(v) for v in exact])
         scale, spread = self._scale, spread_of(self.noise)
         deviations = {name: spread.deviation * by for name, by in scale.items()}
-        return RateSums(self._named(flat), partial(self._drawn, flat.size), deviations, public)
+        draw, most = partial(self._drawn, flat.size), float(self.most_events)
+        return RateSums(self._named(flat), draw, deviations, public, most)
 
     def _drawn(self, length: int, rng: np.random.Generator, size: int) -> Mapping[str, Floats]:
         return self._named(spread_of(self.noise).draw(rng, (size, length)))

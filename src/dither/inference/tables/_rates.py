@@ -303,6 +303,7 @@ class RateQuestions:
         grouped = [st.Variable.of(rows, key) for key in keys]
         asked, scales = st.ask(rows, [count, watched, *grouped], terms, keys, levels)
         people = 0
+        m, t = (float(end) for end in ends)
 
         def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
             values = {name: np.asarray(sums.values[name], dtype=np.float64) for name in weights}
@@ -311,10 +312,10 @@ class RateQuestions:
             deviations = {name: laws[name].deviation for name in weights}
             held = self._assumed(_GROUPED) if keys else self._assumed()
             draw = partial(_noise_of, {name: laws[name] for name in weights}, size)
-            return question.read(RateSums(values, draw, deviations, people), loss, held)
+            released = RateSums(values, draw, deviations, people, m)
+            return question.read(released, loss, held)
 
         cells = len(question.weights) * question.groups
-        m, t = (float(end) for end in ends)
         means = {"y": m / 2, "t": t / 2, "yy": m * m / 3, "yt": m * t / 4, "tt": t * t / 3}
 
         def expected(n: int) -> st.Sums:
