@@ -84,3 +84,41 @@ def test_what_is_free_takes_neither(run, places, name: str) -> None:
         found = run(*line, "--explain", *option)
         assert found.exit_code == 2
         assert f"{option[0]} goes with a release" in found.output
+
+
+WRITES = {
+    "infer": (LINES["infer"], "--certificate"),
+    "infer's picture": (LINES["infer"], "--plot"),
+    "learn": (LINES["learn"][:-2], "--out"),
+    "synth": (LINES["synth"][:-2], "--out"),
+    "synth's model": (LINES["synth"], "--model"),
+    "hierarchy": (LINES["hierarchy"][:-2], "--out"),
+    "release": (LINES["release"], "--certificate"),
+}
+"""Commands, and the option of each that names a file to write."""
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_a_policy_rests_on_is_not_written_over(run, places, name: str) -> None:
+    """Its own file, its ledger and the files of its tables, by whatever name; nothing is spent."""
+    line, option = WRITES[name]
+    (places / "data").mkdir()
+    (places / "data" / "a.csv").write_text("region,n\nnorth,1\n")
+    text = PLACES.replace("places", "more").replace("more.parquet", "data/*.csv")
+    (places / "dither.toml").write_text((places / "dither.toml").read_text() + text)
+    (places / "link.csv").symlink_to(places / "visits.parquet")
+    (places / "here").symlink_to(places)
+    for file in ("dither.toml", "visits.ledger", "data/a.csv", "link.csv", "here/places.parquet"):
+        target = Path(file)
+        if name in ("synth", "hierarchy") and target.suffix in (".toml", ".ledger"):
+            continue
+        if option == "--plot":
+            target = places / "region.png"
+            target.unlink(missing_ok=True)
+            target.symlink_to(places / file)
+        before = {path: path.read_bytes() for path in places.glob("**/*.parquet")}
+        found = run(*line, option, str(target))
+        assert found.exit_code == 2, found.output
+        assert "would be written over; name another file" in " ".join(found.output.split())
+        assert {path: path.read_bytes() for path in places.glob("**/*.parquet")} == before
+    assert charges() == 0

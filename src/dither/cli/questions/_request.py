@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from dither.session._certificate import Certificate
     from dither.session._request import PricedQuestion
 
-__all__ = ["answered", "check_free", "print_explanation", "save_certificate", "writing"]
+__all__ = [
+    "answered",
+    "check_free",
+    "keep_sources",
+    "print_explanation",
+    "save_certificate",
+    "writing",
+]
 
 Released = TypeVar("Released")
 
@@ -87,6 +95,36 @@ def answered(
         return None
     with waiting(waits) if waits else nullcontext(), charged_to(session) as paid:
         return asked.release(**given, **paid)
+
+
+def keep_sources(session: Session, policy: Path, *targets: Path | None) -> None:
+    """Refuse to write over what a policy rests on: its file, its ledger, and its tables' files.
+
+    Raises
+    ------
+    click.UsageError
+        Before anything is spent.
+    """
+    held = session.policy
+    kept = {policy.resolve()} | (
+        {held.ledger.resolve()} if isinstance(held.ledger, Path) else set()
+    )
+    for table in held.tables.values():
+        for text in _texts(table.source.source):
+            place = held.folder / text
+            named = glob(str(place), recursive=True)  # noqa: PTH207 - as engines find files
+            kept |= {Path(found).resolve() for found in (place, *named)}
+    for target in filter(None, targets):
+        whole = target.resolve()
+        if kept & {whole, *whole.parents}:
+            raise click.UsageError(
+                f"{str(target)!r} is what the policy rests on, or lies in a folder that a table is "
+                "read from, and would be written over; name another file"
+            )
+
+
+def _texts(source: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (source,) if isinstance(source, str) else source or ()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import say_saved
-from dither.cli.questions._request import answered, check_free, save_certificate
+from dither.cli.questions._request import answered, check_free, keep_sources, save_certificate
 from dither.cli.questions.synth_command import teller
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def hierarchy(
         raise click.UsageError(f"--level must be one of {', '.join(named)}")
     check_targets(table=table, picture=picture, other=certificate)
     with dt.open(policy, analyst=analyst, purpose=purpose) as session:
+        keep_sources(session, policy, table, picture, certificate)
         rows = session.table(name)
         asked = (rows.filter(where) if where else rows).hierarchy(
             named,

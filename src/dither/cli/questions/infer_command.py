@@ -31,7 +31,7 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import say_saved, waiting
-from dither.cli.questions._request import answered, check_free
+from dither.cli.questions._request import answered, check_free, keep_sources
 from dither.cli.questions._written import read_written
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def infer(
         waiting("charging, then answering"),
         dt.open(policy, analyst=analyst, purpose=purpose) as session,
     ):
+        keep_sources(session, policy, picture, certificate)
         rows = session.table(private_table(session, name))
         asked = read_written(
             question, (rows.filter(where) if where else rows).infer(epsilon, delta)

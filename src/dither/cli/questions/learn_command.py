@@ -28,7 +28,7 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import say_saved
-from dither.cli.questions._request import answered, check_free, save_certificate
+from dither.cli.questions._request import answered, check_free, keep_sources, save_certificate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -180,6 +180,7 @@ def learn(
         refuse_given(("trees", "depth"), "--model forest")
     given = {"bins": bins, "rounds": rounds, "n_estimators": trees, "max_depth": depth}
     with dt.open(policy, analyst=analyst, purpose=purpose) as session:
+        keep_sources(session, policy, out, picture, certificate)
         table = session.table(private_table(session, name))
         learning = (table.filter(where) if where else table).learn(
             epsilon, delta, max_rows=max_rows

@@ -28,7 +28,13 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import say_saved, waiting
-from dither.cli.questions._request import answered, check_free, save_certificate, writing
+from dither.cli.questions._request import (
+    answered,
+    check_free,
+    keep_sources,
+    save_certificate,
+    writing,
+)
 from dither.cli.questions.synth_command import rules_in, teller
 
 if TYPE_CHECKING:
@@ -193,6 +199,7 @@ def synth_linked(
         raise click.UsageError("--epsilon is missing")
     children = _children(below, lines)
     with dt.open(policy, analyst=analyst, purpose=purpose) as session:
+        keep_sources(session, policy, kept, certificate)
         asked_for = session.table(name).linked_synthesis(
             children,
             epsilon,

@@ -28,7 +28,7 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import print_preview, print_release, say_saved, waiting
-from dither.cli.questions._request import print_explanation
+from dither.cli.questions._request import keep_sources, print_explanation
 
 if TYPE_CHECKING:
     from dither import Preview, Release
@@ -275,6 +275,7 @@ def release(
         waiting("charging, then answering") as tell,
         dt.open(policy, analyst=analyst, purpose=purpose, progress=tell) as session,
     ):
+        keep_sources(session, policy, out, picture, certificate)
         asked = ask(session, question)
         with nullcontext() if reservation is None else session.using(reservation):
             found = asked.release(

@@ -28,7 +28,13 @@ from dither.cli._options import (
     refuse_given,
 )
 from dither.cli._terminal import say_saved, waiting
-from dither.cli.questions._request import answered, check_free, save_certificate, writing
+from dither.cli.questions._request import (
+    answered,
+    check_free,
+    keep_sources,
+    save_certificate,
+    writing,
+)
 
 if TYPE_CHECKING:
     from dither.query.tables._domain import CellDomain
@@ -185,6 +191,7 @@ def synth(
     if epsilon is None:
         raise click.UsageError("--epsilon is missing")
     with dt.open(policy, analyst=analyst, purpose=purpose) as session:
+        keep_sources(session, policy, table, kept, certificate)
         found = session.table(name)
         asked_for = (found.filter(where) if where else found).synthesis(
             epsilon,
