@@ -100,7 +100,7 @@ WRITES = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_what_a_policy_rests_on_is_not_written_over(run, places, name: str) -> None:
-    """Its own file, its ledger and the files of its tables, by whatever name; nothing is spent."""
+    """Its file, its ledger and what its tables are read from, by any name; nothing is spent."""
     line, option = WRITES[name]
     (places / "data").mkdir()
     (places / "data" / "a.csv").write_text("region,n\nnorth,1\n")
@@ -108,7 +108,8 @@ def test_what_a_policy_rests_on_is_not_written_over(run, places, name: str) -> N
     (places / "dither.toml").write_text((places / "dither.toml").read_text() + text)
     (places / "link.csv").symlink_to(places / "visits.parquet")
     (places / "here").symlink_to(places)
-    for file in ("dither.toml", "visits.ledger", "data/a.csv", "link.csv", "here/places.parquet"):
+    named = ("dither.toml", "visits.ledger", "data/a.csv", "link.csv", "here/places.parquet")
+    for file in (*named, "data/new.csv"):
         target = Path(file)
         if name in ("synth", "hierarchy") and target.suffix in (".toml", ".ledger"):
             continue
@@ -119,6 +120,8 @@ def test_what_a_policy_rests_on_is_not_written_over(run, places, name: str) -> N
         before = {path: path.read_bytes() for path in places.glob("**/*.parquet")}
         found = run(*line, option, str(target))
         assert found.exit_code == 2, found.output
-        assert "would be written over; name another file" in " ".join(found.output.split())
+        assert "is what the policy rests on, or lies where a table" in " ".join(
+            found.output.split()
+        )
         assert {path: path.read_bytes() for path in places.glob("**/*.parquet")} == before
     assert charges() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from fnmatch import fnmatch
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -98,28 +99,30 @@ def answered(
 
 
 def keep_sources(session: Session, policy: Path, *targets: Path | None) -> None:
-    """Refuse to write over what a policy rests on: its file, its ledger, and its tables' files.
+    """Refuse to write what a policy rests on: its file, its ledger, and its tables' files.
 
     Raises
     ------
     click.UsageError
         Before anything is spent.
     """
-    held = session.policy
-    kept = {policy.resolve()} | (
-        {held.ledger.resolve()} if isinstance(held.ledger, Path) else set()
-    )
+    held, patterns = session.policy, []
+    kept = {policy.resolve()}
+    if isinstance(held.ledger, Path):
+        kept.add(held.ledger.resolve())
     for table in held.tables.values():
         for text in _texts(table.source.source):
-            place = held.folder / text
+            place = (held.folder / text).resolve()
             named = glob(str(place), recursive=True)  # noqa: PTH207 - as engines find files
             kept |= {Path(found).resolve() for found in (place, *named)}
+            patterns.append(str(place))
     for target in filter(None, targets):
         whole = target.resolve()
-        if kept & {whole, *whole.parents}:
+        # A new file where a table's files are would be read as rows of it the next time.
+        if kept & {whole, *whole.parents} or any(fnmatch(str(whole), each) for each in patterns):
             raise click.UsageError(
-                f"{str(target)!r} is what the policy rests on, or lies in a folder that a table is "
-                "read from, and would be written over; name another file"
+                f"{str(target)!r} is what the policy rests on, or lies where a table's rows are "
+                "read from; name another file"
             )
 
 
