@@ -114,7 +114,7 @@ def keep_sources(session: Session, policy: Path, *targets: Path | None) -> None:
         for text in _texts(table.source.source):
             place = (held.folder / text).resolve()
             named = glob(str(place), recursive=True)  # noqa: PTH207 - as engines find files
-            kept |= {Path(found).resolve() for found in (place, *named)}
+            kept |= {place} | {Path(found).resolve() for found in named}
             patterns.append(str(place))
     for target in filter(None, targets):
         whole = target.resolve()
