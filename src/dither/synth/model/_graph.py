@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from dither.synth.model._junction import Clique, JunctionTree, maximal
 
-__all__ = ["GraphModel", "NoisyMarginal"]
+__all__ = ["GraphModel", "NoisyMarginal", "pooled"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -220,7 +220,7 @@ class GraphModel:
         GraphModel
             This one.
         """
-        parts = _pooled(measured)
+        parts = pooled(measured)
         held = [next(c for c in self.cliques if set(p.clique) <= set(c)) for p in parts]
         enough = tolerance * sum(p.values.size for p in parts) / 2
         shortest = self._first_step(parts, held)
@@ -386,7 +386,7 @@ class GraphModel:
         return _summed(found, over, out), out
 
 
-def _pooled(measured: Iterable[NoisyMarginal]) -> list[NoisyMarginal]:
+def pooled(measured: Iterable[NoisyMarginal]) -> list[NoisyMarginal]:
     """Repeated measurements of a clique as one, weighted by their precision."""
     found: dict[Clique, NoisyMarginal] = {}
     for new in measured:

@@ -239,13 +239,12 @@ class Synthesis(CellQuestion[SyntheticModel]):
             noise.append(
                 ("rare values", "counted together after the columns, as the noisy columns tell")
             )
-        if self.method == "auto":
-            noise.append(
-                (
-                    "where rows are few",
-                    "as the noisy columns tell, each column again, and no table of several",
-                )
+        if self.method in ("auto", "aim"):
+            fewer = (
+                "as the noisy columns tell, each column again, then fewer tables with less noise"
             )
+            none = ", or no table of several" if self.method == "auto" else ""
+            noise.append(("where rows are few", fewer + none))
         if self._finer:
             noise.append(
                 (
