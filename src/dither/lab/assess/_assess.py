@@ -189,7 +189,7 @@ def assess(
     tried = list(_tried(plan, world, attacked, rng, plan.given.before))
     bare = _on_the_table(plan, attacked, rng)
     check = None if control is None else checked(given, attacked, rng)
-    findings = _judged(tried, bare, attacked, claim, check, level)
+    findings = _judged(tried, bare, attacked, claim, check, level, rng)
     return Assessment(
         tuple(findings),
         claim,
@@ -360,6 +360,7 @@ def _judged(
     claim: HeldClaim | None,
     check: ControlCheck | None,
     level: float,
+    rng: np.random.Generator,
 ) -> Iterator[TriedAttack]:
     # Half of the level is for accusing, half for holding claims against what was seen.
     tests = max(1, len(tried))
@@ -367,7 +368,7 @@ def _judged(
     each = level / (tests * parts)
     order = {name: i for i, name in enumerate(CRITERIA)}
     for key, hits in sorted(tried, key=lambda one: order[one[0][0]]):
-        yield _judge(key, hits, bare.get(key), people, claim, check, each)
+        yield _judge(key, hits, bare.get(key), people, claim, check, each, rng)
 
 
 def _judge(
@@ -378,6 +379,7 @@ def _judge(
     claim: HeldClaim | None,
     check: ControlCheck | None,
     level: float,
+    rng: np.random.Generator,
 ) -> TriedAttack:
     criterion, attacker, secret, share = key
     name, about = attacker_words(criterion, attacker, share)
@@ -397,7 +399,7 @@ def _judge(
     seen, needed = told(tally, level), fewest(level)
     said, why = _decided(tally, seen, bare, check, needed)
     near = (seen.ends[0], seen.control[1])
-    if said is Said.FOUND and claim is not None and claim.broken(tally, level, near):
+    if said is Said.FOUND and claim is not None and claim.broken(tally, level, rng):
         said = Said.BEYOND
         why = "No release of the claimed loss lets people be told apart so well."
     slack = 0.0 if claim is None else claim.delta

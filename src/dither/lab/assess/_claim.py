@@ -6,9 +6,16 @@ counts twice here (`Neighbours`). With q the share of hits among those who were 
 attack then hits at most ``loss.tpr(q)`` of those who were.
 
 Whether more hits than that can be luck is decided by all guesses together, by the theorem of one
-run with many canaries (`dither.lab.audit`), for which nothing has to be independent. It is of fair
-coins, by which as many were in as were not with probability at least 1/(2√n); the level is smaller
-by that factor.
+run with many canaries (`dither.lab.audit`), for which no hits have to be independent. For adding or
+removing one, each of the 2n people is a canary. The theorem is of fair coins, by which as many were
+in as were not with probability at least 1/(2√n); the level is smaller by that factor. For replacing
+one, somebody of the table and somebody of the control are a pair, by lot, and which of them was in
+is a fair coin, so each of n pairs is a canary. A guess is made where just one of both is hit.
+
+With delta > 0 the theorem is of a number r of guesses that is fixed, and here hits decide on it. Of
+all outputs those with r guesses keep to the claim with a delta of their own, and these add up to
+delta. If each r is accused where b + m·delta·M <= t, as the theorem has them, then accusations have
+at most Σ Pr[r]·b + m·Σ delta_r·M <= 2t in all. So the level is halved.
 """
 
 from __future__ import annotations
@@ -18,6 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from dither import _checks as check
 from dither._format import cost_text
@@ -78,26 +87,31 @@ class HeldClaim(Shown):
         """The largest share of hits, where of others this share is hit."""
         return min(float(loss.tpr(control).upper) for loss in self.losses)
 
-    def broken(self, tally: Tally, level: float, ends: tuple[float, float]) -> bool:
+    def broken(self, tally: Tally, level: float, rng: np.random.Generator) -> bool:
         """Whether so many hits refute the claim, wrongly with probability at most ``level``.
 
         Parameters
         ----------
         tally : Tally
         level : float
-        ends : tuple of float
-            The lower end of the share of hits, and the upper one of the control's.
+        rng : numpy.random.Generator
+            Of the lot by which people are paired, where one is replaced.
         """
-        if self.neighbours is not Neighbours.ADD_REMOVE:
-            return ends[0] > self.allowed(ends[1])
-        even = 1.0 / (2.0 * math.sqrt(tally.people))
-        all_in = tally.hits + tally.control_hits
-        right = tally.hits + tally.people - tally.control_hits
-        chances = [
-            chance_of_guesses(2 * tally.people, r, v, self.epsilon, self.delta)
-            for r, v in ((all_in, tally.hits), (2 * tally.people, right))
-        ]
-        return min(chances) <= level * even / len(chances)
+        hits, others, many = tally.hits, tally.control_hits, tally.people
+        if self.neighbours is Neighbours.ADD_REMOVE:
+            level /= 2.0 * math.sqrt(many)
+            canaries = 2 * many
+            # Only who is hit is guessed; or everybody, and who is not was not in.
+            guesses = [(hits + others, hits), (canaries, hits + many - others)]
+        else:
+            # Of those who are hit, so many are paired with somebody who is hit as well.
+            both = int(rng.hypergeometric(others, many - others, hits)) if hits else 0
+            canaries = many
+            guesses = [(hits + others - 2 * both, hits - both)]
+        level /= len(guesses) * (2.0 if self.delta > 0 else 1.0)
+        return any(
+            chance_of_guesses(canaries, r, v, self.epsilon, self.delta) <= level for r, v in guesses
+        )
 
 
 def read_claim(

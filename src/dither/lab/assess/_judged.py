@@ -7,13 +7,12 @@ one-sided, holds without any assumption on attacks, if the control was drawn by 
 people. All tests of an assessment together say *found* wrongly with probability at most
 1 - confidence, by Bonferroni's bound: each is made at (1 - confidence)/tests.
 
-The *intervals* are simultaneous in the same way. Of each share it is Clopper and Pearson's; of the
-difference it is Newcombe's, who adds the squares of how far both reach, with these exact ends in
-place of Wilson's. They take people as drawn from a population, and hits as independent given the
-release. Where the test does not tell the difference from luck, the interval is widened to hold 0.
+The *intervals* are simultaneous in the same way: those of all differences hold together, and so do
+those of all shares (`dither.lab.assess._difference`). They take people as drawn from a population,
+and hits as independent given the release. Where the test does not tell the difference from luck,
+the interval is widened to hold 0.
 
-Source. Fisher, "The design of experiments", 1935; Newcombe, "Interval estimation for the difference
-between independent proportions", 1998, method 10.
+Source. Fisher, "The design of experiments", 1935.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 import numpy as np
 
-from dither._stats import clopper_pearson
+from dither.lab.assess._difference import difference, share_ends
 
 __all__ = [
     "Judged",
@@ -34,8 +32,6 @@ __all__ = [
     "TriedAttack",
     "chance_of_lot",
     "count_hits",
-    "difference",
-    "ends_of",
     "fewest",
     "told",
 ]
@@ -208,39 +204,6 @@ def fewest(level: float) -> int:
     return people
 
 
-def ends_of(tally: Tally, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Clopper and Pearson's intervals of the share of hits, and of the control's."""
-    return _ends(tally.hits, tally.people, level), _ends(tally.control_hits, tally.people, level)
-
-
-@lru_cache(maxsize=4096)
-def _ends(hits: int, people: int, level: float) -> tuple[float, float]:
-    """Kept, as many attacks hit nobody or everybody."""
-    return clopper_pearson(hits, people, 1.0 - level)
-
-
-def difference(tally: Tally, level: float) -> tuple[float, float]:
-    """The interval of the difference of two shares, as the head of this module says.
-
-    Examples
-    --------
-    >>> [round(x, 3) for x in difference(Tally(50, 50, 100), 0.05)]
-    [-0.144, 0.144]
-    >>> round(difference(Tally(0, 0, 1), 0.05)[1], 6)
-    0.975
-    """
-    return _between(tally, *ends_of(tally, level))
-
-
-def _between(
-    tally: Tally, ends: tuple[float, float], control: tuple[float, float]
-) -> tuple[float, float]:
-    p, q = tally.share, tally.control
-    low = p - q - math.hypot(p - ends[0], control[1] - q)
-    high = p - q + math.hypot(ends[1] - p, q - control[0])
-    return max(-1.0, low), min(1.0, high)
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A tally with all that is computed of it.
@@ -267,9 +230,10 @@ class Judged:
 
 def told(tally: Tally, level: float) -> Judged:
     """Whether the difference is told from luck at a level, and its interval, which agrees."""
-    chance = chance_of_lot(tally.hits, tally.control_hits, tally.people)
-    ends, control = ends_of(tally, level)
-    low, high = _between(tally, ends, control)
+    seen = (tally.hits, tally.control_hits, tally.people)
+    chance = chance_of_lot(*seen)
+    ends, control = share_ends(*seen, level)
+    low, high = difference(*seen, level)
     found = chance <= level and low > 0.0
     if not found:
         low, high = min(low, 0.0), max(high, 0.0)

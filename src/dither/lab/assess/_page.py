@@ -117,7 +117,8 @@ _WORDS = (
     (
         "Interval",
         "What a share or a difference may be, given that the people attacked are some of many. Of "
-        "differences it stands in brackets. All intervals of a page hold together.",
+        "differences it stands in brackets. Those of all differences of a page hold together, and "
+        "so do those of all shares.",
     ),
     (
         "Top tenth, top half",

@@ -177,10 +177,11 @@ def notes(of: Assessment) -> Iterator[str]:
             "have to do with one another, if the control was drawn by lot."
         )
         yield (
-            f"Intervals hold together at {level(of.confidence)}: of shares Clopper and Pearson's, "
-            "of differences Newcombe's with these ends. They take people as a sample of all, and "
-            "hits as independent given the release. Where the test finds nothing, they are widened "
-            "to hold 0."
+            f"Intervals of all differences hold together at {level(of.confidence)}, and so do "
+            "those of all shares: of shares Clopper and Pearson's; of differences Newcombe's with "
+            "such ends on the side of 0, and on the other side at least an exact end, by Fisher's "
+            "product of both tails. They take people as a sample of all, and hits as independent "
+            "given the release. Where the test finds nothing, they are widened to hold 0."
         )
         yield (
             "On the table itself: the same attack where the table is published as it is, on 200 "
@@ -202,7 +203,8 @@ def notes(of: Assessment) -> Iterator[str]:
             "others the upper end of their interval is hit; a claim of adding or removing one "
             "counts twice, as somebody of the table and somebody of the control change places. "
             "Beyond the claim is said by the bound of one run with many canaries (Steinke, Nasr "
-            "and Jagielski, 2023), at the same level again."
+            "and Jagielski, 2023), at the same level again, whatever hits have to do with one "
+            "another."
         )
     rows = [f"{n:,}" for n in of.rows[:3]]
     part = "" if of.searched == of.rows[1] else f", of which {of.searched:,} by lot were searched"
