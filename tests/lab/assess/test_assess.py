@@ -367,6 +367,18 @@ def test_a_certificate_vouches(tmp_path: Path) -> None:
         assess(table, table, certificate=changed, ledger=ledger)
 
 
+def test_a_copy_gives_away_what_the_table_itself_does() -> None:
+    """Attacks are held against the table in no order: of many equals, none comes first."""
+    rng = np.random.default_rng(3)
+    table, held = (pl.DataFrame({c: rng.integers(0, 6, n) for c in "abcd"}) for n in (600, 100))
+    copy = table.sample(fraction=1, shuffle=True, seed=4)
+    found = assess(table, copy, control=held, secrets=["a"], people=100)
+    for one in found.tried:
+        assert one.bare is not None
+        assert one.share is not None
+        assert abs(one.bare - one.share) < 0.15
+
+
 def test_the_root_has_it() -> None:
     """`dt.assess` is the function."""
     assert dither.assess is assess

@@ -340,9 +340,12 @@ def _on_the_table(
     own = some.source[some.source >= 0]
     rest = np.setdiff1d(np.arange(plan.given.original.height), own)
     others = rng.permutation(rest)[: max(0, _BARE_ROWS - len(own))]
-    table = plan.given.original[np.concatenate([own, others])]
+    # In no order: ties go to the first row, which must not be that of somebody who is attacked.
+    rows = rng.permutation(np.concatenate([own, others]))
+    table = plan.given.original[rows]
     # Two versions of the table differ by one person in ten of those who are attacked.
-    earlier = None if plan.given.before is None else table[max(1, len(own) // 10) :]
+    gone = own[: max(1, len(own) // 10)]
+    earlier = None if plan.given.before is None else table.filter(~np.isin(rows, gone))
     return {
         key: count_hits(hits, some.member)
         for key, hits in _tried(plan, World(some.frame, table), some, rng, earlier)

@@ -229,12 +229,15 @@ class Judged:
 
 
 def told(tally: Tally, level: float) -> Judged:
-    """Whether the difference is told from luck at a level, and its interval, which agrees."""
+    """Whether the difference is told from luck at a level, and its interval.
+
+    The test has one side and the interval two, so what is just found may have one that holds 0.
+    """
     seen = (tally.hits, tally.control_hits, tally.people)
     chance = chance_of_lot(*seen)
     ends, control = share_ends(*seen, level)
     low, high = difference(*seen, level)
-    found = chance <= level and low > 0.0
+    found = chance <= level
     if not found:
         low, high = min(low, 0.0), max(high, 0.0)
     return Judged(found, chance, ends, control, low, high)
