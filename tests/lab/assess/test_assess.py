@@ -379,6 +379,42 @@ def test_a_copy_gives_away_what_the_table_itself_does() -> None:
         assert abs(one.bare - one.share) < 0.15
 
 
+def test_the_precision_of_a_file_tells_nobody_apart() -> None:
+    """A table in single precision beside a control in double: of a fresh release nothing is found.
+
+    Tenths differ in the ninth digit, so that the table's alone would be those of the release.
+    """
+    rng = np.random.default_rng(4)
+    table, held, fresh = (pl.DataFrame({"x": rng.integers(1, 90, 60) / 10}) for _ in range(3))
+    short = pl.col("x").cast(pl.Float32)
+    found = assess(table.with_columns(short), fresh.with_columns(short), control=held)
+    assert found.check is not None
+    assert found.check.alike
+    assert not found.found
+    own = table.with_columns(short)
+    assert assess(own, own, control=held).said["singling out"] is Said.FOUND
+
+
+def test_a_control_that_was_rounded_otherwise_is_unlike() -> None:
+    """Of a fresh release nothing is found, as a model sees the decimals of the control."""
+    rng = np.random.default_rng(6)
+    table, held, fresh = (pl.DataFrame({"x": rng.integers(1, 900, 80) / 10}) for _ in range(3))
+    finer = held + pl.DataFrame({"x": rng.random(80) / 20})
+    found = assess(table, fresh, control=finer)
+    assert found.check is not None
+    assert not found.check.alike
+    assert not found.found
+
+
+def test_moments_with_a_zone_beside_some_without_are_refused() -> None:
+    """They would lie hours apart for that alone."""
+    days = [dt.datetime(2020, 1, 1) + dt.timedelta(days=i) for i in range(30)]
+    table = pl.DataFrame({"seen": days})
+    zoned = table.with_columns(pl.col("seen").dt.replace_time_zone("Europe/Berlin"))
+    with pytest.raises(ArgumentError, match="time zone in one of original and control"):
+        assess(zoned, table, control=table)
+
+
 def test_the_root_has_it() -> None:
     """`dt.assess` is the function."""
     assert dither.assess is assess

@@ -2,7 +2,8 @@
 
 *Alike.* A model learns to tell rows of the table from rows of the control on one half of each, and
 guesses the other half. If it is right more often than luck, people differ before anything is
-released, and no difference of hits can be blamed on the release.
+released, and no difference of hits can be blamed on the release. It sees how many decimals numbers
+have, too, as files are rounded differently when they are written.
 
 *Fresh.* Some people equal others in all columns. Of those of the control as many should have an
 equal in the table as of those of the table have another. If more have one, the control holds people
@@ -31,6 +32,8 @@ LEVEL = 0.002
 release, not even of a copy, whose control is."""
 _LEARNED = 4_000
 _ROUNDS = 20
+_DECIMALS = 6
+"""Of a number, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,9 @@ def _told_apart(given: Given, rng: np.random.Generator) -> Tally:
     many = min(len(ours), len(theirs), 2 * _LEARNED) // 2 * 2
     ours, theirs = rng.permutation(ours)[:many], rng.permutation(theirs)[:many]
     world = World(given.original[ours], given.control[theirs])
-    cells, sizes = [c.cells for c in world.columns], [c.size for c in world.columns]
+    digits = _decimals(given.original[ours], given.control[theirs])
+    cells = [*(c.cells for c in world.columns), *digits]
+    sizes = [*(c.size for c in world.columns), *(_DECIMALS + 1 for _ in digits)]
     half = many // 2
     if not cells or not half:
         return Tally(0, 0, max(1, half))
@@ -101,6 +106,26 @@ def _told_apart(given: Given, rng: np.random.Generator) -> Tally:
     scores = model.scores([c[~learn] for c in cells])[:, 1]
     guess, truth = scores > np.median(scores), table[~learn]
     return Tally(int(guess[truth].sum()), int(guess[~truth].sum()), int(truth.sum()))
+
+
+def _decimals(ours: pl.DataFrame, theirs: pl.DataFrame) -> list[Ints]:
+    """Of each column of floats, how many decimals each number has, where not all have as many.
+
+    Where one of both was rounded when it was written, equal values of the other are not equal.
+    """
+    found = []
+    for name, dtype in ours.schema.items():
+        if not dtype.is_float() or not theirs.schema[name].is_numeric():
+            continue
+        both = [t[name].cast(pl.Float64).to_numpy() for t in (ours, theirs)]
+        values = np.nan_to_num(np.concatenate(both), nan=0.0, posinf=0.0, neginf=0.0)
+        many = np.full(len(values), _DECIMALS)
+        for k in reversed(range(_DECIMALS)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                many[np.abs(values - np.round(values, k)) <= 1e-6 * np.abs(values)] = k
+        if (many != many[0]).any():
+            found.append(many)
+    return found
 
 
 def _copies(given: Given, people: AttackedPeople) -> Tally:

@@ -111,6 +111,7 @@ def read_tables(
     given = {"original": real}
     if control is not None:
         given["control"] = released(control, "control")
+    only_release = tuple(n for n in made.columns if n not in real.columns)
     tables = alike(given, kept)
     ours, theirs = tables[0], (tables[1] if control is not None else tables[0].clear())
     owners, strangers, both = _owners(ours, theirs, unit)
@@ -120,14 +121,19 @@ def read_tables(
         if lacking:
             raise ArgumentError(f"before has no column {lacking[0]!r}, which release has")
     keep = strangers >= 0
+    if control is not None:
+        _same_zones(ours, theirs, shared)
+    ours, theirs, made, *others = _of_one_precision(
+        [t.select(shared) for t in (ours, theirs, made, earlier) if t is not None]
+    )
     return Given(
-        ours.select(shared),
-        theirs.select(shared).filter(pl.Series(keep)),
-        made.select(shared),
-        None if earlier is None else earlier.select(shared),
+        ours,
+        theirs.filter(pl.Series(keep)),
+        made,
+        others[0] if others else None,
         tuple(shared),
         tuple(n for n in real.columns if n not in made.columns and n != unit),
-        tuple(n for n in made.columns if n not in real.columns),
+        only_release,
         owners,
         strangers[keep],
         both,
@@ -135,6 +141,29 @@ def read_tables(
         unit is not None and unit in made.columns,
         getattr(release, "covers", None),
     )
+
+
+def _same_zones(ours: pl.DataFrame, theirs: pl.DataFrame, columns: list[str]) -> None:
+    """Moments with a zone beside moments without one would lie hours apart for that alone."""
+    for name in columns:
+        kinds = [t.schema[name] for t in (ours, theirs)]
+        zones = [kind.time_zone is None for kind in kinds if isinstance(kind, pl.Datetime)]
+        if zones in ([True, False], [False, True]):
+            raise ArgumentError(
+                f"column {name!r} has a time zone in one of original and control only: give both "
+                "or neither one"
+            )
+
+
+def _of_one_precision(tables: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Single precision where one table has it: digits of 0.1 must not tell who was in which."""
+    short = {n for t in tables for n, dtype in t.schema.items() if dtype == pl.Float32}
+    return [
+        t.with_columns(
+            pl.col(n).cast(pl.Float32) for n in t.columns if n in short and t.schema[n].is_numeric()
+        )
+        for t in tables
+    ]
 
 
 def _owners(ours: pl.DataFrame, theirs: pl.DataFrame, unit: str | None) -> tuple[Ints, Ints, int]:

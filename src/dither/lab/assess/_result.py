@@ -99,7 +99,7 @@ class Assessment(Printable):
         found = []
         for name in CRITERIA:
             tried = tuple(t for t in self.tried if t.criterion == name)
-            said, answer = answered(tried, self.with_control)
+            said, answer = answered(tried, self.with_control, self.confidence)
             found.append(Criterion(name, QUESTIONS[name], said, answer, tried))
         return tuple(found)
 
@@ -124,9 +124,12 @@ class Assessment(Printable):
         """The answer in a sentence."""
         by = {said: [c.name for c in self.criteria if c.said is said] for said in Said}
         if by[Said.BEYOND]:
-            return (
-                f"The release gives away more of the people in it than the claimed "
-                f"{self.claim.words if self.claim else ''} allows: {listed(by[Said.BEYOND])}."
+            text = (
+                "The release gives away more of the people in it than what is claimed allows "
+                f"({self.claim.words if self.claim else ''}): {listed(by[Said.BEYOND])}."
+            )
+            return text + (
+                f" Something was found of {listed(by[Said.FOUND])}, too." if by[Said.FOUND] else ""
             )
         if by[Said.FOUND]:
             return (
@@ -135,8 +138,8 @@ class Assessment(Printable):
             )
         if by[Said.NOT_SEEN] and not by[Said.CANNOT_SAY]:
             return (
-                "No attack that was tried found more about people who were in the table than about "
-                "people who were not. That is not a proof of anonymity."
+                "No attack that was tried found more, beyond luck, about people who were in the "
+                "table than about people who were not. That is not a proof of anonymity."
             )
         if by[Said.NOT_SEEN]:
             return (

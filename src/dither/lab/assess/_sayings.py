@@ -25,7 +25,9 @@ SHOWN = (Said.FOUND, Said.BEYOND)
 """What is said where something was found."""
 
 
-def answered(tried: tuple[TriedAttack, ...], with_control: bool) -> tuple[Said, str]:
+def answered(
+    tried: tuple[TriedAttack, ...], with_control: bool, confidence: float
+) -> tuple[Said, str]:
     """What is said of a criterion, and why."""
     shown = [t for t in tried if t.said in SHOWN]
     if shown:
@@ -34,7 +36,8 @@ def answered(tried: tuple[TriedAttack, ...], with_control: bool) -> tuple[Said, 
         least = _more(best.low or 0.0)
         text = (
             f"{at_start(best)} hit {of_hundred(share)} of the people who were in the table, and "
-            f"{of_hundred(control)} of those who were not. With confidence {least}. "
+            f"{of_hundred(control)} of those who were not. With {level(confidence)} confidence "
+            f"{least}. "
             f"{len(shown):,} of {count_text(len(tried), 'attack')} found something."
         )
         said = Said.BEYOND if best.said is Said.BEYOND else Said.FOUND
@@ -43,9 +46,10 @@ def answered(tried: tuple[TriedAttack, ...], with_control: bool) -> tuple[Said, 
     if seen:
         most = max(t.high or 0.0 for t in seen)
         text = (
-            f"{count_text(len(seen), 'attack')} of {len(tried):,} could have found something and "
-            "did not: each may have hit people of the table more often than others by at most "
-            f"{math.ceil(100 * most):,} of 100."
+            f"{len(seen):,} of {count_text(len(tried), 'attack')} could have found something and "
+            f"did not. With {level(confidence)} confidence none of them hits more than "
+            f"{math.ceil(100 * most):,} of 100 more of the people who were in the table than of "
+            "others."
         )
         return Said.NOT_SEEN, text
     if not tried:
@@ -74,7 +78,7 @@ def answered(tried: tuple[TriedAttack, ...], with_control: bool) -> tuple[Said, 
 def _more(least: float) -> str:
     """How many more, in whole people of a hundred, rounded down."""
     whole = math.floor(100 * least)
-    if not whole:
+    if whole <= 0:
         return "that is more, if perhaps by fewer than 1 of 100"
     return f"that is at least {whole} of 100 more"
 
@@ -158,7 +162,11 @@ def limits(of: Assessment) -> Iterator[str]:
                 "or what stands in its place. Rows of one person can be joined by it."
             )
     else:
-        yield "Anything of people who have several rows: each row was taken for a person."
+        yield (
+            "Anything of people who have several rows: each row was taken for a person. Where some "
+            "have more than one, name the column that says whose row it is, or what is luck may be "
+            "said to be found."
+        )
 
 
 def notes(of: Assessment) -> Iterator[str]:
