@@ -330,6 +330,7 @@ def test_bad_arguments_are_refused_by_name(drawn: Drawn) -> None:
         ({"confidence": 95}, "confidence must be"),
         ({"epsilon": -1}, "epsilon must be"),
         ({"delta": 0.1}, "delta goes with"),
+        ({"epsilon": "1e-3", "delta": 0.5}, "delta must be smaller"),
         ({"neighbours": "other"}, "neighbours must be"),
         ({"key": "owner.pub"}, "key goes with a certificate"),
         ({"seed": -1}, "seed must be"),

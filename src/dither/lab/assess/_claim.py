@@ -178,7 +178,15 @@ def _bounded(epsilon: Fraction, delta: Fraction, relation: Neighbours) -> Loss:
 
 
 def _swapped(loss: Loss, relation: Neighbours) -> Loss:
-    return loss.group(2) if relation is Neighbours.ADD_REMOVE else loss
+    if relation is not Neighbours.ADD_REMOVE:
+        return loss
+    try:
+        return loss.group(2)
+    except ArgumentError:
+        raise ArgumentError(
+            "delta must be smaller: where two people change places, so large a delta promises "
+            "nothing of either"
+        ) from None
 
 
 def _verified(
