@@ -90,7 +90,9 @@ def test_the_claim_stands_beside(drawn: Drawn) -> None:
         assess(table, table, control=held, epsilon=e, secrets=["ill"]) for e in (0.5, 40)
     )
     assert small.said["singling out"] is Said.BEYOND
-    assert "claimed ε = 0.5" in small.conclusion
+    assert "claimed allows (ε = 0.5, for one person added or removed): " in small.conclusion
+    assert "With 95 % confidence that is at least" in small.criteria[0].answer
+    assert "and each row is of another person." in small.html()
     assert large.said["singling out"] is Said.FOUND
     for found in (small, large):
         assert all(t.allowed is not None and t.allowed > (t.control or 0) for t in found.tried)

@@ -135,7 +135,8 @@ def assess(
         Of all lots.
     confidence : float
         In (0, 1), of all that is said together: a release of which nothing tells who was in is
-        accused with probability at most ``1 - confidence``, where the control was drawn by lot.
+        accused with probability at most ``1 - confidence``, where the control was drawn by lot and
+        a row is a person, or ``unit`` says whose it is.
 
     Returns
     -------

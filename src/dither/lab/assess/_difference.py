@@ -61,7 +61,7 @@ def difference(hits: int, control_hits: int, people: int, level: float) -> Ends:
     Examples
     --------
     >>> [round(x, 3) for x in difference(50, 50, 100, 0.05)]
-    [-0.171, 0.171]
+    [-0.163, 0.163]
     >>> difference(10, 0, 10, 0.05)[1]
     1.0
     """

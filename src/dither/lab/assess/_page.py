@@ -148,10 +148,11 @@ def page(of: Assessment, title: str) -> str:
         if of.with_control
         else f"{count_text(of.people[2], 'person', 'people')} of the table were"
     )
+    each = " and each row is of another person"
     about = (
         f"{people} attacked in {count_text(len(of.tried), 'way')}. With "
         f"{level_text(of.confidence)} confidence nothing is said to be found that is not there, if "
-        "those who were not in it were held back by lot."
+        f"those who were not in it were held back by lot{'' if of.unit else each}."
         if of.with_control
         else f"{people} attacked in {count_text(len(of.tried), 'way')}, without a control."
     )

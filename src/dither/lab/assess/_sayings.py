@@ -182,7 +182,8 @@ def notes(of: Assessment) -> Iterator[str]:
             f"{count_text(tests, 'test')}, each Fisher's exact one-sided test of the hits of "
             f"either kind at level {of.level:.2g}: by Bonferroni's bound all that is said to be "
             f"found is wrong with probability at most {1.0 - of.confidence:.2g}, whatever hits "
-            "have to do with one another, if the control was drawn by lot."
+            "have to do with one another, if the control was drawn by lot"
+            f"{'' if of.unit else ' and each row is of another person'}."
         )
         yield (
             f"Intervals of all differences hold together at {level(of.confidence)}, and so do "
