@@ -1,11 +1,12 @@
 """Who sees that a release leaks, at equal false alarms: ours, anonymeter, pycanon, anjana.
 
-Run with ``python -m benchmarks.assess [--peers PYTHON] [--worlds N] [--people N]``, where PYTHON is
-an interpreter that has the peers (they ask for other versions of NumPy); without it, those of this
-one. Each kind of release is made N times of other people. Every method gives a number; it accuses
-where that is above all but one in twenty of its numbers for harmless releases, rows of other people
-of the same distribution. So all have the same false alarms, and the share of leaking releases that
-are accused is their power. Beside it, what `assess` says by itself at 95 % confidence.
+Run with ``python -m benchmarks.assess [--peers PYTHON] [--worlds N] [--harmless N] [--people N]``,
+where PYTHON is an interpreter that has the peers (they ask for other versions of NumPy); without
+it, those of this one. Each kind of release is made N times of other people. Every method gives a
+number; it accuses where that is above all but one in twenty of its numbers for harmless releases,
+rows of other people of the same distribution. So all have the same false alarms, and the share of
+leaking releases that are accused is their power. Beside it, what `assess` says by itself at 95 %
+confidence.
 """
 
 from __future__ import annotations
@@ -92,16 +93,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peers", default=sys.executable)
     parser.add_argument("--worlds", type=int, default=20)
+    parser.add_argument("--harmless", type=int, help="releases of other people; as --worlds")
     parser.add_argument("--people", type=int, default=400)
     given = parser.parse_args()
     said: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     seconds: dict[str, float] = defaultdict(float)
+    times = dict.fromkeys(KINDS, given.worlds) | {HARMLESS: given.harmless or given.worlds}
     verdicts: dict[str, int] = defaultdict(int)
     errors: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         kinds = {}
         for i, (kind, release) in enumerate(KINDS.items()):
-            for k in range(given.worlds):
+            for k in range(times[kind]):
                 rng = np.random.default_rng(1_000 * i + k)
                 table, other, control = (people(rng, given.people) for _ in range(3))
                 made = release(table, other, rng)
@@ -130,7 +133,10 @@ def main() -> None:
                 said[peer][kinds[body["world"]]].append(number)
                 seconds[peer] += body["seconds"][peer]
     heads = [*said, "assess at 95 %"]
-    print(f"{given.worlds} releases of each kind, of {given.people} people; accused at 5 % false:")
+    print(
+        f"{given.worlds} releases of each kind, {times[HARMLESS]} harmless ones, of {given.people} "
+        "people; accused at 5 % false:"
+    )
     print(" " * 28 + "".join(f"{h:>15}" for h in heads))
     for kind in KINDS:
         cells = []
@@ -138,9 +144,9 @@ def main() -> None:
             harmless = sorted(scores[HARMLESS])
             line = harmless[-1 - len(harmless) // 20]
             cells.append(f"{np.mean(np.array(scores[kind]) > line):.0%}")
-        cells.append(f"{verdicts[kind] / given.worlds:.0%}")
+        cells.append(f"{verdicts[kind] / times[kind]:.0%}")
         print(f"{kind:28}" + "".join(f"{c:>15}" for c in cells))
-    total = given.worlds * len(KINDS)
+    total = sum(times.values())
     print(
         "processor, s a release".ljust(28) + "".join(f"{seconds[n] / total:>15.2f}" for n in said)
     )
