@@ -30,7 +30,7 @@ Examples:
 """,
 )
 def schedule() -> None:
-    """Questions that are released when their block closes, once each."""
+    """Questions that are released once, when their block closes."""
 
 
 @schedule.command(

@@ -179,9 +179,14 @@ def serve(
         if ready is not None:
             ready(listening.getsockname()[1])
         log.info("serving", extra={"said": {"policies": sorted(hall.desks), "secure": at.secure}})
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+            begun = not server.lifespan.startup_failed
+        except SystemExit:
+            # So newer versions of uvicorn say it.
+            begun = False
     log.info("ended")
-    if server.lifespan.startup_failed:
+    if not begun:
         raise LedgerError("the service could not begin: the lines above say what failed")
 
 
