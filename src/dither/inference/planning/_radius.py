@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
 
 from dither import _checks as check
 from dither._checks import Number
@@ -213,12 +212,15 @@ _LEAST = 1e-290
 
 def _excess(t: float) -> float:
     """How much of a standard normal number lies beyond t, in expectation."""
+    from scipy import special
+
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return max(0.0, density - t * float(special.ndtr(-t)))
 
 
 def _number(q: float, off: float) -> tuple[float, float]:
     """Radius and bias of one normal number."""
+    from scipy import special
 
     def over(r: float) -> float:
         logs = np.array([special.log_ndtr(off - r), special.log_ndtr(-off - r)])
@@ -231,12 +233,16 @@ def _number(q: float, off: float) -> tuple[float, float]:
 
 def _number_below(q: float, off: float) -> tuple[float, float]:
     """Of one sub-Gaussian number."""
+    from scipy import special
+
     reach = math.sqrt(2 * math.log(2 / q))
     return off + reach, math.sqrt(2 * math.pi) * float(special.ndtr(-reach))
 
 
 def _root(over: Any, above: float) -> float:
     """Where a falling function is 0, between 0 and where it is below."""
+    from scipy import optimize
+
     if over(0.0) <= 0:
         return 0.0
     return float(optimize.brentq(over, 0.0, above * _OUTWARDS, xtol=1e-13, rtol=1e-13))
@@ -244,6 +250,8 @@ def _root(over: Any, above: float) -> float:
 
 def _mixture(off: float) -> tuple[Floats, Floats]:
     """The weights of j = 0, 1, ... in a noncentral χ², but for some that weigh 1e-31 together."""
+    from scipy import special
+
     rate = off * off / 2
     if not rate:
         return np.zeros(1), np.ones(1)
@@ -254,6 +262,8 @@ def _mixture(off: float) -> tuple[Floats, Floats]:
 
 def _ball(q: float, off: float, d: int) -> tuple[float, float]:
     """Radius and bias of d independent normal numbers."""
+    from scipy import special
+
     at_zero = math.sqrt(2 * float(special.gammainccinv(d / 2, q)))
     if not off:
         return at_zero, 0.0

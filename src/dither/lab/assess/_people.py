@@ -112,6 +112,8 @@ def read_tables(
     if control is not None:
         given["control"] = released(control, "control")
     only_release = tuple(n for n in made.columns if n not in real.columns)
+    unit_released = unit is not None and unit in made.columns
+    only_original = tuple(n for n in real.columns if n not in made.columns and n != unit)
     tables = alike(given, kept)
     ours, theirs = tables[0], (tables[1] if control is not None else tables[0].clear())
     owners, strangers, both = _owners(ours, theirs, unit)
@@ -132,13 +134,13 @@ def read_tables(
         made,
         others[0] if others else None,
         tuple(shared),
-        tuple(n for n in real.columns if n not in made.columns and n != unit),
+        only_original,
         only_release,
         owners,
         strangers[keep],
         both,
         unit,
-        unit is not None and unit in made.columns,
+        unit_released,
         getattr(release, "covers", None),
     )
 
