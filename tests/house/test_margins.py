@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +24,18 @@ SAID = {"tiny", "tolerance", "absolute", "relative"}
 documented."""
 
 
+_DECIMAL = re.compile(r"\d\.|\.\d|\d[eE]")
+"""In every file with a number that is not whole."""
+
+
 def _is_small(value: object) -> bool:
     return isinstance(value, float) and LEAST < value < MOST
 
 
 def unexplained(text: str) -> Iterator[int]:
     """Lines of small decimals with no words at or above their statement, nor below their name."""
+    if not _DECIMAL.search(text):
+        return
     tree, words = list(ast.walk(ast.parse(text))), set()
     small = [n for n in tree if isinstance(n, ast.Constant) and _is_small(n.value)]
     if not small:
