@@ -245,6 +245,7 @@ def _root(over: Any, above: float) -> float:
 
     if over(0.0) <= 0:
         return 0.0
+    # Radii are rounded outwards by more than that.
     return float(optimize.brentq(over, 0.0, above * _OUTWARDS, xtol=1e-13, rtol=1e-13))
 
 
