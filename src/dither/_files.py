@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dither.errors import ArgumentError, DitherError
 
-__all__ = ["looked_at", "named", "written"]
+__all__ = ["file_stamp", "looked_at", "named", "written"]
 
 # A text such as "s3://…", also as pathlib writes it. The connection strings of PostgreSQL are not
 # files either, and whoever takes these says so.
@@ -76,6 +76,23 @@ def looked_at(path: Path, refused: type[DitherError] = ArgumentError) -> Iterato
             f"{str(path)!r} cannot be looked at: the user that runs this may not enter a folder "
             "above it"
         ) from None
+
+
+def file_stamp(path: Path) -> tuple[int, int, int]:
+    """What tells a file from what it was, and from another one of its name.
+
+    Raises
+    ------
+    OSError
+        There is none, or it cannot be looked at.
+
+    Examples
+    --------
+    >>> file_stamp(Path(__file__)) == file_stamp(Path(__file__))
+    True
+    """
+    held = path.stat()
+    return held.st_mtime_ns, held.st_size, held.st_ino
 
 
 def written(target: Path, body: bytes) -> None:

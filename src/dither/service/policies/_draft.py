@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._files import file_stamp
 from dither.errors import DitherError, PolicyError
 from dither.plan.schema import Kind
 from dither.policy._checking import Finding, check_read
@@ -267,8 +268,7 @@ def _stamp(folder: Path, sources: Sequence[Any]) -> tuple[Any, ...]:
     found: list[Any] = []
     for source in sources:
         try:
-            held = (folder / source).stat()
-            found.append((held.st_mtime_ns, held.st_size, held.st_ino))
+            found.append(file_stamp(folder / source))
         except (OSError, TypeError, ValueError):
             found.append(time.monotonic() // 30)
     return tuple(found)

@@ -10,6 +10,7 @@ import ssl
 from pathlib import Path
 from typing import Any, Self
 
+from dither._files import file_stamp
 from dither.errors import ArgumentError
 
 __all__ = ["RenewedContext", "tls_context"]
@@ -105,9 +106,7 @@ class RenewedContext(ssl.SSLContext):
         found: list[tuple[int, int, int] | None] = []
         for path in self._files:
             try:
-                held = path.stat()
+                found.append(file_stamp(path))
             except OSError:
                 found.append(None)
-            else:
-                found.append((held.st_mtime_ns, held.st_size, held.st_ino))
         return tuple(found)
