@@ -15,7 +15,8 @@ from dither.service._desk import Desk
 from dither.service._endpoints import TooManyError
 from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
-from dither.service.work._pool import IDLE, Pool, sweep
+from dither.service.work._pool import IDLE, Pool
+from dither.service.work._processes import load_libraries, sweep
 from dither.service.work._thinking import Thinkers
 from dither.session._factories import factory
 
@@ -323,6 +324,7 @@ class Hall:
 
 def _load() -> None:
     """Load what most questions need, so that who asks the first one does not wait for it."""
+    load_libraries()
     for kind in ("query", "rows"):
         factory(kind)
     for library in ("mpmath", "polars"):

@@ -28,7 +28,7 @@ from dither.service._desk import Desk
 from dither.service._hall import Hall
 from dither.service.access._people import Identity
 from dither.service.access._roles import Role
-from dither.service.work import _pool
+from dither.service.work import _pool, _processes
 from dither.service.work._jobs import State
 from service.web.test_tls import certified
 
@@ -72,14 +72,20 @@ async def ended(desk: Desk) -> list[State]:
 def cut_off(place: Path, monkeypatch: pytest.MonkeyPatch) -> int | None:
     """Two questions are left, one of them in the middle; how the process ended that ran it."""
 
-    async def never(*_: Any) -> _pool.WorkProcess:
-        process = await asyncio.create_subprocess_exec(
-            *("sleep", "600"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        return _pool.WorkProcess(process, str(place.with_name("of its own")))
+    started: list[subprocess.Popen[bytes]] = []
+
+    async def never(*_: Any) -> _processes.WorkProcess:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            started.append(subprocess.Popen(["sleep", "600"], stdin=theirs, stdout=theirs))
+        said, told = await asyncio.open_connection(sock=ours)
+
+        def kill() -> None:
+            started[0].kill()
+            started[0].wait()
+
+        folder = str(place.with_name("of its own"))
+        return _processes.WorkProcess(started[0].pid, said, told, folder, kill)
 
     async def stopped(desk: Desk) -> int | None:
         hall = Hall([desk], 1)
@@ -91,9 +97,8 @@ def cut_off(place: Path, monkeypatch: pytest.MonkeyPatch) -> int | None:
         async with asyncio.timeout(60):
             while not hall.pool._running:
                 await asyncio.sleep(0.01)
-        (process,) = hall.pool._running.values()
         await hall.stop(0)
-        return process.process.returncode
+        return started[0].returncode
 
     code = asyncio.run(stopped(Desk(place)))
     monkeypatch.undo()

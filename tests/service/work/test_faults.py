@@ -34,6 +34,7 @@ from dither.service._tables import SERVICE
 from dither.service.access._people import People
 from dither.service.access._roles import Role
 from dither.service.work._jobs import Jobs, State
+from dither.service.work._processes import PREFIX
 from postgres_server import Server
 from service.hospital import written
 
@@ -88,10 +89,8 @@ class Service:
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
                 with suppress(OSError):
-                    said = (folder / "environ").read_bytes()
-                    line = (folder / "cmdline").read_bytes()
-                    mine = f"TMPDIR={self.temporary}/".encode() in said
-                    if mine and b"dither.service.work._run" in line:
+                    held = [str(one.readlink()) for one in (folder / "fd").iterdir()]
+                    if any(one.startswith(f"{self.temporary}/{PREFIX}") for one in held):
                         found.append(int(folder.name))
         return found
 

@@ -18,7 +18,7 @@ from dither.engines import FAILED
 from dither.policy._policy import PolicyText
 from dither.service.work import _pool, _run
 from dither.service.work._jobs import LOST
-from dither.service.work._pool import PREFIX, sweep
+from dither.service.work._processes import PREFIX, sweep
 from service.hospital import COUNT, Served, served, written
 
 
@@ -212,7 +212,7 @@ codes = { bounds = [0, 100], type = "integer", max_items = 1000 }
         # What a process reserves before it is asked anything differs from machine to machine.
         assert found.released("ann", epsilon="0.25")["state"] == "done"
         pool = found.http.app.app.state.hall.pool  # type: ignore[attr-defined]
-        told = Path(f"/proc/{pool._free[0].process.pid}/status").read_text()
+        told = Path(f"/proc/{pool._free[0].pid}/status").read_text()
         reserved = 1024 * int(told.partition("VmPeak:")[2].split()[0])
         assert found.released("ann", sql=FILLS, epsilon=1, token="free")["state"] == "done"
     text = file.read_text()

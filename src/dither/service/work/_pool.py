@@ -1,33 +1,22 @@
 """Processes that run questions: started when they are needed, ended when they are not.
 
 A process runs one question at a time, so that one that takes too long is ended without another.
-Each keeps its own folder for temporary files, which nobody else may enter, and which goes with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import os
-import shutil
-import signal
-import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from dither.policy._policy import PolicyText
 from dither.service.work._jobs import Jobs, ReleaseJob, State
+from dither.service.work._processes import WorkProcess, start_process
 
-__all__ = ["Order", "Pool", "WorkProcess", "start_process", "sweep"]
-
-PREFIX = "dither-work-"
-"""Of the folders of processes, where temporary files are."""
+__all__ = ["Order", "Pool"]
 
 IDLE = 120.0
 """Seconds after which a process that has nothing to run ends."""
@@ -87,23 +76,6 @@ class Order:
         return json.dumps(body).encode() + b"\n"
 
 
-@dataclass(eq=False)
-class WorkProcess:
-    """A process that works out what it is told, line by line."""
-
-    process: asyncio.subprocess.Process
-    folder: str
-    used: float = field(default_factory=time.monotonic)
-
-    async def end(self) -> None:
-        """End it, whatever it does, and what it left on the disk."""
-        if self.process.returncode is None:  # else its number may be another one's by now
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        await self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 class Pool:
     """The processes of one service, which run the jobs of all its policies.
 
@@ -143,11 +115,7 @@ class Pool:
                 state = await self._told(jobs, order, process, said)
             finally:
                 self._running.pop(job_id, None)
-                if (
-                    process.process.returncode is None
-                    and not self._closed
-                    and job_id not in self._cut
-                ):
+                if not (process.has_ended or self._closed or job_id in self._cut):
                     process.used = time.monotonic()
                     self._free.append(process)
                 else:
@@ -158,15 +126,12 @@ class Pool:
 
     async def _told(self, jobs: Jobs, order: Order, process: WorkProcess, said: Said) -> State:
         job_id, ended = order.job.id, time.monotonic() + order.timeout
-        assert process.process.stdin is not None
-        assert process.process.stdout is not None
         finish = _in_thread(jobs.finish)
         try:
-            process.process.stdin.write(order.line())
-            await process.process.stdin.drain()
+            await process.tell(order.line())
             while True:
                 left = ended - time.monotonic()
-                line = await asyncio.wait_for(process.process.stdout.readline(), max(left, 0.001))
+                line = await asyncio.wait_for(process.said.readline(), max(left, 0.001))
                 if not line:
                     break
                 what, value = json.loads(line)
@@ -211,7 +176,7 @@ class Pool:
     async def _process(self) -> WorkProcess:
         while self._free:
             found = self._free.pop()
-            if found.process.returncode is None:
+            if not found.has_ended:
                 return found
             await found.end()
         return await start_process(self._memory)
@@ -236,68 +201,6 @@ class Pool:
         for one in [*self._running.values(), *self._free]:
             await one.end()
         self._free.clear()
-
-
-async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int = 0) -> WorkProcess:
-    """Start a process that waits for lines (`dither.service.work._run`).
-
-    Parameters
-    ----------
-    memory : int or None
-        Bytes of address space that it may take.
-    limit : int
-        Bytes of a line that it says.
-    seconds : int
-        Of a processor's time that each draft may take; 0 of a process that runs what is paid for.
-        Others go before one that works out drafts.
-    """
-    folder = tempfile.mkdtemp(prefix=PREFIX)  # for this user alone
-    held = os.open(folder, os.O_RDONLY)
-    # For as long as the process lives, whoever started it.
-    fcntl.flock(held, fcntl.LOCK_EX)
-    try:
-        started = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "dither.service.work._run",
-            str(memory or 0),
-            str(seconds),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": folder},
-            start_new_session=True,
-            pass_fds=(held,),
-            limit=limit,
-        )
-    finally:
-        os.close(held)
-    return WorkProcess(started, folder)
-
-
-def sweep(older: float = 60.0) -> None:
-    """Remove the folders of processes that ended with their server, before it could.
-
-    Parameters
-    ----------
-    older : float
-        Seconds: another server may just be starting a process in a newer one.
-    """
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            found = folder.lstat()
-            if found.st_uid != os.getuid() or time.time() - found.st_mtime < older:
-                continue
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue  # its process lives
-        finally:
-            os.close(held)
 
 
 async def _put_back(jobs: Jobs, job_id: str) -> State:

@@ -10,10 +10,11 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from dither._depth import deep
 from dither.errors import DitherError, EngineError, PolicyError, TokenError
@@ -191,17 +192,19 @@ _FAILED = {"kind": "EngineError", "message": "the question failed; what was char
 _BROKEN = {"kind": "EngineError", "message": "the question failed before it was charged"}
 
 
-def main(lines: TextIO | None = None) -> None:
-    """Run the jobs that come in, one after the other, until no more come."""
+def main() -> None:
+    """Run the jobs that come in, one after the other, until no more come.
+
+    The first line says what this process may take, and the environment of whoever started it.
+    """
     # What libraries print must not stand among the lines that the service reads.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    memory, seconds = map(int, sys.argv[1:3]) if len(sys.argv) > 2 else (0, 0)
-    if memory:
-        _limit_memory(memory)
-    if seconds:
-        os.nice(5)
+    first = sys.stdin.readline()
+    if not first:
+        return
+    seconds = _begin(json.loads(first))
 
     def tell(what: str, value: Any) -> None:
         out.write(json.dumps([what, value]) + "\n")
@@ -209,15 +212,29 @@ def main(lines: TextIO | None = None) -> None:
 
     runner = Runner(tell, seconds)
     try:
-        for line in lines or sys.stdin:
+        for line in sys.stdin:
             runner._last = -1.0
             runner.run(json.loads(line))
-    except BrokenPipeError:
+    except (BrokenPipeError, ConnectionResetError):
         pass  # the service is gone, and what was asked is in the ledger
     finally:
         runner.close()
-        if lines is None:
-            shutil.rmtree(os.environ.get("TMPDIR", ""), ignore_errors=True)
+        shutil.rmtree(os.environ.get("TMPDIR", ""), ignore_errors=True)
+
+
+def _begin(said: dict[str, Any]) -> int:
+    """Be as whoever started this process says; seconds that a draft may take."""
+    os.environ.clear()
+    os.environ.update(said["environment"])
+    tempfile.tempdir = None  # it is looked for again
+    if said["folder"] is not None:
+        os.chdir(said["folder"])
+    if said["memory"]:
+        _limit_memory(said["memory"])
+    if said["seconds"]:
+        os.nice(5)
+    seconds: int = said["seconds"]
+    return seconds
 
 
 def _limit_time(seconds: int) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither import errors
 from dither.errors import ArgumentError, DitherError, QueryError
-from dither.service.work._pool import WorkProcess, start_process
+from dither.service.work._processes import WorkProcess, start_process
 
 if TYPE_CHECKING:
     from dither.policy._policy import PolicyText
@@ -130,12 +130,9 @@ class Thinkers:
         whole = False
         try:
             async with asyncio.timeout(PATIENCE * self.seconds):
-                assert process.process.stdin is not None
-                assert process.process.stdout is not None
-                process.process.stdin.write(line)
-                await process.process.stdin.drain()
+                await process.tell(line)
                 while True:
-                    said = await process.process.stdout.readline()
+                    said = await process.said.readline()
                     if not said:
                         raise QueryError(TOO_MUCH)
                     what, value = json.loads(said)
@@ -160,7 +157,7 @@ class Thinkers:
     async def _process(self) -> WorkProcess:
         while self._free:
             found = self._free.pop()
-            if found.process.returncode is None:
+            if not found.has_ended:
                 return found
             await self._ended(found)
         made = await start_process(self._memory, limit=LONGEST_LINE, seconds=self.seconds)
