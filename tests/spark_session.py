@@ -2,7 +2,8 @@
 
 Tests that need it are marked, and `tests/conftest.py` has one process run them all where there are
 several, so that one Java runs. Most of its time would go into compiling what is run once, so it
-compiles quickly and not well, and collects garbage on one thread.
+compiles quickly and not well, takes classes of Spark as they are, and collects garbage on one
+thread.
 
 Where pyspark or Java is missing, tests that need it are skipped, and say so.
 """
@@ -31,7 +32,10 @@ _JAVA = (Path(_HOME) / "bin" / "java").exists() if _HOME else shutil.which("java
 _MISSING = importlib.util.find_spec("pyspark") is None or not _JAVA
 _REASON = f"{ABSENT}: pyspark 4 and Java 17 are needed"
 
-JAVA_OPTIONS = "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA_OPTIONS = (
+    "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 """Of every Java that tests start."""
 
 needs_spark = (pytest.mark.spark, pytest.mark.skipif(_MISSING, reason=_REASON))
