@@ -57,7 +57,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -473,10 +473,12 @@ def _inverse(series: Floats) -> Floats:
     n = len(series)
     found = np.array([1.0 / series[0]])
     while len(found) < n:
-        size = min(2 * len(found), n)
-        rest = -_multiplied(series[:size], np.pad(found, (0, size - len(found))))
+        before, size = found, min(2 * len(found), n)
+        found = np.zeros(size)
+        found[: len(before)] = before
+        rest = -_multiplied(series[:size], found)
         rest[0] += 2.0
-        found = _multiplied(np.pad(found, (0, size - len(found))), rest)
+        found = _multiplied(found, rest)
     return found
 
 
@@ -491,7 +493,17 @@ def _multiplied(one: Floats, other: Floats) -> Floats:
 
 
 def _fitted(run: Participation, work: Workload, many: int) -> Factorization:
-    """Geometric sequences with the least mean squared error of iterates, of a rate of 1.
+    """Geometric sequences with the least mean squared error of iterates, of a rate of 1."""
+    weights, decays = _sequences(np.array(_shape(run, work, many)))
+    column = _geometric(weights, decays, run.steps)
+    # A coefficient is a sum of ``many`` products, of i + 1 factors: each errs by that many EPS/2.
+    sensitivity = _sensitivity(column, run, roundings=run.steps + many + 2)
+    return Factorization("buffers", run, work, sensitivity, column, (weights, decays))
+
+
+@lru_cache(maxsize=64)
+def _shape(run: Participation, work: Workload, many: int) -> tuple[float, ...]:
+    """What those sequences are made of; a run that goes on asks for it again.
 
     They start from the square root's, ``c_i = ∫ lambda^i dP`` of the arcsine law P, by intervals of
     ``log(1 - lambda)`` from 1/n on; momentum moves that start a little, and the search does the
@@ -521,11 +533,7 @@ def _fitted(run: Participation, work: Workload, many: int) -> Factorization:
         error, start, method="Nelder-Mead",
         options={"maxfev": 150 * many, "xatol": 1e-4, "fatol": 1e-6, "adaptive": True},
     ).x  # fmt: skip
-    weights, decays = _sequences(np.asarray(best if error(best) <= error(start) else start))
-    column = _geometric(weights, decays, n)
-    # A coefficient is a sum of ``many`` products, of i + 1 factors: each errs by that many EPS/2.
-    sensitivity = _sensitivity(column, run, roundings=n + many + 2)
-    return Factorization("buffers", run, work, sensitivity, column, (weights, decays))
+    return tuple(map(float, best if error(best) <= error(start) else start))
 
 
 def _sequences(shape: Floats) -> tuple[Floats, Floats]:
