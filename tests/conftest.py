@@ -30,12 +30,16 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark first, side by side.
+    """Tests on Spark first, side by side, then those of the house.
 
     Where several processes share the tests, each begins with a part of this list, and others take
-    from its end: so the first one runs all of these, and one Java is started instead of one each.
+    from its end: so the first one runs all of these. One Java is started instead of one each, and
+    one process parses all files.
     """
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    spark = [item.get_closest_marker("spark") is not None for item in items]
+    house = [item.nodeid.startswith("tests/house/") for item in items]
+    first = [0 if one else 1 if two else 2 for one, two in zip(spark, house, strict=True)]
+    items[:] = [items[i] for i in sorted(range(len(items)), key=first.__getitem__)]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -462,8 +462,9 @@ def test_planted_faults_get_the_verdict_of_reading_in_full(whole: bytes, tmp_pat
 
 
 @pytest.mark.heavy("test_planted_faults_get_the_verdict_of_reading_in_full")
+@pytest.mark.parametrize("seed", range(2, 8))
 def test_many_planted_faults_get_the_verdict_of_reading_in_full(
-    whole: bytes, tmp_path: Path
+    whole: bytes, seed: int, tmp_path: Path
 ) -> None:
-    """The same of hundreds."""
-    assert agree(2, 300, whole, tmp_path / "a.ledger") > 200
+    """The same of fifty."""
+    assert agree(seed, 50, whole, tmp_path / "a.ledger") > 33
