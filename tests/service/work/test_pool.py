@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from dither.engines import FAILED
 from dither.policy._policy import PolicyText
 from dither.service.work import _pool, _run
-from dither.service.work._jobs import LOST
+from dither.service.work._jobs import LOST, Jobs
 from dither.service.work._processes import PREFIX, sweep
 from service.hospital import COUNT, Served, served, written
 
@@ -126,6 +127,26 @@ def test_a_stopped_question_is_ended_and_stays_so(
             assert ended["state"] in ("ended", "cancelled")
 
 
+def test_what_was_answered_just_before_is_not_said_to_be_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops it while its end is being written down is told that it comes too late."""
+    finish, told = Jobs.finish, threading.Event()
+
+    def slowly(*given: Any, **named: Any) -> None:
+        told.set()
+        time.sleep(0.5)
+        finish(*given, **named)
+
+    with served(written(tmp_path)) as found:
+        monkeypatch.setattr(Jobs, "finish", slowly)
+        job = found.post("ann", "/releases", {"sql": COUNT, "epsilon": 1}).json()
+        assert told.wait(60)
+        stopped = found.call("ann", "DELETE", f"/jobs/{job['id']}")
+        assert (stopped.status_code, "has ended already" in stopped.text) == (400, True)
+        assert found.get("ann", f"/jobs/{job['id']}", wait=30).json()["state"] == "done"
+
+
 def test_an_order_says_nothing_of_the_data() -> None:
     """What a process reads is what was asked, and where the policy is."""
     from dither.service.work._jobs import ReleaseJob, State
@@ -204,7 +225,7 @@ max_groups = 1
 codes = { bounds = [0, 100], type = "integer", max_items = 1000 }
 """
     one = [SECRET_CODE] * 1000
-    pl.DataFrame({"person": range(20_000), "codes": [one] * 20_000}).write_parquet(
+    pl.DataFrame({"person": range(12_000), "codes": [one] * 12_000}).write_parquet(
         tmp_path / "codes.parquet"
     )
     file = written(tmp_path, ledger=ledger, more=more, service="workers = 1")

@@ -90,7 +90,7 @@ def test_a_draft_that_fills_the_memory_is_ended(house: Served) -> None:
 @pytest.mark.slow
 def test_others_go_on_meanwhile(house: Served) -> None:
     """While one works on a long draft: short SQL of theirs, drafts of others, and health."""
-    hall(house).thinkers.seconds = 8
+    hall(house).thinkers.seconds = 4
     answers: list[Any] = []
     long = threading.Thread(target=lambda: answers.append(house.post("ann", "/price", FORMULA)))
     long.start()

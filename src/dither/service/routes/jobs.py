@@ -110,7 +110,10 @@ def stop(asked: Asked) -> dict[str, Any]:
 
     found = one(asked)
     if found.state is State.RUNNING and anyio.from_thread.run(asked.hall.pool.end, found.id):
-        return {"state": State.ENDED.value}
+        now = asked.desk.jobs.get(found.id)
+        if now is not None and now.state is State.ENDED:
+            return {"state": State.ENDED.value}
+        # Else it was answered just before.
     return asked.desk.jobs.cancel(found.id).to_dict()
 
 

@@ -92,6 +92,8 @@ class Pool:
         self._room = asyncio.Semaphore(workers)
         self._free: list[WorkProcess] = []
         self._running: dict[str, WorkProcess] = {}
+        self._ends: dict[str, asyncio.Event] = {}
+        """Of jobs that run: set once it is written down how each ended."""
         self._cut: set[str] = set()
         self._closed = False
 
@@ -110,11 +112,12 @@ class Pool:
             if self._closed:
                 return await _put_back(jobs, job_id)
             process = await self._process()
-            self._running[job_id] = process
+            self._running[job_id], self._ends[job_id] = process, asyncio.Event()
             try:
                 state = await self._told(jobs, order, process, said)
             finally:
                 self._running.pop(job_id, None)
+                self._ends.pop(job_id).set()
                 if not (process.has_ended or self._closed or job_id in self._cut):
                     process.used = time.monotonic()
                     self._free.append(process)
@@ -165,12 +168,16 @@ class Pool:
         return state
 
     async def end(self, job_id: str) -> bool:
-        """End a job that runs here; whether there was one."""
-        process = self._running.get(job_id)
-        if process is None:
+        """End a job that runs here, and wait until that is written down; whether there was one.
+
+        One that has just been answered may stay so.
+        """
+        process, written = self._running.get(job_id), self._ends.get(job_id)
+        if process is None or written is None:
             return False
         self._cut.add(job_id)
         await process.end()
+        await written.wait()
         return True
 
     async def _process(self) -> WorkProcess:
