@@ -53,7 +53,7 @@ LISTED = Path(__file__).with_name("slow.txt")
 """Names of tests, a line each, that are marked ``slow`` for what they take."""
 LONG = 0.2
 """Seconds of a processor from which a test is listed: the rest take below eight minutes of two."""
-ONE_OF_SEVERAL = 0.1
+ONE_OF_SEVERAL = 0.05
 """The same of a function with several tests, but for the quickest of them."""
 LONGEST = 1.5
 """Which stays among the quick ones, unless it takes so long."""
