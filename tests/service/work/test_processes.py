@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -88,6 +89,42 @@ def test_one_that_ends_by_itself_is_seen(how: str) -> None:
         assert not is_there(process)
 
     asyncio.run(tried())
+
+
+def test_one_that_ends_without_having_read_is_seen(how: str) -> None:
+    """What it was told and did not read is an error to whoever reads, and no end."""
+
+    async def tried() -> None:
+        process = await start_process(None)
+        await refused(process)
+        os.kill(process.pid, signal.SIGSTOP)
+        await process.tell(json.dumps(UNKNOWN).encode() + b"\n")
+        os.kill(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ConnectionResetError):
+            assert await process.said.readline() == b""
+        assert process.has_ended
+        await process.end()
+        assert not is_there(process)
+
+    asyncio.run(tried())
+
+
+def test_whoever_leaves_as_one_starts_leaves_nothing(how: str) -> None:
+    """Neither its folder, nor a process that waits for ever."""
+
+    async def tried() -> list[str]:
+        before = set(Path("/proc").iterdir())
+        starting = asyncio.ensure_future(start_process(None))
+        await asyncio.sleep(0)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await starting).end()
+        return [one.name for one in set(Path("/proc").iterdir()) - before if one.name.isdigit()]
+
+    load_libraries()
+    folders = set(Path(tempfile.gettempdir()).glob(f"{_processes.PREFIX}*"))
+    asyncio.run(gone([one for one in asyncio.run(tried()) if int(one) != fork_server()]))
+    assert set(Path(tempfile.gettempdir()).glob(f"{_processes.PREFIX}*")) <= folders
 
 
 def test_a_process_is_what_its_server_says(

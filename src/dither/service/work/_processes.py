@@ -65,7 +65,8 @@ class WorkProcess:
     @property
     def has_ended(self) -> bool:
         """Whether it has, by itself or not."""
-        return self.said.at_eof()
+        # One that had not read what it was told leaves an error, and not an end.
+        return self.said.at_eof() or self.said.exception() is not None
 
     async def tell(self, line: bytes) -> None:
         """Tell it a line.
@@ -103,17 +104,17 @@ async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int 
     # For as long as the process lives, whoever started it.
     fcntl.flock(held, fcntl.LOCK_EX)
     ours, theirs = socket.socketpair()
+    kill, left = None, threading.Event()
     try:
-        start = _forks.start if FORKS else _started
-        pid, kill = await asyncio.to_thread(start, theirs.fileno(), held)
+        pid, kill = await asyncio.to_thread(_begun, theirs, held, left)
         said, told = await asyncio.open_connection(sock=ours, limit=limit)
     except BaseException:
+        left.set()
+        if kill is not None:
+            kill()
         ours.close()
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    finally:
-        theirs.close()
-        os.close(held)
     process = WorkProcess(pid, said, told, folder, kill)
     begin = {
         "environment": {**os.environ, "TMPDIR": folder},
@@ -124,6 +125,24 @@ async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int 
     with suppress(OSError):  # that it has ended is seen by whoever tells it more
         await process.tell(json.dumps(begin).encode() + b"\n")
     return process
+
+
+def _begun(
+    theirs: socket.socket, held: int, left: threading.Event
+) -> tuple[int, Callable[[], object]]:
+    """A process that holds these two, which are closed here; its number, and what ends it.
+
+    Whoever waits for this thread may leave: what it uses stays open until it is done.
+    """
+    start = _forks.start if FORKS else _started
+    try:
+        pid, kill = start(theirs.fileno(), held)
+    finally:
+        theirs.close()
+        os.close(held)
+    if left.is_set():
+        kill()
+    return pid, kill
 
 
 def load_libraries() -> None:
