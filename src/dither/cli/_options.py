@@ -34,6 +34,7 @@ __all__ = [
     "confidence_of",
     "delta",
     "epsilon",
+    "names_in",
     "paid_options",
     "plot",
     "policy",
@@ -108,6 +109,17 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
         if any(size < 1 for size in sizes):
             self.fail("sizes must be at least 1", param, ctx)
         return sizes
+
+
+def names_in(text: str) -> list[str]:
+    """Names with commas between; nothing between two of them names nothing.
+
+    Examples
+    --------
+    >>> names_in("age, zip,,")
+    ['age', 'zip']
+    """
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def refuse_given(names: Collection[str], needs: str) -> None:

@@ -12,7 +12,7 @@ import click
 
 from dither._checks import exact
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, plot, refuse_given
+from dither.cli._options import FILE, names_in, plot, refuse_given
 from dither.cli._terminal import PATIENCE, waiting
 from dither.errors import ArgumentError
 
@@ -121,7 +121,7 @@ def anonymize(
     if mondrian:
         refuse_given(("suppress",), "hierarchies, and --mondrian leaves out no row")
     check_targets(table=None if piped else out, picture=picture, other=secret, option="--rows")
-    known, wanted = _columns(quasi), _columns(sensitive)
+    known, wanted = names_in(quasi), names_in(sensitive)
     if not wanted and (diversity is not None or closeness is not None):
         raise click.UsageError("--l and --t are about a column: name it with --sensitive")
     with waiting("reading"):
@@ -175,10 +175,6 @@ def anonymize(
         with waiting("drawing"):
             found.plot(picture)
         click.echo(f"picture: {picture}", err=piped)
-
-
-def _columns(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _hierarchies(asked: tuple[str, ...]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dither._files import file_stamp
 from dither.errors import ArgumentError, LedgerError, PolicyError
 from dither.ledger import Entry
 from dither.policy._canonical import AROUND
@@ -98,7 +99,7 @@ class Desk:
 
     def _read(
         self, path: Path | None = None
-    ) -> tuple[Session, PolicyText, Any, tuple[Path, int, int] | None]:
+    ) -> tuple[Session, PolicyText, Any, tuple[Path, int, int, int] | None]:
         """The policy, opened, with its text and what is public of it, of one state of its file."""
         stamp = self._stamp(path)
         text = PolicyText.read(path or self.path)
@@ -112,13 +113,12 @@ class Desk:
             raise
         return session, text, document, stamp
 
-    def _stamp(self, path: Path | None = None) -> tuple[Path, int, int] | None:
+    def _stamp(self, path: Path | None = None) -> tuple[Path, int, int, int] | None:
         try:
             place = path or self.path
-            found = place.stat()
+            return place, *file_stamp(place)
         except (OSError, RuntimeError):  # or links that lead in a circle
             return None
-        return place, found.st_mtime_ns, found.st_size
 
     def take_up(self, changed_only: bool = False) -> bool:
         """Read the policy's file again, and take all of it or nothing.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, Amount, LocalPath, confidence_of, refuse_given, seed
+from dither.cli._options import FILE, Amount, LocalPath, confidence_of, names_in, refuse_given, seed
 from dither.cli._terminal import INCONCLUSIVE, VIOLATED, say_saved, waiting
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def assess(
         if ledger is None and key is None:
             raise click.UsageError("--certificate needs --ledger or --key: who vouches for it?")
     given: dict[str, Any] = {
-        name: _named(text) for name, text in (("known", known), ("columns", columns)) if text
+        name: names_in(text) for name, text in (("known", known), ("columns", columns)) if text
     }
     with waiting("reading"):
         # What the original holds as texts, such as postcodes, stays so in the others.
@@ -138,7 +138,7 @@ def assess(
             answer=answer,
             unit=unit,
             before=earlier,
-            secrets=None if secret is None else _named(secret),
+            secrets=None if secret is None else names_in(secret),
             groups=groups,
             people=people,
             confidence=confidence,
@@ -154,10 +154,6 @@ def assess(
         sys.exit(VIOLATED)
     if said == {Said.CANNOT_SAY}:
         sys.exit(INCONCLUSIVE)
-
-
-def _named(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _grouped(text: str, real: pl.DataFrame) -> tuple[str, dict[Any, Any]]:

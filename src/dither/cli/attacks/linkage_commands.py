@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, LocalPath, plot, refuse_given, seed
+from dither.cli._options import FILE, LocalPath, names_in, plot, refuse_given, seed
 from dither.cli._terminal import waiting
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def linkage(
 
         show_linkage(seed, picture)
         return
-    known = [name.strip() for name in keys.split(",") if name.strip()]
+    known = names_in(keys)
     if not known:
         raise click.UsageError("--keys must name what the attacker knows, such as age,zip")
     if public is None and sensitive is None:

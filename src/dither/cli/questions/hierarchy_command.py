@@ -16,6 +16,7 @@ from dither.cli._options import (
     analyst_option,
     delta,
     epsilon,
+    names_in,
     paid_options,
     plot,
     policy,
@@ -100,7 +101,7 @@ def hierarchy(
     import dither as dt
 
     free = check_free(explain, preview)
-    named = _listed(levels)
+    named = names_in(levels)
     if free:
         refuse_given(("level", "token", *PAID, "table", "picture", "certificate"), "a release")
     elif table is None:
@@ -113,7 +114,7 @@ def hierarchy(
         rows = session.table(name)
         asked = (rows.filter(where) if where else rows).hierarchy(
             named,
-            _listed(by),
+            names_in(by),
             epsilon=epsilon,
             delta=delta,
             places=places,
@@ -129,10 +130,6 @@ def hierarchy(
         )
     if found is not None:
         _write(found, level or named[-1], table, picture, certificate)
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")] if text else []
 
 
 def _pair(text: str) -> tuple[str, str]:

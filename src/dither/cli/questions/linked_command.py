@@ -22,6 +22,7 @@ from dither.cli._options import (
     analyst_option,
     delta,
     epsilon,
+    names_in,
     paid_options,
     policy,
     purpose_option,
@@ -204,7 +205,7 @@ def synth_linked(
             children,
             epsilon,
             delta,
-            columns=None if columns is None else [part.strip() for part in columns.split(",")],
+            columns=None if columns is None else names_in(columns),
             cells=cells,
             rules=[*rules, *rules_in(ruled)],
         )

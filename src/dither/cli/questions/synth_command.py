@@ -22,6 +22,7 @@ from dither.cli._options import (
     analyst_option,
     delta,
     epsilon,
+    names_in,
     paid_options,
     policy,
     purpose_option,
@@ -198,7 +199,7 @@ def synth(
             delta,
             method=method,
             workload=workload,
-            columns=None if columns is None else [part.strip() for part in columns.split(",")],
+            columns=None if columns is None else names_in(columns),
             inside=inside,
             rules=[*rules, *rules_in(ruled)],
         )
