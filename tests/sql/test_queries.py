@@ -7,6 +7,7 @@ from fractions import Fraction as F
 
 import pytest
 
+from dither.errors import UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
@@ -365,6 +366,15 @@ def test_unit_join(on: str) -> None:
         VISITS, Scan("drugs", "drugs"), col("pid"), col("pid", "drugs")
     )
     assert query.outputs[0].aggregate == ag.CountUnits()
+
+
+def test_a_byte_order_mark_before_a_query_says_nothing() -> None:
+    """Some editors begin a file with one; elsewhere it is a sign like any other."""
+    marked = "\ufeff" + ACCEPTED[0]
+    assert parse_query(marked, SCHEMA) == parse_query(ACCEPTED[0], SCHEMA)
+    assert parse_expression("\ufeffcost", NAMES) == parse_expression("cost", NAMES)
+    with pytest.raises(UnsupportedError, match="cannot start"):
+        parse_query("\ufeff" + marked, SCHEMA)
 
 
 def test_long_flat_queries_are_read() -> None:

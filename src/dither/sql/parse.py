@@ -25,6 +25,7 @@ __all__ = [
 
 LONGEST_TEXT = 100_000
 """Characters of a query."""
+BYTE_ORDER_MARK = "\ufeff"
 MOST_TOKENS = 10_000
 """Words, numbers and signs of a query: thousands of conditions, or of values in a list."""
 DEEPEST_BRACKETS = 25
@@ -158,6 +159,8 @@ def _tokens(text: str, what: str) -> list[Token]:
     fault = unwritable(text, null=True)
     if fault is not None:
         raise QueryError(f"{what} {fault}")
+    if text.startswith(BYTE_ORDER_MARK):  # as some editors begin a file
+        text = " " + text[1:]
     try:
         tokens = list(Dialect.get_or_raise("duckdb").tokenize(text))
     except Exception:
