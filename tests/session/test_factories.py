@@ -14,7 +14,7 @@ from dither.session._factories import FACTORIES, PARTS, factory
 
 ROOT = Path(dt.__file__).parent
 FACES = ("session/_session.py", "session/_recipe.py", "query/_builder.py")
-ABOVE = ("service/_hall.py", "service/page/forms/_kinds.py")
+ABOVE = ("service/work/_loading.py", "service/page/forms/_kinds.py")
 ALL = FACTORIES | PARTS
 
 

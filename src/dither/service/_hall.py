@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dither.errors import ArgumentError
@@ -15,10 +14,10 @@ from dither.service._desk import Desk
 from dither.service._endpoints import TooManyError
 from dither.service._rounds import Rounds
 from dither.service.work._jobs import State
+from dither.service.work._loading import load_what_most_ask_for
 from dither.service.work._pool import IDLE, Pool
 from dither.service.work._processes import load_libraries, sweep
 from dither.service.work._thinking import Thinkers
-from dither.session._factories import factory
 
 if TYPE_CHECKING:
     from dither.service.collect import Collector
@@ -325,7 +324,4 @@ class Hall:
 def _load() -> None:
     """Load what most questions need, so that who asks the first one does not wait for it."""
     load_libraries()
-    for kind in ("query", "rows"):
-        factory(kind)
-    for library in ("mpmath", "polars"):
-        import_module(library)
+    load_what_most_ask_for("polars")

@@ -18,35 +18,22 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from importlib import import_module
 
 from dither.service.work import _run
+from dither.service.work._loading import load_what_most_ask_for
 from dither.service.work._processes import FORK
-from dither.session._factories import factory
 
 __all__ = ["main"]
-
-KINDS = ("query", "rows")
-"""Of questions: what they need is loaded before anybody asks."""
 
 PATIENCE = 2.0
 """Seconds that others wait at most for the end of a process that was killed."""
 
 MODULES = (
     "dither.engines.duckdb.engine",
-    "mpmath",
     "cryptography.hazmat.primitives.ciphers",
     "sqlalchemy.dialects.sqlite.pysqlite",
 )
-"""Not polars: one of the threads that it starts would be missed where it is forked."""
-
-
-def load() -> None:
-    """Load what most questions need."""
-    for kind in KINDS:
-        factory(kind)
-    for name in MODULES:
-        import_module(name)
+"""Loaded beside what every service loads, but not polars: it starts threads, which a fork lacks."""
 
 
 def forked(server: socket.socket) -> bool:
@@ -103,7 +90,7 @@ def _killed(child: int) -> bool:
 def main() -> None:
     """Load, and fork; what is forked runs questions."""
     with socket.socket(fileno=int(sys.argv[1])) as server:
-        load()
+        load_what_most_ask_for(*MODULES)
         # What is there now stays: no search for garbage makes a copy of its pages.
         gc.collect()
         gc.freeze()
