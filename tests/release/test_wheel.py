@@ -77,7 +77,7 @@ def test_both_archives_hold_what_they_should(built: Path) -> None:
     assert not any(name.startswith((".venv", "out/", "dist/")) for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy("what it brings stands in pyproject.toml; nothing here is about privacy")
 def test_a_plain_install_is_small(plain: Path) -> None:
     """It brings no library that only extras need, and its size is what the docs say."""
     listed = json.loads(run(plain, "-m", "pip", "list", "--format", "json"))

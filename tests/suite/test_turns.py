@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turns import RECENT, TURNS, changed, examples_of, few_examples, function, in_turn
+from turns import FEW, RECENT, TURNS, changed, examples_of, few_examples, function, in_turn
 
 TREE = Path(__file__).parents[2]
 ROOMS = ("ledger", "query", "local", "synth")
@@ -22,12 +22,12 @@ NAMES = [
 
 
 def test_each_has_its_turn_before_long() -> None:
-    """One in twelve of each commit, whichever; by 200 commits all of them, more or less alike."""
+    """One in 24 of each commit, whichever; by 400 commits all of them, more or less alike."""
     always = [function(name) for name in NAMES]
-    chosen = [in_turn(NAMES, always, f"commit {i}", []) for i in range(200)]
+    chosen = [in_turn(NAMES, always, f"commit {i}", []) for i in range(400)]
     assert {len(one) for one in chosen} == {len(NAMES) // TURNS}
     times = Counter(name for one in chosen for name in one)
-    # Binomial(200, 1/12): fewer than 3 or more than 36 of one of 480 has a chance of 4e-3.
+    # Binomial(400, 1/24): fewer than 3 or more than 36 of one of 480 has a chance of 6e-3.
     assert all(3 <= times[name] <= 36 for name in NAMES)
 
 
@@ -101,7 +101,7 @@ def test_few_examples_are_the_first_of_all() -> None:
                 drawn()
         else:
             drawn()
-        assert drawn.count == 12 // (TURNS if few else 1)  # type: ignore[attr-defined]
+        assert drawn.count == 12 // (FEW if few else 1)  # type: ignore[attr-defined]
     assert examples_of(item).max_examples == 12
 
 
