@@ -27,7 +27,7 @@ def test_each_has_its_turn_before_long() -> None:
     chosen = [in_turn(NAMES, always, f"commit {i}", []) for i in range(400)]
     assert {len(one) for one in chosen} == {len(NAMES) // TURNS}
     times = Counter(name for one in chosen for name in one)
-    # Binomial(400, 1/24): fewer than 3 or more than 36 of one of 480 has a chance of 6e-3.
+    # Binomial(400, 1/24): fewer than 3 or more than 36 of one of 480 has a chance of 7e-3.
     assert all(3 <= times[name] <= 36 for name in NAMES)
 
 
