@@ -109,22 +109,30 @@ def test_one_that_ends_without_having_read_is_seen(how: str) -> None:
     asyncio.run(tried())
 
 
-def test_whoever_leaves_as_one_starts_leaves_nothing(how: str) -> None:
-    """Neither its folder, nor a process that waits for ever."""
+def children(*parents: int) -> set[str]:
+    """Numbers of the processes that these have started, whichever of their threads did."""
+    tasks = (task for one in parents for task in Path(f"/proc/{one}/task").iterdir())
+    return {child for task in tasks for child in (task / "children").read_text().split()}
 
-    async def tried() -> list[str]:
-        before = set(Path("/proc").iterdir())
+
+def test_whoever_leaves_as_one_starts_leaves_nothing(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its folder, nor a process that waits for ever."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    parents = os.getpid(), fork_server()
+
+    async def tried() -> set[str]:
+        before = children(*parents)
         starting = asyncio.ensure_future(start_process(None))
         await asyncio.sleep(0)
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await (await starting).end()
-        return [one.name for one in set(Path("/proc").iterdir()) - before if one.name.isdigit()]
+        return children(*parents) - before
 
-    load_libraries()
-    folders = set(Path(tempfile.gettempdir()).glob(f"{_processes.PREFIX}*"))
-    asyncio.run(gone([one for one in asyncio.run(tried()) if int(one) != fork_server()]))
-    assert set(Path(tempfile.gettempdir()).glob(f"{_processes.PREFIX}*")) <= folders
+    asyncio.run(gone(sorted(asyncio.run(tried()))))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_is_what_its_server_says(
@@ -232,10 +240,12 @@ async def gone(numbers: list[str]) -> None:
     raise AssertionError("processes outlive their server")
 
 
-def test_where_none_can_be_started_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a folder nor a socket."""
+def test_where_none_can_be_started_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(_processes._Forks, "start", lambda *_: os.open("/none/such", os.O_RDONLY))
-    before = set(Path(tempfile.gettempdir()).glob(f"{_processes.PREFIX}*"))
     with pytest.raises(FileNotFoundError):
         asyncio.run(start_process(None))
-    assert set(Path(tempfile.gettempdir()).glob(f"{_processes.PREFIX}*")) == before
+    assert list(tmp_path.iterdir()) == []
