@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -135,13 +137,39 @@ def test_whoever_leaves_as_one_starts_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_whoever_leaves_before_a_thread_begins_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads are busy, and the one that would start it never does: no file stays open."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(_processes._Forks, "start", lambda *_: pytest.fail("it was begun"))
+
+    async def tried() -> tuple[set[Path], set[Path]]:
+        busy, goes_on = threading.Event(), threading.Event()
+        with ThreadPoolExecutor(1) as threads:
+            asyncio.get_running_loop().set_default_executor(threads)
+            threads.submit(lambda: (busy.set(), goes_on.wait()))
+            busy.wait()
+            before = set(Path("/proc/self/fd").iterdir())
+            starting = asyncio.ensure_future(start_process(None))
+            await asyncio.sleep(0.01)
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+            after = set(Path("/proc/self/fd").iterdir())
+            goes_on.set()
+        return before, after
+
+    before, after = asyncio.run(tried())
+    assert after == before
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_process_is_what_its_server_says(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its limits, its folder, and what is in the environment by now and no more."""
-    load_libraries()  # with the environment as it was
-    monkeypatch.setenv("DITHER_LATER", "yes")
-    monkeypatch.delenv("PATH")
+    """Its limits and its folder."""
+    load_libraries()  # where this process was
     monkeypatch.chdir(tmp_path)
 
     async def tried() -> dict[str, Any]:
@@ -159,6 +187,24 @@ def test_a_process_is_what_its_server_says(
     assert found["folder"] == tmp_path
     assert str(2**40) in found["limits"]
     assert found["nice"] == os.getpriority(os.PRIO_PROCESS, 0) + 5
+
+
+def test_its_environment_is_that_of_its_server_by_now(tmp_path: Path) -> None:
+    """What came since the libraries were loaded is there, and what has gone is not."""
+    code = """
+import json, os, sys, tempfile
+from dither.service.work import _run
+tempfile.gettempdir()
+seconds = _run._begin(json.loads(sys.argv[1]))
+print(json.dumps([dict(os.environ), tempfile.gettempdir(), os.getcwd(), seconds]))
+"""
+    now = {"DITHER_LATER": "yes", "TMPDIR": str(tmp_path)}
+    said = {"environment": now, "folder": str(tmp_path), "memory": 0, "seconds": 9}
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(said)],
+        env=os.environ | {"DITHER_GONE": "no"}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == [now, str(tmp_path), str(tmp_path), 9]
 
 
 def test_what_forks_holds_nothing_of_anybody(tmp_path: Path) -> None:
@@ -180,7 +226,7 @@ def test_processes_draw_noise_of_their_own(tmp_path: Path) -> None:
         for token in range(6):
             job = found.released("ann", epsilon="1e-9", token=str(token), sql=COUNT)
             values += job["answer"]["content"]["columns"][0]["values"]
-            (process,) = hall.pool._free
+            (process,) = hall.pool._idle
             numbers.add(process.pid)
             found.http.portal.call(hall.pool.tidy, 0)  # type: ignore[union-attr]
             assert not is_there(process)
@@ -189,7 +235,7 @@ def test_processes_draw_noise_of_their_own(tmp_path: Path) -> None:
     assert len(set(values)) == 6
 
 
-def test_what_forks_may_be_killed(tmp_path: Path) -> None:
+def test_what_forks_may_be_killed() -> None:
     """What it forked goes on, and the next process is forked from another."""
 
     async def tried() -> None:
@@ -202,11 +248,7 @@ def test_what_forks_may_be_killed(tmp_path: Path) -> None:
         assert (await refused(second))[0] == "failed"
         await first.end()
         await second.end()
-        for _ in range(500):  # the system buries the first
-            if not is_there(first):
-                break
-            await asyncio.sleep(0.01)
-        assert not is_there(first)
+        await gone([str(first.pid)])  # the system buries it
         assert not is_there(second)
 
     asyncio.run(tried())

@@ -149,7 +149,7 @@ def test_nothing_is_left_when_the_service_ends(house: Served) -> None:
     """Its processes end with it."""
     hall(house).thinkers.seconds = 60
     assert house.post("ann", "/explain", SMALL).status_code == 200
-    (process,) = hall(house).thinkers._all
+    (process,) = hall(house).thinkers._idle
     house.http.__exit__(None, None, None)
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)

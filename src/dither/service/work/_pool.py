@@ -14,7 +14,7 @@ from typing import Any
 
 from dither.policy._policy import PolicyText
 from dither.service.work._jobs import Jobs, ReleaseJob, State
-from dither.service.work._processes import WorkProcess, start_process
+from dither.service.work._processes import IdleProcesses, WorkProcess, start_process
 
 __all__ = ["Order", "Pool"]
 
@@ -90,10 +90,9 @@ class Pool:
     def __init__(self, workers: int, memory: int | None = None) -> None:
         self._memory = memory
         self._room = asyncio.Semaphore(workers)
-        self._free: list[WorkProcess] = []
-        self._running: dict[str, WorkProcess] = {}
-        self._ends: dict[str, asyncio.Event] = {}
-        """Of jobs that run: set once it is written down how each ended."""
+        self._idle = IdleProcesses()
+        self._running: dict[str, tuple[WorkProcess, asyncio.Event]] = {}
+        """By job: what runs it, and what is set once it is written down how it ended."""
         self._cut: set[str] = set()
         self._closed = False
 
@@ -111,16 +110,15 @@ class Pool:
         async with self._room:
             if self._closed:
                 return await _put_back(jobs, job_id)
-            process = await self._process()
-            self._running[job_id], self._ends[job_id] = process, asyncio.Event()
+            process, written = await self._process(), asyncio.Event()
+            self._running[job_id] = process, written
             try:
                 state = await self._told(jobs, order, process, said)
             finally:
                 self._running.pop(job_id, None)
-                self._ends.pop(job_id).set()
+                written.set()
                 if not (process.has_ended or self._closed or job_id in self._cut):
-                    process.used = time.monotonic()
-                    self._free.append(process)
+                    self._idle.keep(process)
                 else:
                     await process.end()
                     self._cut.discard(job_id)
@@ -172,29 +170,21 @@ class Pool:
 
         One that has just been answered may stay so.
         """
-        process, written = self._running.get(job_id), self._ends.get(job_id)
-        if process is None or written is None:
+        running = self._running.get(job_id)
+        if running is None:
             return False
+        process, written = running
         self._cut.add(job_id)
         await process.end()
         await written.wait()
         return True
 
     async def _process(self) -> WorkProcess:
-        while self._free:
-            found = self._free.pop()
-            if not found.has_ended:
-                return found
-            await found.end()
-        return await start_process(self._memory)
+        return await self._idle.take() or await start_process(self._memory)
 
     async def tidy(self, idle: float = IDLE) -> None:
         """End processes that have had nothing to run for so many seconds."""
-        now = time.monotonic()
-        old = [one for one in self._free if now - one.used >= idle]
-        self._free = [one for one in self._free if now - one.used < idle]
-        for one in old:
-            await one.end()
+        await self._idle.end(idle)
 
     async def close(self, patience: float = 30.0) -> None:
         """Let what runs come to an end, for so many seconds, and end all processes.
@@ -205,9 +195,9 @@ class Pool:
         until = time.monotonic() + patience
         while self._running and time.monotonic() < until:
             await asyncio.sleep(0.05)
-        for one in [*self._running.values(), *self._free]:
-            await one.end()
-        self._free.clear()
+        for process, _ in list(self._running.values()):
+            await process.end()
+        await self._idle.end()
 
 
 async def _put_back(jobs: Jobs, job_id: str) -> State:

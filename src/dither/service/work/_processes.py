@@ -19,13 +19,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-__all__ = ["END", "FORK", "PREFIX", "WorkProcess", "load_libraries", "start_process", "sweep"]
+__all__ = [
+    "END",
+    "FORK",
+    "PREFIX",
+    "IdleProcesses",
+    "WorkProcess",
+    "load_libraries",
+    "start_process",
+    "sweep",
+]
 
 FORKS = sys.platform == "linux"
 """Whether processes are forked from one that has loaded the libraries."""
@@ -80,10 +89,45 @@ class WorkProcess:
         await self.told.drain()
 
     async def end(self) -> None:
-        """End it, whatever it does, and what it left on the disk."""
+        """End it, whatever it does, and what it left on the disk; whoever waits may leave."""
+        await asyncio.shield(self._end())
+
+    async def _end(self) -> None:
         await asyncio.to_thread(self.kill)
         self.told.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class IdleProcesses:
+    """Processes that have nothing to do, until somebody has."""
+
+    def __init__(self) -> None:
+        self._kept: list[WorkProcess] = []
+
+    def __iter__(self) -> Iterator[WorkProcess]:
+        return iter(self._kept)
+
+    def keep(self, process: WorkProcess) -> None:
+        """Take one back that has done what it was told."""
+        process.used = time.monotonic()
+        self._kept.append(process)
+
+    async def take(self) -> WorkProcess | None:
+        """The last that was kept and still lives; None where there is none."""
+        while self._kept:
+            found = self._kept.pop()
+            if not found.has_ended:
+                return found
+            await found.end()
+        return None
+
+    async def end(self, idle: float = 0.0) -> None:
+        """End those that have had nothing to do for so many seconds."""
+        now = time.monotonic()
+        old = [one for one in self._kept if now - one.used >= idle]
+        self._kept = [one for one in self._kept if one not in old]
+        for one in old:
+            await one.end()
 
 
 async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int = 0) -> WorkProcess:
@@ -104,14 +148,12 @@ async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int 
     # For as long as the process lives, whoever started it.
     fcntl.flock(held, fcntl.LOCK_EX)
     ours, theirs = socket.socketpair()
-    kill, left = None, threading.Event()
+    beginning = _Beginning(theirs, held)
     try:
-        pid, kill = await asyncio.to_thread(_begun, theirs, held, left)
+        pid, kill = await asyncio.to_thread(beginning.begin)
         said, told = await asyncio.open_connection(sock=ours, limit=limit)
     except BaseException:
-        left.set()
-        if kill is not None:
-            kill()
+        beginning.leave()
         ours.close()
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -127,22 +169,52 @@ async def start_process(memory: int | None, *, limit: int = 2**16, seconds: int 
     return process
 
 
-def _begun(
-    theirs: socket.socket, held: int, left: threading.Event
-) -> tuple[int, Callable[[], object]]:
-    """A process that holds these two, which are closed here; its number, and what ends it.
+class _Beginning:
+    """A process that is begun in a thread, for somebody who may leave before it is.
 
-    Whoever waits for this thread may leave: what it uses stays open until it is done.
+    Parameters
+    ----------
+    theirs : socket
+    held : int
+        A file. The process holds both; here they are closed once it does.
     """
-    start = _forks.start if FORKS else _started
-    try:
-        pid, kill = start(theirs.fileno(), held)
-    finally:
-        theirs.close()
-        os.close(held)
-    if left.is_set():
-        kill()
-    return pid, kill
+
+    def __init__(self, theirs: socket.socket, held: int) -> None:
+        self._theirs, self._held = theirs, held
+        self._lock = threading.Lock()
+        self._begun, self._left = False, threading.Event()
+        self._kill: Callable[[], object] | None = None
+
+    def begin(self) -> tuple[int, Callable[[], object]]:
+        """Begin it; its number, and what ends it. Where nobody waits any more, it is ended."""
+        with self._lock:
+            if self._left.is_set():
+                raise ProcessLookupError("nobody waits for it")
+            self._begun = True
+        start = _forks.start if FORKS else _started
+        try:
+            pid, kill = start(self._theirs.fileno(), self._held)
+        finally:
+            self._close()
+        with self._lock:
+            self._kill, left = kill, self._left.is_set()
+        if left:
+            kill()
+        return pid, kill
+
+    def leave(self) -> None:
+        """End it, now or once it has begun; where its thread has not, it never will."""
+        with self._lock:
+            self._left.set()
+            kill = self._kill
+        if not self._begun:
+            self._close()
+        if kill is not None:
+            kill()
+
+    def _close(self) -> None:
+        self._theirs.close()
+        os.close(self._held)
 
 
 def load_libraries() -> None:
@@ -196,10 +268,10 @@ class _Forks:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def begin(self) -> socket.socket:
+    def begin(self) -> None:
         """Start it, where it is not there; it loads meanwhile."""
         with self._lock:
-            return self._begun()
+            self._begun()
 
     def start(self, theirs: int, held: int) -> tuple[int, Callable[[], object]]:
         """Fork a process that holds these two; its number, and what ends it."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dither import errors
 from dither.errors import ArgumentError, DitherError, QueryError
-from dither.service.work._processes import WorkProcess, start_process
+from dither.service.work._processes import IdleProcesses, WorkProcess, start_process
 
 if TYPE_CHECKING:
     from dither.policy._policy import PolicyText
@@ -63,8 +62,8 @@ class Thinkers:
     ) -> None:
         self.seconds, self._memory = seconds, memory
         self._room = asyncio.Semaphore(processes)
-        self._free: list[WorkProcess] = []
-        self._all: set[WorkProcess] = set()
+        self._idle = IdleProcesses()
+        self._busy: set[WorkProcess] = set()
         self._turns: dict[tuple[str, str], _Turn] = {}
         self._closed = False
 
@@ -126,7 +125,10 @@ class Thinkers:
     async def _thought(self, line: bytes) -> dict[str, Any]:
         if self._closed:
             raise QueryError("the service ends; nothing was charged")
-        process = await self._process()
+        process = await self._idle.take() or await start_process(
+            self._memory, limit=LONGEST_LINE, seconds=self.seconds
+        )
+        self._busy.add(process)
         whole = False
         try:
             async with asyncio.timeout(PATIENCE * self.seconds):
@@ -148,40 +150,22 @@ class Thinkers:
                 raise
             raise QueryError(TOO_MUCH) from None
         finally:
+            self._busy.discard(process)
             if whole and not self._closed:
-                process.used = time.monotonic()
-                self._free.append(process)
+                self._idle.keep(process)
             else:
-                await self._ended(process)
-
-    async def _process(self) -> WorkProcess:
-        while self._free:
-            found = self._free.pop()
-            if not found.has_ended:
-                return found
-            await self._ended(found)
-        made = await start_process(self._memory, limit=LONGEST_LINE, seconds=self.seconds)
-        self._all.add(made)
-        return made
-
-    async def _ended(self, process: WorkProcess) -> None:
-        self._all.discard(process)
-        await asyncio.shield(process.end())
+                await process.end()
 
     async def tidy(self, idle: float) -> None:
         """End processes that have had nothing to do for so many seconds."""
-        now = time.monotonic()
-        old = [one for one in self._free if now - one.used >= idle]
-        self._free = [one for one in self._free if one not in old]
-        for one in old:
-            await self._ended(one)
+        await self._idle.end(idle)
 
     async def close(self) -> None:
         """End all of them."""
         self._closed = True
-        for one in list(self._all):
-            await self._ended(one)
-        self._free.clear()
+        for one in list(self._busy):
+            await one.end()
+        await self._idle.end()
 
 
 class _Turn:
