@@ -36,10 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from its end: so the first one runs all of these. One Java is started instead of one each, and
     one process parses all files.
     """
-    spark = [item.get_closest_marker("spark") is not None for item in items]
-    house = [item.nodeid.startswith("tests/house/") for item in items]
-    first = [0 if one else 1 if two else 2 for one, two in zip(spark, house, strict=True)]
-    items[:] = [items[i] for i in sorted(range(len(items)), key=first.__getitem__)]
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("spark") is None,
+            not item.nodeid.startswith("tests/house/"),
+        )
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,8 +25,7 @@ from typing import Any
 
 import pytest
 
-from turns import FEW as EXAMPLES
-from turns import TURNS, few_examples, turns_of
+from turns import OF_EXAMPLES, TURNS, few_examples, turns_of
 
 __all__ = [
     "pytest_addoption",
@@ -73,7 +72,7 @@ BRIEFLY = pytest.StashKey[set[str]]()
 SLOW = "marked slow; `make test-all` runs them"
 AGAIN = "passed already with the same packages"
 LATE = f"not their turn (one in {TURNS} has it by --turn={{}})"
-FEW = f"of examples all but one in {EXAMPLES}, not their turn"
+FEW = f"of examples all but one in {OF_EXAMPLES}, not their turn"
 _running: list[pytest.Config] = []
 _ABSENT = re.compile(r"could not import '([\w]+)[\w.]*':.*")
 

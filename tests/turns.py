@@ -7,7 +7,7 @@ commits changed a file, and changed pages come first of all. What runs Spark or 
 slow, since its seconds are those of another program. What stands in for a test:
 
 - Another case of the same function: of each function at least one case is run.
-- Of Hypothesis's examples the first: where it is not their turn, one in ``FEW`` is made.
+- Of Hypothesis's examples the first: where it is not their turn, one in ``OF_EXAMPLES`` is made.
 - A test that ``@pytest.mark.heavy("test_NAME")`` names, which is in the same file and waits for
   no turn; or, where nothing about privacy is held, the reason that the mark gives instead.
 
@@ -29,7 +29,7 @@ from hypothesis import settings
 
 TURNS = 24
 """One in so many tests has its turn."""
-FEW = 12
+OF_EXAMPLES = 12
 """One in so many examples of Hypothesis's is made where it is not their turn."""
 RECENT = 20
 """Commits whose rooms come first."""
@@ -138,7 +138,7 @@ def turns_of(items: Iterable[pytest.Item], commit: str, root: Path) -> tuple[set
 def few_examples(item: pytest.Item) -> Iterator[None]:
     """The first of the examples that its settings ask for."""
     asked = examples_of(item)
-    few = settings(asked, max_examples=max(1, asked.max_examples // FEW))
+    few = settings(asked, max_examples=max(1, asked.max_examples // OF_EXAMPLES))
     setattr(item.function, _SETTINGS, few)  # type: ignore[attr-defined]
     try:
         yield

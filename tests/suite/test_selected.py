@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from turns import FEW, TURNS
+from turns import OF_EXAMPLES, TURNS
 
 HERE = Path(__file__).parents[1]
 CONFTEST = "import selected; selected.NEEDED['examples.py'] = 'no_such_library'"
@@ -195,9 +195,9 @@ def test_heavy_tests_have_their_turn(folder: Path, processes: str) -> None:
         assert turns - 2 <= sum(cases) <= turns + len(cases) - 1
         late = sum(SEVERAL.values()) - sum(cases) + ("test_heavy" not in ran[commit])
         assert f"not their turn (one in {TURNS} has it by --turn={commit}): {late} tests" in text
-        few = f"of examples all but one in {FEW}, not their turn: 1 tests" in text
+        few = f"of examples all but one in {OF_EXAMPLES}, not their turn: 1 tests" in text
         if processes == "0":
-            assert f"made {120 // FEW if few else 120}\n" in text
+            assert f"made {120 // OF_EXAMPLES if few else 120}\n" in text
     assert len(set(map(frozenset, ran.values()))) == 3
     again = said(folder, *options, "--turn=a")
     assert set(re.findall(r"^PASSED test_it.py::(\S+)", again, re.MULTILINE)) == ran["a"]

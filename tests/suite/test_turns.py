@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turns import FEW, RECENT, TURNS, changed, examples_of, few_examples, function, in_turn
+from turns import OF_EXAMPLES, RECENT, TURNS, changed, examples_of, few_examples, function, in_turn
 
 TREE = Path(__file__).parents[2]
 ROOMS = ("ledger", "query", "local", "synth")
@@ -101,7 +101,7 @@ def test_few_examples_are_the_first_of_all() -> None:
                 drawn()
         else:
             drawn()
-        assert drawn.count == 12 // (FEW if few else 1)  # type: ignore[attr-defined]
+        assert drawn.count == 12 // (OF_EXAMPLES if few else 1)  # type: ignore[attr-defined]
     assert examples_of(item).max_examples == 12
 
 
